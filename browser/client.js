@@ -10,6 +10,19 @@
  * @property {readonly string[]} groups
  * @property {string} [provider] which of several
  * @property {number} expiresAt milliseconds since 1970; a session that can be refreshed goes on
+ * @property {number} [idleEndsAt] when it ends without activity, in milliseconds since 1970; with SESSION_IDLE_MINUTES
+ * @property {number} [idleLeftMs] how long that is from now, by the clock of the server
+ */
+
+/**
+ * A session is about to end because its user does nothing.
+ * @typedef {object} Idle
+ * @property {number} leftMs until it ends
+ * @property {string} lang of the words
+ * @property {string} title
+ * @property {string} text
+ * @property {string} stay the words of a button that calls `stay`
+ * @property {string} leave the words of a button that calls `signOut`
  */
 
 /**
@@ -35,12 +48,14 @@
 
 const WARN_BEFORE_MS = 60_000
 const LONGEST_WAIT_MS = 10 * 60_000
+/** While a warning is shown: another tab may be in use. */
+const LOOK_AGAIN_MS = 5000
 
 /**
  * `told`: of which end each knows.
- * @type {Record<'ending' | 'ended' | 'resumed', Set<{ tell: () => void, told?: number }>>}
+ * @type {Record<'ending' | 'ended' | 'resumed' | 'idle' | 'active', Set<{ tell: () => void, told?: number }>>}
  */
-const listeners = { ending: new Set(), ended: new Set(), resumed: new Set() }
+const listeners = { ending: new Set(), ended: new Set(), resumed: new Set(), idle: new Set(), active: new Set() }
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let timer
 let questions = 0
@@ -48,6 +63,10 @@ let questions = 0
 let expected = 0
 /** Once it has ended. @type {Ended | undefined} */
 let ended
+/** In the last minute before an idle end. @type {Idle | undefined} */
+let idle
+/** Tells other tabs that the user is active. @type {BroadcastChannel | undefined} */
+let tabs
 
 /**
  * Who is signed in; `undefined` if nobody is. Rejects if the server cannot tell.
@@ -128,6 +147,32 @@ export function onResumed(listener) {
 }
 
 /**
+ * The session ends within a minute because its user does nothing (SESSION_IDLE_MINUTES). It is told again every few seconds,
+ * with the time that is left. Returns what takes the listener away.
+ * @param {(idle: Idle) => void} listener
+ * @returns {() => void}
+ */
+export function onIdle(listener) {
+  return on('idle', () => idle && listener(idle))
+}
+
+/**
+ * After `onIdle` the user was active, here or in another tab, or the session has ended. Returns what takes the listener away.
+ * @param {() => void} listener
+ * @returns {() => void}
+ */
+export function onActive(listener) {
+  return on('active', listener)
+}
+
+/** The user is there: the idle time begins again. Rejects if the server cannot be reached. */
+export async function stay() {
+  await fetch('/_menshen/stay', { method: 'POST', headers: { accept: 'application/json' } })
+  tabs?.postMessage('active')
+  await check()
+}
+
+/**
  * The server is asked as long as somebody listens.
  * @param {keyof typeof listeners} what
  * @param {() => void} tell
@@ -153,12 +198,15 @@ function start() {
   window.addEventListener('focus', check)
   document.addEventListener('visibilitychange', checkIfSeen)
   window.addEventListener('storage', checkIfSignIn)
+  tabs = new BroadcastChannel('menshen')
+  tabs.addEventListener('message', check)
 }
 
 function stop() {
   window.removeEventListener('focus', check)
   document.removeEventListener('visibilitychange', checkIfSeen)
   window.removeEventListener('storage', checkIfSignIn)
+  tabs?.close()
   clearTimeout(timer)
   questions += 1
 }
@@ -181,7 +229,33 @@ async function check() {
   if (said.ended) return over(said.ended)
   // Anything else than a clear word proves nothing, such as a 401 that is not ours: ask again later.
   if (!answer || !said.expiresAt) return wait(WARN_BEFORE_MS)
-  goesOn(said.expiresAt, said.expiresAt - serverTime(answer))
+  const untilIdle = seesIdle(said)
+  goesOn(said.expiresAt, said.expiresAt - serverTime(answer), untilIdle)
+}
+
+/**
+ * Whether the session is about to end because nobody does anything, and when to look again.
+ * @param {{ idleLeftMs?: number, idleWarning?: Omit<Idle, 'leftMs'> }} said
+ */
+function seesIdle({ idleLeftMs: leftMs = Number.POSITIVE_INFINITY, idleWarning }) {
+  if (!idleWarning || leftMs > WARN_BEFORE_MS) {
+    isActive()
+    return leftMs - WARN_BEFORE_MS
+  }
+  idle = { ...idleWarning, leftMs }
+  tellEach('idle')
+  return Math.min(leftMs + 1000, LOOK_AGAIN_MS)
+}
+
+function isActive() {
+  if (!idle) return
+  idle = undefined
+  tellEach('active')
+}
+
+/** @param {'idle' | 'active'} what */
+function tellEach(what) {
+  for (const { tell } of [...listeners[what]]) tell()
 }
 
 async function ask() {
@@ -201,15 +275,15 @@ function serverTime(answer) {
   return Date.parse(answer.headers.get('date') ?? '') || Date.now()
 }
 
-/** @param {number} expiresAt @param {number} left */
-function goesOn(expiresAt, left) {
+/** @param {number} expiresAt @param {number} left @param {number} untilIdle */
+function goesOn(expiresAt, left, untilIdle) {
   const isBack = ended
   expected = expiresAt
   ended = undefined
   if (isBack) tell('resumed')
-  if (left > WARN_BEFORE_MS) return wait(left - WARN_BEFORE_MS)
+  if (left > WARN_BEFORE_MS) return wait(Math.min(left - WARN_BEFORE_MS, untilIdle))
   tell('ending')
-  wait(left + 1000)
+  wait(Math.min(left + 1000, untilIdle))
 }
 
 /** @param {number} ms */
@@ -219,6 +293,7 @@ function wait(ms) {
 
 /** @param {Ended} said */
 function over(said) {
+  isActive()
   if (!expected) return
   ended = said
   tell('ended')

@@ -1,12 +1,17 @@
 // For applications behind Menshen: <script type="module" src="/_menshen/assets/session.js"></script>
 //
 // Tells the page when the session is about to end (`menshen:ending`) and when it has ended (`menshen:ended`), also when
-// the user signed out in another tab, and offers to sign in again in a new tab, so that nobody loses a form. Listen on
-// `window`; `event.preventDefault()` on `menshen:ended` keeps our dialog away.
-import { onEnded, onEnding, onResumed } from './client.js'
+// the user signed out in another tab, and offers to sign in again in a new tab, so that nobody loses a form. One minute
+// before a session ends because its user does nothing (`menshen:idle`), it asks whether they are still there. Listen on
+// `window`; `event.preventDefault()` on `menshen:ended` or `menshen:idle` keeps our dialog away.
+import { onActive, onEnded, onEnding, onIdle, onResumed, signOut, stay } from './client.js'
 
 /** @type {HTMLDialogElement | undefined} */
 let dialog
+/** @type {ReturnType<typeof createWarning> | undefined} */
+let warning
+/** The page shows the warning itself. */
+let isQuiet = false
 
 onEnding(expiresAt => {
   window.dispatchEvent(new CustomEvent('menshen:ending', { detail: { expiresAt } }))
@@ -20,18 +25,179 @@ onEnded(words => {
 
 onResumed(() => dialog?.close())
 
+onIdle(idle => {
+  if (!warning && !isQuiet) {
+    const event = new CustomEvent('menshen:idle', { cancelable: true, detail: { leftMs: idle.leftMs } })
+    if (window.dispatchEvent(event)) warning = createWarning(idle)
+    else isQuiet = true
+  }
+  warning?.show(idle.leftMs)
+})
+
+onActive(() => {
+  warning?.close()
+  warning = undefined
+  isQuiet = false
+  window.dispatchEvent(new CustomEvent('menshen:active'))
+})
+
 /** @param {import('./client.js').Ended} words */
 function createDialog({ lang, text: sentence, link: label, login }) {
-  const element = document.createElement('dialog')
-  element.lang = lang
-  const text = document.createElement('p')
-  text.textContent = sentence
+  const { element } = createFrame(lang)
+  const text = make('p', sentence)
   const link = document.createElement('a')
   link.href = login
   link.target = '_blank'
   link.rel = 'noopener'
   link.textContent = label
+  link.className = 'button'
   element.append(text, link)
-  document.body.append(element)
   return element
+}
+
+/** @param {import('./client.js').Idle} words */
+function createWarning({ lang, title, text, stay: stayLabel, leave, leftMs: wholeMs }) {
+  const { host, element } = createFrame(lang)
+  // It interrupts: screen readers read the title and the text at once, and the numbers only when asked.
+  element.setAttribute('role', 'alertdialog')
+  element.setAttribute('aria-labelledby', 'title')
+  element.setAttribute('aria-describedby', 'text')
+  const heading = make('h2', title)
+  heading.id = 'title'
+  const sentence = make('p', text)
+  sentence.id = 'text'
+  const bar = make('div', '')
+  bar.className = 'bar'
+  const left = make('p', '')
+  left.className = 'left'
+  left.setAttribute('role', 'timer')
+  const stayButton = make('button', stayLabel)
+  stayButton.className = 'button'
+  const leaveButton = make('button', leave)
+  leaveButton.className = 'button quiet'
+  const actions = make('div', '')
+  actions.className = 'actions'
+  actions.append(stayButton, leaveButton)
+  element.append(bar, heading, sentence, left, actions)
+
+  let endsAt = 0
+  /** @type {ReturnType<typeof setInterval> | undefined} */
+  let ticking
+
+  function tick() {
+    const seconds = Math.max(0, Math.ceil((endsAt - performance.now()) / 1000))
+    left.textContent = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`
+    bar.style.transform = `scaleX(${Math.min(1, (seconds * 1000) / wholeMs)})`
+  }
+
+  /** Who closes the warning by any key is there. */
+  function staySignedIn() {
+    stayButton.setAttribute('aria-busy', 'true')
+    stay()
+      .catch(() => {})
+      .finally(() => stayButton.removeAttribute('aria-busy'))
+  }
+
+  stayButton.addEventListener('click', staySignedIn)
+  leaveButton.addEventListener('click', signOut)
+  element.addEventListener('cancel', event => {
+    event.preventDefault()
+    staySignedIn()
+  })
+
+  return {
+    /** @param {number} leftMs */
+    show(leftMs) {
+      endsAt = performance.now() + leftMs
+      ticking ??= setInterval(tick, 1000)
+      tick()
+      if (element.open) return
+      element.showModal()
+      stayButton.focus()
+    },
+    close() {
+      clearInterval(ticking)
+      element.close()
+      host.remove()
+    },
+  }
+}
+
+/**
+ * @param {string} name
+ * @param {string} text
+ */
+function make(name, text) {
+  const element = document.createElement(name)
+  element.textContent = text
+  return element
+}
+
+/** The styles of the page do not reach it. A policy that forbids inline styles allows this sheet. */
+const STYLES = `
+:host { all: initial; color-scheme: light dark; }
+dialog {
+  box-sizing: border-box;
+  width: min(26rem, calc(100vw - 2rem));
+  padding: 1.75rem;
+  overflow: hidden;
+  border: 0;
+  border-radius: 1rem;
+  background: light-dark(#fff, #1d2330);
+  color: light-dark(#1c2434, #e8ecf4);
+  font: 1rem/1.6 system-ui, "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif;
+  text-align: center;
+  box-shadow: 0 1.5rem 4rem rgb(10 20 40 / 35%);
+}
+dialog::backdrop { background: rgb(15 23 42 / 55%); }
+h2 { margin: 0.25rem 0 0.5rem; font-size: 1.25rem; line-height: 1.4; text-wrap: balance; }
+p { margin: 0 0 1.25rem; text-wrap: pretty; }
+.left {
+  margin: 0 0 1.25rem;
+  font-size: 2.5rem;
+  font-weight: 600;
+  line-height: 1.1;
+  font-variant-numeric: tabular-nums;
+  color: light-dark(#1f5fd6, #8fb4ff);
+}
+.bar {
+  position: absolute;
+  inset: 0 0 auto;
+  height: 0.25rem;
+  background: light-dark(#1f5fd6, #8fb4ff);
+  transform-origin: left;
+}
+.actions { display: grid; gap: 0.625rem; }
+.button {
+  display: block;
+  box-sizing: border-box;
+  width: 100%;
+  padding: 0.6875rem 1rem;
+  border: 1px solid transparent;
+  border-radius: 0.625rem;
+  background: light-dark(#1f5fd6, #8fb4ff);
+  color: light-dark(#fff, #10182a);
+  font: inherit;
+  font-weight: 600;
+  text-decoration: none;
+  cursor: pointer;
+}
+.quiet { background: transparent; border-color: light-dark(#c6cedb, #46506a); color: inherit; font-weight: 400; }
+.button[aria-busy="true"] { opacity: 0.7; cursor: progress; }
+.button:focus-visible { outline: 3px solid light-dark(#1f5fd6, #8fb4ff); outline-offset: 2px; }
+@media (prefers-reduced-motion: no-preference) { .bar { transition: transform 1s linear; } }
+`
+
+/** @param {string} lang */
+function createFrame(lang) {
+  const host = document.createElement('div')
+  const root = host.attachShadow({ mode: 'open' })
+  const sheet = new CSSStyleSheet()
+  sheet.replaceSync(STYLES)
+  root.adoptedStyleSheets = [sheet]
+  const element = document.createElement('dialog')
+  element.lang = lang
+  root.append(element)
+  document.body.append(host)
+  return { host, element }
 }

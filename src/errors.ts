@@ -149,6 +149,7 @@ export const LOGIN_ERRORS = [
   'invalid_scope',
   'server_error',
   'temporarily_unavailable',
+  'unmet_authentication_requirements',
 ] as const
 
 export type LoginError = (typeof LOGIN_ERRORS)[number]

@@ -22,7 +22,7 @@ export type CommonField = keyof typeof COMMON_FIELDS
 export const RELOAD_EVENTS = {
   config_reloaded: {
     level: 'info',
-    sentence: 'settings and configuration were read anew from their files and are in use',
+    sentence: 'settings and configuration were read again from their files and are in use',
     // `changed` names settings and parts of the configuration; of the others it is how many there are now.
     fields: ['changed', 'rules', 'upstreams'],
     audited: true,
@@ -106,7 +106,7 @@ export const EVENTS = {
   trusts_everybody: {
     level: 'warn',
     sentence:
-      'TRUSTED_PROXIES has the addresses of strangers: whoever reaches this server can say which address they come from, and so get around every limit, and which page they ask about',
+      'TRUSTED_PROXIES has the addresses of strangers: anyone who reaches this server can say which address they come from, and so get around every limit, and which page they ask about',
     fields: ['remedy'],
   },
   port_of_proxy: {
@@ -138,19 +138,53 @@ export const EVENTS = {
   unverified_email_allowed: {
     level: 'warn',
     sentence:
-      'e-mail addresses count although the provider has not verified them: whoever can write any address there can take the name of another',
+      'e-mail addresses count although the provider has not verified them: anyone who can write any address there can take the name of another',
+    fields: ['remedy'],
+  },
+  auto_sign_in_without_effect: {
+    level: 'warn',
+    sentence: 'AUTO_SIGN_IN has no effect with these providers: everybody sees the login page',
+    fields: ['remedy'],
+  },
+  machine_expired: {
+    level: 'warn',
+    sentence: 'a row of machines has expired: its key is refused',
     fields: ['remedy'],
   },
   worker_died: { level: 'error', sentence: 'a worker died and is replaced', fields: ['exitCode', 'signal'] },
   inherited_socket_lost: {
     level: 'error',
     sentence:
-      'all workers have died, and the inherited socket is closed; ending, so that the service manager starts anew',
+      'all workers have died, and the inherited socket is closed; ending, so that the service manager starts again',
     fields: [],
   },
   ...RELOAD_EVENTS,
 
-  sign_in: { level: 'info', sentence: 'signed in', fields: ['role'], audited: true },
+  sign_in: {
+    level: 'info',
+    sentence: 'signed in',
+    // `replaced`: the browser had a session, which this one replaces.
+    fields: ['role', 'replaced'],
+    audited: true,
+  },
+  step_up_started: {
+    level: 'info',
+    sentence: 'somebody who is signed in was sent to the provider to sign in again, as a rule wants it',
+    fields: ['method', 'path'],
+  },
+  step_up: {
+    level: 'info',
+    sentence: 'signed in again, as a rule wants it; the new session replaces the old one',
+    fields: ['role', 'acr', 'amr'],
+    audited: true,
+  },
+  step_up_failed: {
+    level: 'warn',
+    // `reason` is auth_time_missing or not_met.
+    sentence: 'signed in again, but the id_token does not say what a rule wants',
+    fields: ['role', 'acr', 'amr'],
+    audited: true,
+  },
   sign_in_failed: {
     level: 'warn',
     sentence: 'a sign-in failed',
@@ -158,12 +192,57 @@ export const EVENTS = {
     fields: ['count', 'hook'],
     audited: true,
   },
+  host_entered: {
+    level: 'info',
+    sentence: 'a signed-in user has entered a host of `hosts`',
+    fields: ['host'],
+    audited: true,
+  },
+  host_entry_failed: {
+    level: 'warn',
+    sentence:
+      'the entry of a host of `hosts` failed: its code was unknown or spent, came from another browser or after the sign-out, or the entries of a page repeat because the browser keeps no cookie of the host',
+    fields: ['host'],
+  },
+  unknown_host: {
+    level: 'warn',
+    sentence: 'a request came for a host that is neither that of BASE_URL nor one of `hosts`',
+    fields: ['host'],
+  },
+  sign_in_restarted: {
+    level: 'info',
+    // `reason` is `used`, or `unknown` for an attempt that has expired or that this browser did not start.
+    sentence:
+      'an answer of the provider came for an attempt that is over; its code was not redeemed, and the browser was sent to the provider again',
+    fields: [],
+  },
   sign_out: { level: 'info', sentence: 'signed out', fields: ['ended'], audited: true },
   session_ended: {
     level: 'info',
-    sentence: 'sessions were ended by somebody else than their browser',
+    sentence: 'sessions ended, and not by a sign-out of their browser',
     // Whose sessions they were is `user` and `sub`; a developer who ended them is `byUser`.
-    fields: ['by', 'byUser', 'ended'],
+    // No `by` where nobody did it: the reason is `idle`, `session_limit` or `unbound`.
+    fields: ['by', 'byUser', 'ended', 'reason'],
+    audited: true,
+  },
+  device_bound: {
+    level: 'info',
+    sentence: 'a browser has registered its key: the session counts for this device alone',
+    fields: [],
+    audited: true,
+  },
+  device_refused: {
+    level: 'warn',
+    sentence: 'what a browser sent to prove its device does not count; the session stays as it was',
+    // `step` is `register` or `refresh`.
+    fields: ['step'],
+    audited: true,
+  },
+  device_missing: {
+    level: 'warn',
+    sentence:
+      'the ticket of a session that is bound to a device came without its second cookie, and counts for nothing: it was copied, or the browser could not prove itself; reported once a minute for each session',
+    fields: [],
     audited: true,
   },
   no_session_to_end: { level: 'info', sentence: 'the provider ended no session of ours', fields: ['by', 'ended'] },
@@ -174,6 +253,24 @@ export const EVENTS = {
   },
   session_refreshed: { level: 'info', sentence: 'the tokens of a session were refreshed', fields: [] },
   session_refresh_failed: { level: 'warn', sentence: 'a refresh failed', fields: ['outcome'], audited: true },
+  identity_changed: {
+    level: 'info',
+    sentence: 'the provider says something else about a user than before; it counts from now on',
+    // The names of what changed, never the values.
+    fields: ['changed'],
+    audited: true,
+  },
+  identity_refresh_failed: {
+    level: 'warn',
+    sentence: 'the provider could not be asked again who a user is; the session goes on with what it said before',
+    fields: [],
+  },
+  token_exchange_failed: {
+    level: 'warn',
+    // `reason` is an error code of the provider or of ours, or recently_failed; `upstream` is its prefix.
+    sentence: 'the provider gave no token for an application; the request was answered with 502, and no token was sent',
+    fields: ['method', 'path', 'upstream', 'audience'],
+  },
   tokens_not_saved: {
     level: 'warn',
     sentence: 'refreshed tokens could not be saved yet; trying again',
@@ -230,6 +327,26 @@ export const EVENTS = {
     fields: [],
   },
   token_refused: { level: 'warn', sentence: 'an access token that somebody brought was refused', fields: [] },
+  key_created: {
+    level: 'info',
+    sentence: 'a user has made a personal key',
+    fields: ['name', 'expires'],
+    audited: true,
+  },
+  key_revoked: {
+    level: 'info',
+    // `name` of one; `revoked` is how many ended with their user.
+    sentence: 'personal keys were revoked, or ended with their user',
+    fields: ['by', 'byUser', 'name', 'revoked'],
+    audited: true,
+  },
+  key_refused: {
+    level: 'warn',
+    // `reason` is form, several (two that differ), unknown or expired.
+    sentence: 'a key that somebody brought was refused',
+    fields: [],
+  },
+  key_use_not_saved: { level: 'warn', sentence: 'when a personal key was last used could not be saved', fields: [] },
   // `claim` is what of it is wrong.
   logout_token_refused: { level: 'warn', sentence: 'a logout token was refused', fields: ['claim'] },
   cookie_lost: {
@@ -266,6 +383,11 @@ export const EVENTS = {
     sentence: 'somebody who is signed in may not see what they asked for',
     fields: ['method', 'path', 'role'],
     audited: true,
+  },
+  visitor_refused: {
+    level: 'warn',
+    sentence: 'a public page has networks or hours, and a visitor came from elsewhere or at another time',
+    fields: ['method', 'path'],
   },
   path_refused: {
     level: 'warn',

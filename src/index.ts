@@ -13,7 +13,13 @@ export { readSettings } from './config/read.ts'
 export type { Environment, Settings } from './config/settings.ts'
 export { MenshenError, type Problem } from './errors.ts'
 export { type AnswerWithCookies, addCookies } from './gateway/add-cookies.ts'
-export { type Admitted, type RequestSource, sendAnswer, type WithHeaders } from './gateway/embedded.ts'
+export {
+  type Admitted,
+  type RequestSource,
+  sendAnswer,
+  type TokenExchange,
+  type WithHeaders,
+} from './gateway/embedded.ts'
 export type { Hooks } from './gateway/hooks.ts'
 export type { UserSession as Session } from './gateway/user-session.ts'
 export type { Log } from './log.ts'

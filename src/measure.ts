@@ -6,7 +6,16 @@ type EntryVerb = 'create' | 'read' | 'replace' | 'remove' | 'take' | 'list' | 'n
 export interface Work {
   readonly session: 'find'
   readonly refresh: 'tokens'
-  readonly provider: 'token' | 'refresh' | 'user_info' | 'sign_out' | 'introspection' | 'metadata' | 'keys'
+  readonly provider:
+    | 'token'
+    | 'pushed_request'
+    | 'refresh'
+    | 'token_exchange'
+    | 'user_info'
+    | 'sign_out'
+    | 'introspection'
+    | 'metadata'
+    | 'keys'
   readonly store: EntryVerb | 'trail_append' | 'trail_read' | 'ready'
 }
 

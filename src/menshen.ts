@@ -2,12 +2,14 @@
 
 import type { RequestListener } from 'node:http'
 import { DEFAULT_ROLES, rolesFor } from './access/roles.ts'
-import { createRules } from './access/rules.ts'
+import { createRules, type Rules } from './access/rules.ts'
 import { createScopedName } from './access/scoped-name.ts'
 import { cacheShares } from './config/cache-shares.ts'
-import type { Config, Role } from './config/config-file.ts'
-import { refuseBaseUrlAsUpstream, refuseTakenPaths } from './config/conflicts.ts'
+import { type Config, type Role, upstreamsOfHost } from './config/config-file.ts'
+import { refuseBaseUrlAsUpstream, refuseTakenHeaders, refuseTakenPaths } from './config/conflicts.ts'
+import { refuseHosts } from './config/host-names.ts'
 import type { Settings } from './config/settings.ts'
+import { assertUpstreamFiles } from './config/upstream-files.ts'
 import { createConsole } from './console/console.ts'
 import { createLiveStreams } from './console/live-streams.ts'
 import { createExamination, createKnownFindings, type ReloadStatus, reloadFindings } from './doctor/doctor.ts'
@@ -16,17 +18,21 @@ import { MenshenError } from './errors.ts'
 import type { Measure, MeasureSync } from './events.ts'
 import { type BearerPolicy, createBearerCallers } from './gateway/bearer-callers.ts'
 import { type ClientErrorListener, createClientErrorListener } from './gateway/client-error.ts'
-import type { GatewayContext, Observe } from './gateway/context.ts'
+import type { GatewayContext, HostEntries, Observe } from './gateway/context.ts'
 import { cookieNames, ourCookies } from './gateway/cookies.ts'
 import { createEmbedded, type Embedded } from './gateway/embedded.ts'
 import { createHookCalls, type Hooks, NO_HOOKS } from './gateway/hooks.ts'
+import { createEntryLimit } from './gateway/host-entry.ts'
+import { chooseBetween, type Site } from './gateway/hosts.ts'
 import { createIdentities } from './gateway/identity-headers.ts'
+import { createKeyCallers } from './gateway/key-callers.ts'
 import { createFailureAnswer, createListener } from './gateway/listener.ts'
 import { createLostCookieDetector } from './gateway/lost-cookies.ts'
+import { createProtectedResources } from './gateway/protected-resources.ts'
 import { createRateLimit } from './gateway/rate-limit.ts'
 import { createBeginRequest } from './gateway/request.ts'
 import { createFailedRequests, type OwnAnswer, type Pages, transportSecurityOf } from './gateway/respond.ts'
-import { createOwnRoutes } from './gateway/routes.ts'
+import { createOwnRoutes, type RouteTable } from './gateway/routes.ts'
 import { createUpgradeListener, refuseFailure, type UpgradeListener } from './gateway/upgrade.ts'
 import type { Log } from './log.ts'
 import { createAudit } from './observe/audit.ts'
@@ -37,6 +43,7 @@ import { createLook, type Look } from './pages/look.ts'
 import { createLanguages, type Languages } from './pages/words/words.ts'
 import { ownPathsOf } from './paths.ts'
 import { assertVerifiable } from './provider/bearer.ts'
+import { assertIdTokens } from './provider/id-token.ts'
 import type { ProviderOptions } from './provider/provider.ts'
 import { createProviders, type Providers, planProviders } from './provider/providers.ts'
 import { createOpenStreams } from './proxy/open-streams.ts'
@@ -47,6 +54,12 @@ import type { Upstreams } from './proxy/upstreams.ts'
 import { createAttempts } from './session/attempts.ts'
 import { createDataKeyring, type DataKeyring } from './session/data-keys.ts'
 import { type DerivedKeys, deriveKeys, sameSecrets, secretProblem, withFormer } from './session/derived-keys.ts'
+import { createExchangedTokens } from './session/exchanged-tokens.ts'
+import { createEntryCodes, createHostTickets } from './session/host-tickets.ts'
+import { createKeyOwners } from './session/key-owners.ts'
+import { createPersonalKeys } from './session/personal-keys.ts'
+import { userFields } from './session/session-fields.ts'
+import { userIdOf } from './session/session-record.ts'
 import { createSessions } from './session/sessions.ts'
 import { createSigningKeys, type SigningKeys } from './session/signing-keys.ts'
 import { openLimits, openStore } from './stores/open-store.ts'
@@ -169,74 +182,159 @@ export function buildConfigured(
   keys: DerivedKeys = parts.keys,
 ) {
   const { settings, config, plans, languages, look } = configuration
-  const { store, signingKeys, now, observe, lifecycle, sessions, attempts, rateLimit, lostCookies } = parts
+  const { store, signingKeys, now, observe, sessions, attempts, rateLimit, lostCookies } = parts
   const { report } = observe
   const { providers, roles, rules, scopedName } = directory
   const paths = ownPathsOf(settings, Object.keys(config.providers ?? {}))
   const cookies = cookieNames(settings)
-  const pages: Pages = { settings, languages, look, cookies, paths }
   const identities = createIdentities({ settings, keys: signingKeys, now, report })
   const bearers = createBearerCallers({ providers, roles, scopedName, now })
+  const { personalKeys } = parts
+  const keyCallers = createKeyCallers({
+    machines: config.machines,
+    personalKeys,
+    roles,
+    mainProvider: Object.keys(config.providers ?? {})[0],
+    now,
+  })
   const hooks = createHookCalls({ hooks: parts.hooks, providers, settings, report })
-  const upstreams = parts.upstreamPool.choose(settings, config)
   const probe = createExamination({ settings, config, plans, store, now })
   const examine = async () => [...(await probe()), ...reloadFindings(parts.reloads)]
-  const context: GatewayContext = {
-    settings,
-    paths,
-    now,
-    store,
-    lifecycle,
-    auth: {
-      providers,
-      sessions,
-      attempts,
-      bearers,
-      roles,
-      rules,
-      currentPolicy: parts.currentPolicy,
-      keys,
-      cookies,
-      lostCookies,
-      identities,
-      rateLimit,
-      hooks,
-    },
-    proxy: createProxy({
-      settings,
-      upstreams,
-      identities,
-      ownCookies: ourCookies(cookies),
-      transportSecurity: transportSecurityOf(settings),
-      rules,
-      streams: parts.streams,
-      slowClients: parts.slowClients,
-      lifecycle,
-      report,
-      answered: observe.answered,
-      answerFailure: createFailureAnswer(pages),
-      refuseFailure,
-    }),
-    pages,
-    observe: { ...observe, beginRequest: createBeginRequest(settings.TRUSTED_PROXIES) },
-    doctor: { examine, findings: createKnownFindings(examine, now), testSignIns: parts.testSignIns },
+  const doctor = { examine, findings: createKnownFindings(examine, now), testSignIns: parts.testSignIns }
+  const auth = {
+    providers,
+    sessions,
+    attempts,
+    bearers,
+    keyCallers,
+    personalKeys,
+    roles,
+    keys,
+    cookies,
+    lostCookies,
+    identities,
+    exchangedTokens: parts.exchangedTokens,
+    rateLimit,
+    hooks,
   }
-  const ownRoutes = createOwnRoutes(context, {
-    routes: createConsole(context, parts.liveStreams),
-    pending: parts.pendingAnswers,
+  const beginRequest = createBeginRequest(settings.TRUSTED_PROXIES)
+  const isOwnCookie = ourCookies(cookies)
+  const transportSecurity = transportSecurityOf(settings)
+
+  /** The parts for BASE_URL, or for one of `hosts`. */
+  function contextOf({ settings, rules, upstreams, currentRules, host, entries }: SiteParts): GatewayContext {
+    const pages: Pages = { settings, languages, look, cookies, paths }
+    const currentPolicy = (name: string): BearerPolicy => {
+      const policy = parts.currentPolicy()
+      return { ...policy, settings: settingsOfHost(policy.settings, name), rules: currentRules?.() ?? NO_RULES }
+    }
+    return {
+      settings,
+      host,
+      entries,
+      paths,
+      now,
+      store,
+      lifecycle: parts.lifecycle,
+      auth: { ...auth, rules, currentPolicy: host ? () => currentPolicy(host.name) : parts.currentPolicy },
+      proxy: createProxy({
+        settings,
+        upstreams,
+        identities,
+        exchangedTokens: parts.exchangedTokens,
+        ownCookies: isOwnCookie,
+        transportSecurity,
+        rules,
+        currentRules,
+        streams: parts.streams,
+        slowClients: parts.slowClients,
+        lifecycle: parts.lifecycle,
+        report,
+        answered: observe.answered,
+        answerFailure: createFailureAnswer(pages),
+        refuseFailure,
+      }),
+      pages,
+      observe: { ...observe, beginRequest },
+      resources: createProtectedResources(settings.BASE_URL, rules, providers),
+      doctor,
+    }
+  }
+
+  const upstreams = parts.upstreamPool.choose(settings, config)
+  const portal = contextOf({
+    settings,
+    rules,
+    upstreams,
+    host: undefined,
+    entries: config.hosts && entriesOf(settings, directory.hostRules, parts),
   })
-  const listener = createListener(context, ownRoutes)
+  const hosts = Object.entries(config.hosts ?? {}).map(([name, hostConfig]): [string, GatewayContext] => {
+    const hostSettings = settingsOfHost(settings, name)
+    const context = contextOf({
+      settings: hostSettings,
+      rules: directory.hostRules.get(name) ?? NO_RULES,
+      upstreams: parts.upstreamPool.choose(hostSettings, { upstreams: upstreamsOfHost(hostConfig) }),
+      currentRules: () => parts.currentHostRules(name),
+      host: { name, portal: settings.BASE_URL, tickets: parts.hostTickets, codes: parts.entryCodes },
+      entries: undefined,
+    })
+    return [name, context]
+  })
+  const siteOf = (context: GatewayContext, routes: RouteTable): Site => {
+    const ownRoutes = createOwnRoutes(context, { routes, pending: parts.pendingAnswers })
+    const listener = createListener(context, ownRoutes)
+    const upgradeListener = createUpgradeListener(context, listener)
+    return { ownRoutes, listener, upgradeListener, embedded: createEmbedded(context, ownRoutes) }
+  }
+  const portalSite = siteOf(portal, createConsole(portal, parts.liveStreams))
+  const hostSites = new Map(hosts.map(([name, context]) => [name, siteOf(context, {})]))
+  const site = config.hosts ? chooseBetween(portal, portalSite, hostSites) : portalSite
   return {
     configuration,
     directory,
-    upstreams,
-    policy: { settings, rules, bearers },
+    upstreams: { all: [...upstreams.all, ...hosts.flatMap(([, { proxy }]) => proxy.upstreams.all)] },
+    policy: { settings, rules, bearers, keyCallers },
     keys,
-    ownRoutes,
-    listener,
-    upgradeListener: createUpgradeListener(context, listener),
-    clientErrorListener: createClientErrorListener(context),
-    embedded: createEmbedded(context, ownRoutes),
+    ownRoutes: portalSite.ownRoutes,
+    listener: site.listener,
+    upgradeListener: site.upgradeListener,
+    clientErrorListener: createClientErrorListener(portal),
+    embedded: site.embedded,
+  }
+}
+
+/** What differs between BASE_URL and one of `hosts`. */
+interface SiteParts extends Pick<GatewayContext, 'settings' | 'host' | 'entries'> {
+  readonly rules: Rules
+  /** Of a host: those of the configuration that is in use by then; `undefined` if the host is gone. */
+  readonly currentRules?: () => Rules | undefined
+  readonly upstreams: Upstreams
+}
+
+const NO_RULES = createRules([])
+
+/** Its own address; the audience of assertions that forward-auth gives; and nothing of the portal's application. */
+function settingsOfHost<S extends Pick<Settings, 'BASE_URL'>>(settings: S, name: string) {
+  const address = `${new URL(settings.BASE_URL).protocol}//${name}`
+  return { ...settings, BASE_URL: address, UPSTREAM: undefined, ASSERTION_AUDIENCE: address }
+}
+
+function entriesOf(
+  { BASE_URL }: Settings,
+  hostRules: AccessPolicy['hostRules'],
+  { hostTickets: tickets, entryCodes: codes, mayEnter }: ProcessParts,
+): HostEntries {
+  const { protocol } = new URL(BASE_URL)
+  const names = [...hostRules.keys()]
+  const byOrigin = new Map(names.map(name => [`${protocol}//${name}`, name]))
+  return {
+    names,
+    rulesOf: name => hostRules.get(name),
+    nameOf: origin => byOrigin.get(origin),
+    tickets,
+    codes,
+    mayEnter,
   }
 }
 
@@ -273,12 +371,33 @@ export async function openProcessParts(
   let directory = createAccessPolicy(configuration, basics)
   opened.defer(() => deadline.wait(directory.providers.close()))
   const rateLimit = await openRateLimit(opened, basics)
-  const sessions = createSessions({ ...basics, ...directory, store, keyring })
+  const owners = createKeyOwners({ store, keyring })
+  const personalKeys = createPersonalKeys({ ...basics, directory, store, keyring, owners })
+  opened.defer(() => deadline.wait(personalKeys.settle()))
+  const sessions = createSessions({
+    ...basics,
+    ...directory,
+    store,
+    keyring,
+    owners,
+    async endKeysOf({ session }) {
+      const revoked = await personalKeys.endAllOf(userIdOf(session))
+      if (revoked > 0) report('key_revoked', { ...userFields(session), by: 'provider', revoked })
+    },
+  })
+  await sessions.begin(settings)
   opened.defer(() => deadline.wait(sessions.settle()))
+  const exchangedTokens = createExchangedTokens({
+    ...basics,
+    store,
+    providers: { get: id => directory.providers.get(id) },
+  })
+  opened.defer(() => deadline.wait(exchangedTokens.settle()))
   const upstreamPool = opened.adopt(createUpstreamPool(), pool => deadline.wait(pool.close(deadline.leftMs())))
   history.begin(store)
   opened.defer(() => deadline.wait(history.close()))
   const currentRules = () => directory.rules
+  const currentHostRules = (name: string) => directory.hostRules.get(name)
   let policy: BearerPolicy | undefined
   const readMetrics =
     metrics && createMetricsReader({ metrics, upstreams: upstreamPool, countSessions: () => store.count() })
@@ -295,13 +414,20 @@ export async function openProcessParts(
     /** That of the first configuration. */
     directory,
     /** Sessions, streams and connections follow the configuration that is in use from now on. */
-    use(next: { directory: AccessPolicy; upstreams: Upstreams; policy: BearerPolicy }): void {
+    use(next: {
+      configuration: Configuration
+      directory: AccessPolicy
+      upstreams: Pick<Upstreams, 'all'>
+      policy: BearerPolicy
+    }): void {
       upstreamPool.use(next.upstreams)
       policy = next.policy
+      sessions.useSettings(next.configuration.settings)
       if (next.directory === directory) return
       directory = next.directory
       mainProvider = directory.providers.main.plan.id
       sessions.use(directory)
+      personalKeys.use(directory)
     },
     currentPolicy(): BearerPolicy {
       // There is no request before the first `use`.
@@ -317,15 +443,21 @@ export async function openProcessParts(
     now,
     rateLimit,
     sessions,
+    personalKeys,
+    exchangedTokens,
     upstreamPool,
     lifecycle: { closing: false },
     /** Answers of our own routes that have begun. */
     pendingAnswers: new Set<Promise<OwnAnswer>>(),
     liveStreams: createLiveStreams(),
-    attempts: createAttempts({ store, now }),
+    attempts: createAttempts({ settings, store, now }),
     testSignIns: createTestSignIns({ store, now }),
     lostCookies: createLostCookieDetector({ settings, now }),
-    streams: opened.adopt(createOpenStreams(sessions, currentRules, report), streams => streams.stop()),
+    streams: opened.adopt(createOpenStreams(sessions, currentRules, report, now), streams => streams.stop()),
+    currentHostRules,
+    hostTickets: createHostTickets({ store, settings }),
+    entryCodes: createEntryCodes({ store, now }),
+    mayEnter: createEntryLimit(now),
     slowClients: opened.adopt(createSlowClients({ settings, report }), clients => clients.stop()),
   }
 }
@@ -383,10 +515,18 @@ export function checkWhole(settings: Settings, config: Config): Configuration {
   refuseBaseUrlAsUpstream(settings, config)
   // The configuration of the command was checked when its file was loaded.
   refuseTakenPaths(settings, config, 'createMenshen')
+  refuseHosts(settings, config, 'createMenshen')
+  refuseTakenHeaders(settings, config, 'createMenshen')
+  assertUpstreamFiles(config, 'createMenshen')
   const look = createLook(settings, config)
   const languages = createLanguages(settings, config, look)
   const plans = planProviders(config, settings)
   assertVerifiable(config.rules ?? [], plans)
+  assertIdTokens(config.rules ?? [], plans)
+  for (const [name, { rules = [] }] of Object.entries(config.hosts ?? {})) {
+    assertVerifiable(rules, plans, `hosts.${name}.rules`)
+    assertIdTokens(rules, plans, `hosts.${name}.rules`)
+  }
   const problem = secretProblem(settings, plans[0])
   if (problem) throw new MenshenError('bad_settings', [{ setting: 'SECRET', message: problem }])
   return { settings, config, plans, languages, look }
@@ -408,6 +548,12 @@ export function createAccessPolicy(
     roles: rolesFor(config.roles ?? DEFAULT_ROLES, ids),
     scopedName: createScopedName(ids),
     rules: createRules(config.rules ?? [], Object.keys(config.upstreams ?? {})),
+    hostRules: new Map(
+      Object.entries(config.hosts ?? {}).map(([name, host]) => [
+        name,
+        createRules(host.rules ?? [], Object.keys(upstreamsOfHost(host))),
+      ]),
+    ),
   }
 }
 
@@ -438,7 +584,7 @@ function directoryFor(parts: ProcessParts, now: ConfiguredParts, next: Configura
   const isSame = (part: (configuration: Configuration) => unknown) =>
     fingerprintOf(part(before)) === fingerprintOf(part(next))
   const sameProviders = isSame(({ plans, config }) => [plans, Object.keys(config.providers ?? {})])
-  if (sameProviders && isSame(({ config }) => [config.roles, config.rules])) return now.directory
+  if (sameProviders && isSame(({ config }) => [config.roles, config.rules, config.hosts])) return now.directory
   const providers = sameProviders ? now.directory.providers : undefined
   return createAccessPolicy(next, { ...parts.basics, settings: next.settings }, providers)
 }

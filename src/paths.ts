@@ -3,7 +3,10 @@
 export const OWN_PATHS = {
   account: '/_menshen/account',
   accountEnd: '/_menshen/account/end',
+  accountKeys: '/_menshen/account/keys',
+  accountKeysRevoke: '/_menshen/account/keys/revoke',
   assets: '/_menshen/assets/',
+  authz: '/_menshen/authz/',
   backchannelLogout: '/_menshen/backchannel-logout',
   check: '/_menshen/check',
   console: '/_menshen/console',
@@ -18,9 +21,13 @@ export const OWN_PATHS = {
   consoleSession: '/_menshen/console/session',
   consoleSessions: '/_menshen/console/sessions',
   consoleSettings: '/_menshen/console/settings',
+  deviceRefresh: '/_menshen/dbsc/refresh',
+  deviceRegister: '/_menshen/dbsc/register',
   doctor: '/_menshen/doctor',
   doctorSignIn: '/_menshen/doctor/sign-in',
   endSession: '/_menshen/console/end',
+  enter: '/_menshen/enter',
+  entered: '/_menshen/entered',
   forward: '/_menshen/forward',
   health: '/_menshen/health',
   jwks: '/_menshen/jwks.json',
@@ -28,12 +35,22 @@ export const OWN_PATHS = {
   me: '/_menshen/me',
   metrics: '/_menshen/metrics',
   ready: '/_menshen/ready',
+  stay: '/_menshen/stay',
+  stepUp: '/_menshen/step-up',
   signOutEverywhere: '/_menshen/sign-out-everywhere',
 } as const
 
 /** Everything below it is ours, whether or not there is such a page. */
 export const OWN_PREFIX = '/_menshen'
 const BELOW_PREFIX = `${OWN_PREFIX}/`
+
+/** Where the metadata of protected resources is (RFC 9728). Ours only where a rule has `bearer`. */
+export const RESOURCE_METADATA_PATH = '/.well-known/oauth-protected-resource'
+
+export function isResourceMetadataPath(path: string): boolean {
+  const { length } = RESOURCE_METADATA_PATH
+  return path.startsWith(RESOURCE_METADATA_PATH) && (path.length === length || path[length] === '/')
+}
 
 /** Where a sign-in passes through. The settings can move these paths. */
 export interface SignInPaths {
@@ -93,7 +110,7 @@ export function isOwnPath(
 /** Whether a path is taken by one of our routes that cannot be moved, or is below or above one. */
 export function isFixedRoute(path: string): boolean {
   if (path === OWN_PREFIX) return true
-  return Object.values(OWN_PATHS).some(own => areNested(path, own.replace(/\/$/, '')))
+  return [...Object.values(OWN_PATHS), RESOURCE_METADATA_PATH].some(own => areNested(path, own.replace(/\/$/, '')))
 }
 
 /** Whether two paths are the same, or one is below the other. */

@@ -175,8 +175,32 @@ export const PHRASES = {
     zh: '身份认证平台返回了 {status}，错误码为 {error}',
   },
   tokens_bound_to_key: {
-    en: 'the tokens are bound to a key (DPoP), which Menshen does not do. Turn that off for this client at the provider.',
-    zh: '令牌与密钥绑定（DPoP），门神不支持。请在平台上为此客户端关闭这项设置。',
+    en: 'the tokens are bound to a key (DPoP), and DPOP is not on',
+    zh: '令牌与密钥绑定（DPoP），但没有开启 DPOP',
+  },
+  tokens_not_bound: {
+    en: 'DPOP is on, and the provider gave a token that is not bound to the key (token_type is not DPoP)',
+    zh: 'DPOP 已开启，但身份认证平台签发的令牌没有与密钥绑定（token_type 不是 DPoP）',
+  },
+  mutual_tls_needs_https: {
+    en: 'the client proves itself by a certificate, and the provider has an http address: a certificate needs https',
+    zh: '客户端以证书认证，而身份认证平台的地址是 http：使用证书必须是 https',
+  },
+  no_push_endpoint: {
+    en: 'authorization requests are to be pushed (PAR), and the provider has no address for that (pushed_authorization_request_endpoint)',
+    zh: '需要推送授权请求（PAR），但身份认证平台没有对应的地址（pushed_authorization_request_endpoint）',
+  },
+  push_answered: {
+    en: 'the pushed authorization request (PAR) was answered with {status} instead of 201',
+    zh: '推送授权请求（PAR）返回了 {status}，应为 201',
+  },
+  push_answered_with: {
+    en: 'the pushed authorization request (PAR) was answered with {status} and {error}',
+    zh: '推送授权请求（PAR）返回了 {status}，错误码为 {error}',
+  },
+  push_unusable: {
+    en: 'unusable in the answer to the pushed authorization request (PAR): {fields}',
+    zh: '推送授权请求（PAR）的响应中无法使用的字段：{fields}',
   },
   no_such_endpoint: { en: 'the provider has no {name} address', zh: '身份认证平台没有 {name} 地址' },
   keys_unusable: {
@@ -188,10 +212,14 @@ export const PHRASES = {
     zh: '用户信息中的 sub 与 id_token 不一致',
   },
   not_a_member: {
-    en: 'whoever brought the code is not a member of the company',
+    en: 'the user who brought the code is not a member of the company',
     zh: '登录的人不是企业成员',
   },
   not_required: { en: 'not one of those whom require.{name} lets in', zh: '不在 require.{name} 允许的范围内' },
+  name_of_machine: {
+    en: 'the {field} begins with {prefix}, as only those of machines in the configuration do',
+    zh: '{field} 以 {prefix} 开头，这是配置中的机器专用的名称',
+  },
   field_missing: {
     en: 'no {field} (looked for in {places}); what came is {seen}',
     zh: '没有取到 {field}（查找的位置：{places}）；平台返回的是 {seen}',
@@ -326,9 +354,25 @@ export const PHRASES = {
     en: 'emailVerified in the configuration of a provider that is known to verify, and no ALLOW_UNVERIFIED_EMAIL',
     zh: '平台确实验证邮箱的，在配置文件中用 emailVerified 说明，并去掉 ALLOW_UNVERIFIED_EMAIL',
   },
+  advise_one_provider: {
+    en: 'AUTO_SIGN_IN=in-app, or a single provider: of several the user chooses on the login page',
+    zh: '设置 AUTO_SIGN_IN=in-app，或只保留一个身份认证平台：有多个平台时，需要用户在登录页选择',
+  },
+  advise_app_provider: {
+    en: 'AUTO_SIGN_IN=on, or a provider with one of the presets wecom, feishu, lark and dingtalk',
+    zh: '设置 AUTO_SIGN_IN=on，或配置使用 wecom、feishu、lark、dingtalk 之一的身份认证平台',
+  },
   advise_console_role: {
     en: "a row of roles with role: '{role}' and who has it",
     zh: "在 roles 中加一行 role: '{role}'，并写明授予谁",
+  },
+  advise_new_key: {
+    en: 'a new key and its row, as {command} prints them; or remove the row',
+    zh: '用 {command} 生成新密钥和对应的一行；或删除这一行',
+  },
+  advice_machine_expired: {
+    en: EVENTS.machine_expired.sentence,
+    zh: 'machines 中有一行已经过期，它的密钥会被拒绝',
   },
   advice_weak_state_check: {
     en: EVENTS.weak_state_check.sentence,
@@ -361,6 +405,10 @@ export const PHRASES = {
   advice_unverified_email_allowed: {
     en: EVENTS.unverified_email_allowed.sentence,
     zh: '未经身份认证平台验证的邮箱也会被采用：如果用户可以在平台上随意填写邮箱，就可能冒用他人的名字',
+  },
+  advice_auto_sign_in_without_effect: {
+    en: EVENTS.auto_sign_in_without_effect.sentence,
+    zh: 'AUTO_SIGN_IN 对当前的身份认证平台不起作用：所有人都会看到登录页',
   },
   advice_console_for_nobody: {
     en: EVENTS.console_for_nobody.sentence,
@@ -450,7 +498,7 @@ export const PHRASES = {
   no_usable_keys: { en: 'no usable keys are published (status {status})', zh: '没有公布可用的公钥（状态码 {status}）' },
   keys_published: { en: '{count} published', zh: '已公布 {count} 个' },
   check_jwks_url: {
-    en: 'Check JWKS_URL, or ask whoever runs the provider.',
+    en: 'Check JWKS_URL, or ask the administrator of the provider.',
     zh: '请检查 JWKS_URL，或联系身份认证平台的管理员。',
   },
   sign_in_page_unseen: {
@@ -482,7 +530,7 @@ export const PHRASES = {
     en: 'the sign-in page is out of order (status {status})',
     zh: '登录页出错（状态码 {status}）',
   },
-  ask_provider_admin: { en: 'Ask whoever runs the provider.', zh: '请联系身份认证平台的管理员。' },
+  ask_provider_admin: { en: 'Ask the administrator of the provider.', zh: '请联系身份认证平台的管理员。' },
   redirect_answered: { en: 'the provider answers {status} to {url}', zh: '身份认证平台对 {url} 返回 {status}' },
   register_redirect_and_check: {
     en: 'Register exactly {url} at the provider; check CLIENT_ID and SCOPE.',
@@ -505,12 +553,81 @@ export const PHRASES = {
     zh: '请在平台上为此客户端关闭这项要求。',
   },
   demands_dpop: {
-    en: 'the provider demands DPoP, which Menshen does not do',
-    zh: '身份认证平台要求 DPoP，门神不支持',
+    en: 'the provider demands DPoP, which is not on',
+    zh: '身份认证平台要求 DPoP，但没有开启',
+  },
+  set_dpop: {
+    en: 'Set DPOP=on (dpop: on), without FORWARD_ACCESS_TOKEN.',
+    zh: '请设置 DPOP=on（dpop: on），不能同时使用 FORWARD_ACCESS_TOKEN。',
+  },
+  bind_tokens: {
+    en: 'Turn DPoP on for this client at the provider, or set DPOP=auto.',
+    zh: '请在平台上为此客户端开启 DPoP，或设置 DPOP=auto。',
+  },
+  proof_refused: {
+    en: 'the provider does not accept the DPoP proof',
+    zh: '身份认证平台不接受 DPoP 证明',
+  },
+  check_proof: {
+    en: 'Allow DPoP by ES256 for this client at the provider, compare the clocks, and check that the provider sees its own address as the browser does (a proxy in front of it may change that).',
+    zh: '请在平台上为此客户端允许使用 ES256 的 DPoP，核对双方的时间，并确认平台看到的自身地址与外部访问的一致（平台前面的代理可能改变它）。',
+  },
+  proofs_only_by: {
+    en: 'the provider takes DPoP proofs only by {algorithms}, and Menshen signs by ES256',
+    zh: '身份认证平台的 DPoP 只接受 {algorithms}，门神使用 ES256',
+  },
+  allow_es256_proofs: {
+    en: 'Allow ES256 for DPoP at the provider, or set DPOP=off.',
+    zh: '请在平台上为 DPoP 允许 ES256，或设置 DPOP=off。',
   },
   demands_pushed_requests: {
-    en: 'the provider demands pushed authorization requests (PAR), which Menshen does not do',
-    zh: '身份认证平台要求推送授权请求（PAR），门神不支持',
+    en: 'the provider demands pushed authorization requests (PAR), which are off',
+    zh: '身份认证平台要求推送授权请求（PAR），但没有开启',
+  },
+  set_par: { en: 'Set PAR=on (par: on).', zh: '请设置 PAR=on（par: on）。' },
+  push_refused: {
+    en: 'the provider does not accept the reference to the pushed authorization request (PAR)',
+    zh: '身份认证平台不接受推送授权请求（PAR）的引用',
+  },
+  check_push: {
+    en: 'Allow pushed authorization requests for this client at the provider, or set PAR=off if it does not demand them.',
+    zh: '请在平台上为此客户端允许推送授权请求；如果平台没有此要求，也可以设置 PAR=off。',
+  },
+  set_push_endpoint: {
+    en: 'Turn pushed authorization requests on at the provider, name their address (parUrl), or set PAR=off.',
+    zh: '请在平台上开启推送授权请求，或写明地址（parUrl），或设置 PAR=off。',
+  },
+  pushed: {
+    en: 'accepted: the browser gets a reference to the request',
+    zh: '已接受：浏览器只携带请求的引用',
+  },
+  certificate_refused: {
+    en: 'the provider does not accept the certificate of CLIENT_CERT_FILE',
+    zh: '身份认证平台不接受 CLIENT_CERT_FILE 的证书',
+  },
+  register_certificate: {
+    en: 'Register this certificate for the client at the provider: its subject for tls_client_auth, which a trusted authority has to have signed; the certificate itself for self_signed_tls_client_auth.',
+    zh: '请在平台上为此客户端登记这张证书：tls_client_auth 登记其主题（须由平台信任的 CA 签发），self_signed_tls_client_auth 登记证书本身。',
+  },
+  certificate_broke: {
+    en: '{reason}; the provider may not accept the certificate of CLIENT_CERT_FILE',
+    zh: '{reason}；可能是身份认证平台不接受 CLIENT_CERT_FILE 的证书',
+  },
+  client_certificate_valid: {
+    en: 'valid until {date}',
+    zh: '有效期至 {date}',
+  },
+  client_certificate_expired: {
+    en: 'the certificate of CLIENT_CERT_FILE is not valid now, but from {from} to {to}',
+    zh: 'CLIENT_CERT_FILE 的证书当前无效，有效期为 {from} 至 {to}',
+  },
+  client_certificate_ends: {
+    en: 'the certificate of CLIENT_CERT_FILE expires on {date}',
+    zh: 'CLIENT_CERT_FILE 的证书将于 {date} 过期',
+  },
+  renew_client_certificate: {
+    en: 'Renew it, and register the new one at the provider; it is read again when the file changes.',
+    zh: '请更新证书，并在平台上登记新证书；文件变化后会自动重新读取。',
   },
   demands_signed_requests: {
     en: 'the provider demands signed authorization requests (JAR), which Menshen does not do',
@@ -571,8 +688,8 @@ export const PHRASES = {
     zh: '身份认证平台只接受以 {methods} 认证的客户端，不接受 {method}',
   },
   allow_client_auth: {
-    en: 'Menshen proves itself by client_secret_basic, client_secret_post or private_key_jwt: allow one of these for this client at the provider.',
-    zh: '门神支持 client_secret_basic、client_secret_post 和 private_key_jwt：请在平台上为此客户端允许其中一种。',
+    en: 'Menshen proves itself by client_secret_basic, client_secret_post, private_key_jwt, tls_client_auth or self_signed_tls_client_auth: allow one of these for this client at the provider.',
+    zh: '门神支持 client_secret_basic、client_secret_post、private_key_jwt、tls_client_auth 和 self_signed_tls_client_auth：请在平台上为此客户端允许其中一种。',
   },
   set_client_auth: {
     en: 'Set CLIENT_AUTH to one of: {ways}.',
@@ -587,7 +704,7 @@ export const PHRASES = {
   // The client at the provider
   made_up_code_accepted: { en: 'a made-up code was accepted', zh: '平台接受了一个编造的授权码' },
   do_not_use_provider: {
-    en: 'Whoever invents a code would be signed in: do not use this provider.',
+    en: 'Anyone who invents a code would be signed in: do not use this provider.',
     zh: '任何人编造授权码都能登录：请不要使用这个平台。',
   },
   client_known: {
@@ -868,7 +985,7 @@ export const PHRASES = {
     en: 'Correct the file. It is read again as soon as it changes.',
     zh: '请修改这个文件，文件变化后会自动重新读取。',
   },
-  reloaded: { en: 'the files were read anew {time}', zh: '{time} 重新读取了文件' },
+  reloaded: { en: 'the files were read again {time}', zh: '{time} 重新读取了文件' },
 
   // A trial sign-in
   nobody_signed_in: { en: 'nobody has signed in', zh: '没有人登录' },
@@ -934,7 +1051,7 @@ export const PHRASES = {
     zh: '请检查 CLIENT_ID 和 CLIENT_SECRET，并确认 CLIENT_AUTH 与此客户端登记的方式一致。',
   },
   ask_admin_for_log: {
-    en: 'Ask whoever runs the provider: its log says more.',
+    en: 'Ask the administrator of the provider: its log says more.',
     zh: '请联系身份认证平台的管理员，平台日志中有更多信息。',
   },
   look_at_provider_log: {
@@ -954,8 +1071,8 @@ export const PHRASES = {
     zh: '请在平台上把此客户端 id_token 的签名算法设为 RS256 或 ES256。',
   },
   token_encryption_remedy: {
-    en: 'Turn the encryption of id_tokens off for this client at the provider.',
-    zh: '请在平台上为此客户端关闭 id_token 加密。',
+    en: 'Turn the encryption of id_tokens and of user info off for this client at the provider.',
+    zh: '请在平台上为此客户端关闭 id_token 和用户信息的加密。',
   },
   token_keys_remedy: {
     en: 'Check that the keys at the address of the metadata (or JWKS_URL) are those of this provider.',
@@ -970,7 +1087,7 @@ export const PHRASES = {
     zh: '超过 max_age 时，平台必须要求用户重新登录。',
   },
   token_odd_remedy: {
-    en: 'Ask whoever runs the provider: its id_token is not as OpenID Connect says.',
+    en: 'Ask the administrator of the provider: its id_token is not as OpenID Connect says.',
     zh: '请联系身份认证平台的管理员：它的 id_token 不符合 OpenID Connect。',
   },
   user_not_allowed_remedy: {

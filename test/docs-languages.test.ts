@@ -19,10 +19,11 @@ for (const [english = '', chinese = ''] of [['README.md', 'README.zh-CN.md'], ..
   })
 }
 
-test('first steps, deploying, providers and troubleshooting are there in Chinese', () => {
+test('first steps, deploying, MCP, providers and troubleshooting are there in Chinese', () => {
   assert.deepEqual(readdirSync(new URL('../docs/zh-CN', import.meta.url)).sort(), [
     'deploying.md',
     'first-steps.md',
+    'mcp.md',
     'providers.md',
     'troubleshooting.md',
   ])

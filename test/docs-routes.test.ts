@@ -2,17 +2,21 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { OWN_PATHS } from '../src/paths.ts'
+import { OWN_PATHS, RESOURCE_METADATA_PATH } from '../src/paths.ts'
 import { openGateway } from './kit/set-up.ts'
 
 const page = readFileSync(new URL('../docs/routes.md', import.meta.url), 'utf8')
 /** Whatever a browser wants to do, the proxy asks with its method. */
-const ANY_METHOD = new Set<string>([OWN_PATHS.check, OWN_PATHS.forward])
+const ANY_METHOD = new Set<string>([OWN_PATHS.authz, OWN_PATHS.check, OWN_PATHS.forward])
 
 test('docs/routes.md has every route with its methods', async t => {
-  const menshen = await openGateway(t, {})
+  const menshen = await openGateway(
+    t,
+    { PROVIDER: 'oidc', AUTH_URL: 'https://sso.example.com' },
+    { config: { rules: [{ path: '/mcp', roles: ['*'], bearer: true }] } },
+  )
   const client = menshen.visitor()
-  for (const path of Object.values(OWN_PATHS)) {
+  for (const path of [...Object.values(OWN_PATHS), RESOURCE_METADATA_PATH]) {
     const rows = page.split('\n').filter(row => row.split('|')[1]?.includes(`\`${path}\``))
     const told = rows.flatMap(row => row.split('|')[2]?.trim().split(', ') ?? [])
     assert.ok(told.length > 0, `${path} is missing`)

@@ -42,7 +42,7 @@ if (isFull) {
   runNode('types', ['node_modules/.bin/tsc'])
 }
 runNode('tests', [
-  '--import=./test/kit/keep-compiled.ts',
+  '--import=./test/kit/keep-compiled.js',
   '--test',
   `--test-reporter=${isStrict ? 'spec' : './test/kit/reporter.ts'}`,
   // More than there are cores: a test waits half of its time for a process, a browser or a deadline.

@@ -5,13 +5,15 @@ import type { Served } from '../servers/processes.ts'
 import { cpuTimeOf } from './cpu-time.ts'
 import { requestsOf, type Shape } from './requests.ts'
 import { type Distribution, distributionOf, median, ratios } from './statistics.ts'
-import { type Load, measure } from './wrk.ts'
+import { type Load, type Measured, measure } from './wrk.ts'
 
-export interface Contender extends Load {
+export interface Contender {
   /** Whose processor time counts. */
   readonly pid: number
   /** How many requests are answered before the first round counts. */
   readonly warmUpRequests?: number
+  /** Asks for so long, beginning with request number `first`. */
+  measure(seconds: number, first: number): Promise<Measured>
 }
 
 export interface Rounds {
@@ -47,9 +49,11 @@ export function contender(
   { url, pid }: Served,
   shapeAt: (base: string) => Shape,
   cookies: readonly string[],
+  more: Pick<Load, 'connections'> = {},
 ): Contender {
   const shape = shapeAt(url)
-  return { url: shape.url, pid, requests: requestsOf(shape, cookies) }
+  const load = { url: shape.url, requests: requestsOf(shape, cookies), ...more }
+  return { pid, measure: (seconds, first) => measure(load, seconds, first) }
 }
 
 export async function contest(contenders: readonly Contender[], plan: Rounds): Promise<Rated[]> {
@@ -93,7 +97,7 @@ interface Turn extends Rated {
 async function play(turn: Turn, seconds: number): Promise<void> {
   const { contender, rates, cpu, busy } = turn
   const before = cpuTimeOf(contender.pid)
-  const { requests, rate } = await measure(contender, seconds, turn.served)
+  const { requests, rate } = await contender.measure(seconds, turn.served)
   const spent = cpuTimeOf(contender.pid) - before
   turn.served += requests
   rates.push(rate)

@@ -13,10 +13,14 @@ export interface Requests {
 
 export interface Shape {
   readonly url: string
+  /** The Host, if it is not that of the address. */
+  readonly host?: string
   /** What nginx was asked for, if it is nginx who asks. */
   readonly original?: string
   /** Whether the connection ends with the answer. */
   readonly close?: boolean
+  /** `Authorization` of a program, if it is one that asks. */
+  readonly authorization?: string
 }
 
 /** The page that nginx is asked for: one of the configuration's rules is about it. */
@@ -54,8 +58,9 @@ export function requestsOf(shape: Shape, cookies: readonly string[]): Requests {
 }
 
 /** Without a cookie of ours it is a visitor's. */
-export function requestOf({ url, original, close = false }: Shape, cookie?: string): string {
-  const { pathname, search, host } = new URL(url)
+export function requestOf({ url, original, close = false, ...shape }: Shape, cookie?: string): string {
+  const { pathname, search, host: ownHost } = new URL(url)
+  const { host = ownHost, authorization } = shape
   const cookies = ['_ga=GA1.1.1742066319.1763251200', 'locale=zh-CN', ...(cookie ? [cookie] : []), 'theme=dark']
   const lines = [
     `GET ${pathname}${search} HTTP/1.1`,
@@ -64,6 +69,7 @@ export function requestOf({ url, original, close = false }: Shape, cookie?: stri
     ...(original ? [`X-Original-URI: ${original}`, 'X-Original-Method: GET'] : []),
     ...(close ? ['Connection: close'] : original ? [] : ['Connection: keep-alive']),
     ...BROWSER,
+    ...(authorization ? [`Authorization: ${authorization}`] : []),
     `Referer: http://${host}/`,
     `Cookie: ${cookies.join('; ')}`,
   ]

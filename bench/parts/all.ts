@@ -3,9 +3,14 @@
 import type { Part } from '../part.ts'
 import { check, home } from './check.ts'
 import { cold } from './cold.ts'
+import { conditions } from './conditions.ts'
+import { devices } from './devices.ts'
 import { gateway } from './gateway.ts'
 import { providers, rules, upstreams } from './growth-configuration.ts'
 import { sessions } from './growth-sessions.ts'
+import { hosts } from './hosts.ts'
+import { http2 } from './http2.ts'
+import { keys } from './keys.ts'
 import { library } from './library.ts'
 import { memory } from './memory.ts'
 import { observing } from './observing.ts'
@@ -21,6 +26,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
   check,
   home,
   gateway,
+  http2,
   cold,
   'sign-ins': signIns,
   refreshes,
@@ -29,8 +35,12 @@ export const PARTS: Readonly<Record<string, Part>> = {
   sessions,
   sweep,
   rules,
+  conditions,
+  devices,
+  keys,
   upstreams,
   providers,
+  hosts,
   streams,
   start,
   size,

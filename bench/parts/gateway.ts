@@ -76,8 +76,10 @@ async function race({ plan }: Bench, one: Case, servers: readonly Served[], cook
     servers.map(({ url }) => shapeAt(url)),
     cookie,
   )
-  const contenders = servers.map(server => contender(server, shapeAt, [cookie]))
-  return contest(connections ? contenders.map(each => ({ ...each, connections })) : contenders, plan)
+  return contest(
+    servers.map(server => contender(server, shapeAt, [cookie], connections ? { connections } : {})),
+    plan,
+  )
 }
 
 /** Or their rates mean nothing. */

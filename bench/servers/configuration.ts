@@ -30,6 +30,18 @@ export function writeConfiguration(more: object = {}): string {
   return file
 }
 
+/** The usual rules, each with networks, hours and maxAge that every request of a benchmark meets. */
+export function withConditions(): object[] {
+  const networks = ['10.0.0.0/8', '192.168.0.0/16', '127.0.0.0/8', '203.0.113.0/24', '2001:db8::/32', '::1']
+  const hours = { from: '00:00', to: '24:00', zone: 'Asia/Shanghai' }
+  return USUAL_RULES.map(rule => ('public' in rule ? rule : { ...rule, networks, hours, maxAge: 7 * 86_400 }))
+}
+
+/** The usual rules, each for programs with a key, too. */
+export function withKeys(): object[] {
+  return USUAL_RULES.map(rule => ('public' in rule ? rule : { ...rule, keys: 'personal' }))
+}
+
 export function manyRules(count: number): object[] {
   const more = Math.max(0, count - USUAL_RULES.length)
   const others = Array.from({ length: more }, (_, n) => ({ path: `/department-${n % 50}/page-${n}`, roles: EVERYBODY }))

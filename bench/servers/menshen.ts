@@ -2,6 +2,7 @@
 
 import { performance } from 'node:perf_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
+import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import { freePort } from '../../test/kit/free-port.ts'
 import { type Answer, ask } from '../measure/answer.ts'
 import { CLIENT_SECRET } from './client-secret.ts'
@@ -35,6 +36,7 @@ export async function startMenshen(
     on: cores.server,
     env: {
       BASE_URL: `http://127.0.0.1:${port}`,
+      PORT: String(port),
       AUTH_URL: provider.url,
       CLIENT_ID: 'bench',
       CLIENT_SECRET,
@@ -67,6 +69,26 @@ export async function signIn({ url }: Served, username: string): Promise<string>
   return cookieOf(await ask(`${url}/callback?code=${username}&state=bench_idp`), username)
 }
 
+/** The cookies of a new session that is bound to a device (DEVICE_BOUND_SESSIONS). */
+export async function signInBound({ url }: Served, username: string): Promise<string> {
+  const answer = await ask(`${url}/callback?code=${username}&state=bench_idp`)
+  const ticket = cookieOf(answer, username)
+  const [, challenge = ''] = /challenge="([^"]+)"/.exec(String(answer.headers['secure-session-registration'])) ?? []
+  const { privateKey, publicKey } = await generateKeyPair('ES256')
+  const header = { alg: 'ES256', typ: 'dbsc+jwt', jwk: await exportJWK(publicKey) }
+  const proof = await new SignJWT({ jti: challenge }).setProtectedHeader(header).sign(privateKey)
+  const registered = await fetch(`${url}/_menshen/dbsc/register`, {
+    method: 'POST',
+    headers: { cookie: ticket, 'secure-session-response': proof },
+  })
+  const [bound] = registered.headers.getSetCookie().map(cookie => cookie.split(';')[0])
+  if (registered.status !== 200 || !bound) throw new Error(`the session of ${username} was not bound`)
+  const cookies = `${ticket}; ${bound}`
+  // From the first sight of the second cookie on, the ticket alone does not count.
+  await ask(`${url}/_menshen/me`, cookies)
+  return cookies
+}
+
 /** Where there are several providers. */
 export async function signInBy({ url }: Served, username: string, provider: string): Promise<string> {
   const begun = await fetch(`${url}/login`, {
@@ -81,7 +103,7 @@ export async function signInBy({ url }: Served, username: string, provider: stri
 }
 
 function cookieOf({ headers }: Answer, username: string): string {
-  const [cookie] = /menshen_session=[^;]+/.exec(headers['set-cookie'] ?? '') ?? []
+  const [cookie] = /(?:__Host-)?menshen_session=[^;]+/.exec(headers['set-cookie'] ?? '') ?? []
   if (!cookie) throw new Error(`${username} was not signed in but sent to ${headers.location}`)
   return cookie
 }

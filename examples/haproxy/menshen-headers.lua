@@ -48,7 +48,7 @@ local CLAIMS = {
   'x-principal*', 'x-subject*', 'x-identity*', 'x-email', 'x-role', 'x-roles', 'x-group', 'x-groups', 'x-admin',
   'x-is-admin', 'x-admin-user', 'x-on-behalf-of', 'user', 'user-id', 'user-key', 'user-name', 'userid',
   'username', 'login-user', 'from-source',
-  -- The client's certificate, as whoever ends TLS names it.
+  -- The client's certificate, as the proxy that ends TLS names it.
   'ssl-*', 'x-ssl-*', 'tls-client-*', 'x-tls-*', 'client-cert*', 'x-client-cert*', 'x-client-dn',
   'x-client-s-dn', 'x-client-i-dn', 'x-client-verify', 'x-sap-webdisp-*',
   -- The claims that the gateway drops: end
@@ -59,6 +59,7 @@ local NO_CLAIMS = {
   -- Names that are no claims: begin
   'x-auth-token', 'x-auth-key', 'x-auth-csrf*', 'x-login-token', 'x-user-token', 'x-user-agent',
   'x-user-language', 'x-user-locale', 'x-user-timezone', 'x-user-time-zone', 'x-middleware-prefetch',
+  'x-menshen-key',
   -- Names that are no claims: end
 }
 

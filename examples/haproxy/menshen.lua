@@ -1,6 +1,7 @@
 -- Asks Menshen about a request, for `http-request lua.menshen ADDRESS` in haproxy.cfg: HAProxy cannot ask by itself.
 -- Afterwards txn.admitted is true, and the request says who is there in Menshen's words and has none of its cookies. Or
--- txn.admitted is not set, and Menshen has an answer for the browser.
+-- txn.admitted is not set, and Menshen has an answer for the browser. With several hosts, txn.host is the one that is asked
+-- about, as haproxy.cfg has chosen it.
 
 local IDENTITY = {
   'x-forwarded-user',
@@ -11,7 +12,9 @@ local IDENTITY = {
 }
 
 -- What Menshen needs of the request besides its address: whose it is, and whether another site opens a WebSocket.
-local ASKED_WITH = { 'host', 'cookie', 'origin', 'sec-websocket-key', 'user-agent', 'x-request-id' }
+local ASKED_WITH = {
+  'host', 'cookie', 'origin', 'sec-websocket-key', 'user-agent', 'x-request-id', 'authorization', 'x-menshen-key',
+}
 
 -- Which caches may keep an answer: with a cookie of Menshen's, none.
 local CACHE_HEADERS = {
@@ -40,6 +43,8 @@ local function question(txn, sent)
     ['x-original-method'] = { txn.f:method() },
     ['x-forwarded-for'] = { txn.f:src() },
   }
+  local host = txn:get_var('txn.host')
+  if host then headers['x-original-host'] = { host } end
   for _, name in ipairs(ASKED_WITH) do
     local lines = lines_of(sent, name)
     if #lines > 0 then headers[name] = { table.concat(lines, name == 'cookie' and '; ' or ', ') } end
@@ -64,6 +69,15 @@ local function without_ours(header)
   return table.concat(kept, '; ')
 end
 
+-- A key is for Menshen alone: plain in any scheme, or as the password of Basic.
+local function has_key(txn, lines)
+  for _, line in pairs(lines or {}) do
+    local decoded = txn.c:b64dec(line:match('^%a+%s+(%S+)$') or '') or ''
+    if line:find('mk_[%w_-]+') or decoded:find('mk_[%w_-]+') then return true end
+  end
+  return false
+end
+
 core.register_action('menshen', { 'http-req' }, function(txn, address)
   local headers = question(txn, txn.http:req_get_headers())
   local answer = core.httpclient():get({
@@ -82,6 +96,8 @@ core.register_action('menshen', { 'http-req' }, function(txn, address)
   local cookies = without_ours(headers.cookie and headers.cookie[1] or '')
   txn.http:req_del_header('cookie')
   if cookies ~= '' then txn.http:req_add_header('cookie', cookies) end
+  txn.http:req_del_header('x-menshen-key')
+  if has_key(txn, headers.authorization) then txn.http:req_del_header('authorization') end
   -- A refresh can happen in a check: its cookie has to reach the browser.
   local renewed = lines_of(answer.headers, 'set-cookie')[1]
   if renewed then txn:set_var('txn.menshen_cookie', renewed) end
@@ -91,6 +107,10 @@ end, 1)
 core.register_action('menshen_answer', { 'http-req' }, function(txn)
   txn.http:req_set_header('x-forwarded-uri', txn.f:pathq())
   txn.http:req_set_header('x-forwarded-method', txn.f:method())
+  -- Not what a client says.
+  txn.http:req_del_header('x-forwarded-host')
+  local host = txn:get_var('txn.host')
+  if host then txn.http:req_add_header('x-forwarded-host', host) end
   txn.http:req_set_uri('/_menshen/forward')
 end, 0)
 

@@ -37,7 +37,7 @@ const NEEDS_NO_SHORT_NAME = /^[^. ]{1,8}(?:\.[^. ]{1,3})?$/
 /** Where many names begin alike, four digits of a hash follow their first two letters. */
 const HASHED_NAME = /^(.{1,2})[\da-f]{4}$/
 /**
- * ASP.NET takes `/(S(…))`, and its like with other letters, out of a path wherever it stands, once or more: what is left on
+ * ASP.NET takes `/(S(…))`, and its like with other letters, out of a path at any place, once or more: what is left on
  * both sides may become one segment.
  */
 const SESSION_SEGMENTS = [/\/\([^/]*\)(?=\/|$)/g, /\/\([^/]*\)/g, /\/\((?:(?!\/\().){0,256}?\)(?=\/|$)/gs]
@@ -153,7 +153,7 @@ function childrenFor({ children, aliases, longestKey }: RuleNode, { key }: Meani
   return [...found]
 }
 
-/** Whether what stands before the tilde of a short name can be the beginning of this name. */
+/** Whether the part before the tilde of a short name can be the beginning of this name. */
 function isShortFor(short: string, name: string): boolean {
   if (NEEDS_NO_SHORT_NAME.test(name)) return false
   const letters = name.replace(/[. ]/g, '').replace(/[+,;=[\]]/g, '_')
@@ -168,7 +168,7 @@ function withoutTrailingSigns(name: string): string {
   return name.slice(0, end)
 }
 
-/** Of a path that an exact rule names: whoever wrote it knows what is served there. */
+/** Of a path that an exact rule names: its author knows what is served there. */
 export function interpretationAt(node: RuleNode, method: string): Interpretation {
   return { path: () => node.path, rules: decidingRules(node, method, true) }
 }

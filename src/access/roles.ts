@@ -9,6 +9,8 @@ export interface Subject {
   readonly groups: readonly string[]
   /** A machine with a token of the provider, not a browser with a session. */
   readonly isBearer?: true
+  /** A program with a key, and whose key it is. */
+  readonly keyKind?: 'machine' | 'personal'
   /** What the token of a machine is good for. */
   readonly scopes?: readonly string[]
 }

@@ -2,11 +2,13 @@
 
 import type { Rule } from '../config/config-file.ts'
 import { DEFAULT_ROLE } from '../config/config-file.ts'
-import { isOwnPath, OWN_PATHS } from '../paths.ts'
+import { MACHINE_PREFIX } from '../config/machines.ts'
+import { isOwnPath, isResourceMetadataPath, OWN_PATHS } from '../paths.ts'
+import { type Conditions, type LocalTime, type RefusalCode, type Unmet, unmetOf } from './conditions.ts'
 import type { PathProblem } from './request-path.ts'
 import { isTooLong, pathProblem } from './request-path.ts'
 import type { Subject } from './roles.ts'
-import type { Rules } from './rules.ts'
+import type { Decision, Rules } from './rules.ts'
 import { admits } from './rules.ts'
 
 /** Nobody is signed in. */
@@ -20,9 +22,21 @@ export interface RuleQuery {
   readonly role: string
   readonly groups: readonly string[]
   readonly user: string
+  /** The client's address. */
+  readonly from?: string | undefined
+  /** A time without an offset is in the zone of the rule. */
+  readonly at?: number | LocalTime | undefined
+  /** How many seconds ago the user has signed in. */
+  readonly authAge?: number | undefined
+  /** Of the id_token; of several, any may be the one. Without them the user has none. */
+  readonly acr?: readonly string[] | undefined
+  readonly amr?: readonly string[] | undefined
 }
 
-type Judgement = 'admitted' | 'refused' | 'login'
+type Judgement = 'admitted' | 'refused' | 'login' | 'step_up'
+
+/** Conditions that nothing was said about: they count as met. */
+export type UnsaidCondition = 'networks' | 'hours' | 'maxAge' | 'origin'
 
 export type Verdict =
   /** The path is refused, whatever the rules say. */
@@ -36,6 +50,9 @@ export type Verdict =
       readonly rule: Rule
       /** The interpretation that decided, if it was another one than the path as it is. */
       readonly interpretation?: string | undefined
+      /** The condition that refused. */
+      readonly condition?: RefusalCode
+      readonly unsaid?: readonly UnsaidCondition[]
       /** What a shadow rule would do. */
       readonly shadow?: { readonly outcome: Judgement; readonly rule: Rule }
     }
@@ -49,29 +66,79 @@ export function judge(rules: Rules, question: RuleQuery, signInPaths?: ReadonlyS
   const problem = pathProblem(path)
   if (problem) return { outcome: 'bad_request', problem }
   const who = subjectOf(question)
-  const { rule, interpretation } = rules.decide(method, path, who)
+  const decision = rules.decide(method, path, who)
+  const { rule, interpretation } = decision
   if (isOwnPath(path, signInPaths) && rule.path !== OWN_PATHS.console) return { outcome: 'own' }
-  const shadow = rules.shadowRuleFor(method, path, who)
+  if (rules.hasBearer && isResourceMetadataPath(path)) return { outcome: 'own' }
+  const shadow = rules.shadowDecision(method, path, who)
   return {
-    outcome: outcomeOf(rule, who),
-    rule,
+    ...judgement(decision, who, question),
     interpretation,
-    ...(shadow && { shadow: { outcome: outcomeOf(shadow, who), rule: shadow } }),
+    ...(shadow && { shadow: judgement(shadow, who, question) }),
   }
 }
 
-/** Whoever has a group or a name is signed in. */
+interface Judged {
+  readonly outcome: Judgement
+  readonly rule: Rule
+  readonly condition?: RefusalCode
+  readonly unsaid?: readonly UnsaidCondition[]
+}
+
+function judgement({ rule, conditions }: Decision, who: Subject | undefined, question: RuleQuery): Judged {
+  if (!admits(rule, who)) return { outcome: who === undefined ? 'login' : 'refused', rule }
+  if (!conditions) return { outcome: 'admitted', rule }
+  const unmet = unmetBy(conditions, who, question)
+  if (unmet?.code === 'step_up') return { outcome: 'step_up', rule: unmet.rule }
+  if (unmet) return { outcome: 'refused', rule: unmet.rule, condition: unmet.code }
+  const unsaid = unsaidOf(conditions, question)
+  return { outcome: 'admitted', rule, ...(unsaid.length > 0 && { unsaid }) }
+}
+
+/** Now is the moment zero. */
+const NOW = 0
+
+function unmetBy(conditions: readonly Conditions[], who: Subject | undefined, question: RuleQuery): Unmet | undefined {
+  const { from, at, authAge = 0, acr = [], amr } = question
+  const levels = acr.length === 0 ? [undefined] : acr
+  const results = levels.map(level => {
+    const authentication = who && { time: NOW - authAge * 1000, acr: level, amr }
+    return unmetOf(conditions, { address: from, at, isOwnOrigin: true, authentication }, NOW)
+  })
+  return results.every(result => result !== undefined) ? results[0] : undefined
+}
+
+function unsaidOf(conditions: readonly Conditions[], { method, from, at, authAge }: RuleQuery): UnsaidCondition[] {
+  const wants = (name: (condition: Conditions) => unknown) => conditions.some(condition => name(condition))
+  return [
+    ...(from === undefined && wants(({ networks }) => networks) ? ['networks' as const] : []),
+    ...(at === undefined && wants(({ hours }) => hours) ? ['hours' as const] : []),
+    ...(authAge === undefined && wants(({ demand }) => demand?.maxAge) ? ['maxAge' as const] : []),
+    ...(!/^(?:GET|HEAD|OPTIONS)$/.test(method) && wants(({ isOwnOrigin }) => isOwnOrigin) ? ['origin' as const] : []),
+  ]
+}
+
+const TIME = /^(\d{4}-\d\d-\d\d)[T ]((?:[01]\d|2[0-3]):[0-5]\d)(:[0-5]\d(?:\.\d+)?)?(Z|[+-]\d\d:\d\d)?$/
+
+/** `2026-11-16T09:00`, with an offset or without one; `undefined` if it is none. */
+export function readTime(text: string): number | LocalTime | undefined {
+  const [, date = '', time = '', seconds = '', offset] = TIME.exec(text) ?? []
+  const at = Date.parse(`${date}T${time}${seconds}${offset ?? 'Z'}`)
+  const day = new Date(`${date}T00:00Z`)
+  // The 30th of February would be a day in March.
+  if (Number.isNaN(at) || day.toISOString().slice(0, 10) !== date) return undefined
+  const [hour = 0, minute = 0] = time.split(':').map(Number)
+  return offset === undefined ? { day: day.getUTCDay(), minute: hour * 60 + minute } : at
+}
+
+/** A user with a group or a name is signed in. A machine comes with its key. */
 export function subjectOf({ role, groups, user }: RuleQuery): Subject | undefined {
   if (role === VISITOR && groups.length === 0 && user === '') return undefined
-  return { role: role === VISITOR ? DEFAULT_ROLE : role, groups, username: user }
+  const named = { role: role === VISITOR ? DEFAULT_ROLE : role, groups, username: user }
+  return user.startsWith(MACHINE_PREFIX) ? { ...named, keyKind: 'machine' } : named
 }
 
 /** Half of a character has no encoding. */
 function encoded(character: string): string {
   return encodeURIComponent(character.toWellFormed())
-}
-
-function outcomeOf(rule: Rule, who: Subject | undefined): Judgement {
-  if (admits(rule, who)) return 'admitted'
-  return who === undefined ? 'login' : 'refused'
 }

@@ -5,6 +5,7 @@ import { LRUCache } from 'lru-cache'
 import { ANY_ROLE, CONSOLE_ROLE, type Rule } from '../config/config-file.ts'
 import { OWN_PATHS, OWN_PREFIX } from '../paths.ts'
 import { createLongestPrefix } from '../util/longest-prefix.ts'
+import { type Conditions, conditionsOf } from './conditions.ts'
 import {
   type Interpretation,
   interpretationAt,
@@ -31,6 +32,8 @@ export interface Decision {
   readonly rule: Rule
   /** The interpretation that decided, if it was another one than the path as it is. */
   readonly interpretation?: string
+  /** Of the rules of all interpretations, if the rule admits and any of them has some. They have to be met, too. */
+  readonly conditions?: readonly Conditions[] | undefined
 }
 
 /** Paths are as they came, not decoded. */
@@ -39,13 +42,19 @@ export interface Rules {
   readonly inOrder: readonly Rule[]
   /** Whether any rule lets machines in. */
   readonly hasBearer: boolean
+  /** Those that do, in the order of the configuration. */
+  readonly bearerRules: readonly Rule[]
+  /** Whether any rule lets programs in by their users' own keys. */
+  readonly hasPersonalKeys: boolean
   decide(method: string, path: string, who: Subject | undefined): Decision
   /** The rule that decides. */
   ruleFor(method: string, path: string, who: Subject | undefined): Rule
   /** The rules of every interpretation of a path, that of the path as it is first. */
   rulesFor(method: string, path: string): readonly Rule[]
-  /** A shadow rule that would decide instead, if there is one. */
-  shadowRuleFor(method: string, path: string, who: Subject | undefined): Rule | undefined
+  /** The conditions of those rules. */
+  conditionsFor(method: string, path: string): readonly Conditions[]
+  /** What a shadow rule would decide instead, if there is one. */
+  shadowDecision(method: string, path: string, who: Subject | undefined): Decision | undefined
 }
 
 /** Our own pages are for every signed-in user, whatever the rules say of the application. */
@@ -56,17 +65,20 @@ const CONSOLE_RULE: Rule = { path: OWN_PATHS.console, roles: [CONSOLE_ROLE] }
 export function createRules(given: readonly Rule[], prefixes: readonly string[] = []): Rules {
   const otherUpstreams = createOtherUpstreams(prefixes)
   const effective = given.filter(({ shadow }) => !shadow)
-  const { decide, rulesFor } = createDecide(effective, otherUpstreams)
+  const { decide, rulesFor, conditionsFor } = createDecide(effective, otherUpstreams)
   const decideWithShadow = given.some(({ shadow }) => shadow) ? createDecide(given, otherUpstreams).decide : undefined
   return {
     inOrder: inOrder(growTree([CONSOLE_RULE, OWN_RULE, ...given], LITERALLY).root),
     hasBearer: given.some(({ bearer, shadow }) => bearer && !shadow),
+    bearerRules: effective.filter(({ bearer }) => bearer),
+    hasPersonalKeys: given.some(({ keys, shadow }) => keys === 'personal' && !shadow),
     decide,
     ruleFor: (method, path, who) => decide(method, path, who).rule,
     rulesFor,
-    shadowRuleFor(method, path, who) {
-      const rule = decideWithShadow?.(method, path, who).rule
-      return rule?.shadow ? rule : undefined
+    conditionsFor,
+    shadowDecision(method, path, who) {
+      const decision = decideWithShadow?.(method, path, who)
+      return decision?.rule.shadow ? decision : undefined
     },
   }
 }
@@ -99,8 +111,8 @@ function routedPaths(spelling: string): ReadonlySet<string> {
 /** Which rules decide about a path and a method, for all users. */
 interface Deciding {
   readonly method: string
-  /** Of the rule for the path as it is. */
-  readonly decision: Decision
+  /** Of the rule for the path as it is; with its conditions once `others` is there. */
+  decision: Decision
   /** The rules of the other interpretations; computed only if the rule for the path as it is admits a user. */
   others?: readonly Rule[]
 }
@@ -111,11 +123,15 @@ const MOST_METHODS = 4
 /** A bound for the memory: longer paths are no addresses of pages. */
 const LONGEST_REMEMBERED = 256
 
-function createDecide(given: readonly Rule[], otherUpstreams: OtherUpstreams): Pick<Rules, 'decide' | 'rulesFor'> {
+function createDecide(
+  given: readonly Rule[],
+  otherUpstreams: OtherUpstreams,
+): Pick<Rules, 'decide' | 'rulesFor' | 'conditionsFor'> {
   const rules = [CONSOLE_RULE, OWN_RULE, ...given]
   const literal = growTree(rules, LITERALLY)
   const lenient = growTree(rules, LENIENT_NAMING)
   const rulesArePlain = given.every(isPlainRule)
+  const conditions = new Map(given.map(rule => [rule, conditionsOf(rule)]))
 
   function literalRule(method: string, path: string): Rule {
     const decoded = decodedPath(path)
@@ -167,20 +183,28 @@ function createDecide(given: readonly Rule[], otherUpstreams: OtherUpstreams): P
     return [...others]
   }
 
+  function othersOf(deciding: Deciding, method: string, path: string): readonly Rule[] {
+    if (deciding.others) return deciding.others
+    const { rule } = deciding.decision
+    const others = otherRules(rule, method, path)
+    const all = [rule, ...others].flatMap(rule => conditions.get(rule) ?? [])
+    if (all.length > 0) deciding.decision = { rule, conditions: all }
+    deciding.others = others
+    return others
+  }
+
   function rulesFor(method: string, path: string): readonly Rule[] {
     const deciding = decidingFor(method, path)
-    const { rule } = deciding.decision
-    deciding.others ??= otherRules(rule, method, path)
-    return [rule, ...deciding.others]
+    return [deciding.decision.rule, ...othersOf(deciding, method, path)]
   }
 
   function decide(method: string, path: string, who: Subject | undefined): Decision {
     const deciding = decidingFor(method, path)
+    const { rule } = deciding.decision
+    if (!admits(rule, who)) return deciding.decision
+    const others = othersOf(deciding, method, path)
     const { decision } = deciding
-    const { rule } = decision
-    if (!admits(rule, who)) return decision
-    deciding.others ??= otherRules(rule, method, path)
-    if (deciding.others.length === 0 || deciding.others.every(other => admits(other, who))) return decision
+    if (others.length === 0 || others.every(other => admits(other, who))) return decision
     for (const interpretation of interpretations(rule, method, path)) {
       const stricter = interpretation.rules.find(other => !admits(other, who))
       if (stricter) return { rule: stricter, interpretation: interpretation.path() }
@@ -188,7 +212,13 @@ function createDecide(given: readonly Rule[], otherUpstreams: OtherUpstreams): P
     return decision
   }
 
-  return { decide, rulesFor }
+  function conditionsFor(method: string, path: string): readonly Conditions[] {
+    const deciding = decidingFor(method, path)
+    othersOf(deciding, method, path)
+    return deciding.decision.conditions ?? []
+  }
+
+  return { decide, rulesFor, conditionsFor }
 }
 
 /** It is not in the configuration. */
@@ -201,11 +231,11 @@ export function isClosed(rule: Rule): boolean {
   return rule === CLOSED_RULE
 }
 
-/** Whether the rule lets somebody in; a visitor is nobody. */
+/** Whether the rule lets somebody in, if its conditions are met; a visitor is nobody. */
 export function admits(rule: Rule, who: Subject | undefined): boolean {
   const { public: everybody, roles, groups, users } = rule
   if (everybody) return true
-  if (!who || (who.isBearer && !admitsToken(rule, who))) return false
+  if (!who || (who.isBearer && !admitsToken(rule, who)) || (who.keyKind && !admitsKey(rule, who.keyKind))) return false
   return (
     roles?.includes(who.role) === true ||
     roles?.includes(ANY_ROLE) === true ||
@@ -216,6 +246,10 @@ export function admits(rule: Rule, who: Subject | undefined): boolean {
 
 function admitsToken(rule: Rule, who: Subject): boolean {
   return rule.bearer === true && !lacksScopes(rule, who)
+}
+
+function admitsKey({ keys }: Rule, kind: 'machine' | 'personal'): boolean {
+  return keys === 'personal' || (keys === true && kind === 'machine')
 }
 
 /** Whether the rule wants a scope that the token of this machine does not have. */

@@ -116,7 +116,7 @@ function tokenIn(request: Partial<AssertionCarrier> | null | undefined, header: 
   return value
 }
 
-/** Whatever stands under this name, in any case: what is not one text is refused later. */
+/** The header of this name, in any case: what is not one text is refused later. */
 function headerValues(headers: unknown, name: string): unknown[] {
   if (typeof headers !== 'object' || headers === null) return []
   if ('get' in headers && typeof headers.get === 'function') return [headers.get(name) ?? '']

@@ -34,7 +34,7 @@ export function menshen(auth: AnyMenshen): RequestHandler {
   const middleware: RequestHandler = async (request, response, next) => {
     if (!isFound && request.baseUrl !== '') assertOwnPaths(request, middleware, auth.signInPaths)
     isFound ||= request.baseUrl !== ''
-    // The whole address, however deep the middleware stands, and the sender as the socket says: `trust proxy` is Express’s
+    // The whole address, however deep the middleware is, and the sender as the socket says: `trust proxy` is Express’s
     // alone.
     const admitted = await auth.admit(request)
     if (admitted.answer) return sendAnswer(response, admitted.answer)
@@ -95,7 +95,7 @@ export function requireUser(): RequestHandler {
   return require('requireUser')
 }
 
-/** For a route: whoever has none of these roles is refused. */
+/** For a route: a user who has none of these roles is refused. */
 export function requireRole(...roles: [UserRole, ...UserRole[]]): RequestHandler {
   assertRoles(roles)
   return require('requireRole', roles)

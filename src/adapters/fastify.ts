@@ -101,7 +101,7 @@ export function requireUser(): preHandlerAsyncHookHandler {
   return require('requireUser')
 }
 
-/** For a route's `preHandler`: whoever has none of these roles is refused. */
+/** For a route's `preHandler`: a user who has none of these roles is refused. */
 export function requireRole(...roles: [UserRole, ...UserRole[]]): preHandlerAsyncHookHandler {
   assertRoles(roles)
   return require('requireRole', roles)

@@ -4,7 +4,16 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context, MiddlewareHandler } from 'hono'
 import { cloneRawRequest } from 'hono/request'
 import type { StatusCode } from 'hono/utils/http-status'
-import { type Admitted, addCookies, isOwnPath, type Menshen, MenshenError, type Role, type Session } from '../index.ts'
+import {
+  type Admitted,
+  addCookies,
+  isOwnPath,
+  type Menshen,
+  MenshenError,
+  type RequestSource,
+  type Role,
+  type Session,
+} from '../index.ts'
 import { assertInstance, assertRoles, notInFront } from './registered.ts'
 
 /** What `menshen(auth)` leaves for the routes: `c.get('user')`. */
@@ -35,7 +44,7 @@ export function menshen<R extends Role, F extends string>(
   return handler(async (c, next) => {
     // Deprecated for a helper that reads a symbol of its own copy.
     assertRoot(c.req.routePath, auth.signInPaths)
-    const admitted = await auth.admit(await wholeRequest(c, auth.signInPaths), { socket: socketOf(c) })
+    const admitted = await auth.admit(await wholeRequest(c, auth.signInPaths), sourceOf(c))
     if (admitted.answer) return toHono(c, admitted.answer)
     c.set('user', admitted.user)
     ADMITTED.set(c, admitted)
@@ -70,7 +79,7 @@ export function requireUser(): AnyMiddleware & MiddlewareHandler {
   return require('requireUser')
 }
 
-/** For a route: whoever has none of these roles is refused. */
+/** For a route: a user who has none of these roles is refused. */
 export function requireRole<R extends Role>(...roles: [R, ...R[]]): AnyMiddleware & MiddlewareHandler {
   assertRoles(roles)
   return require('requireRole', roles)
@@ -92,14 +101,15 @@ function toHono(c: Context, { body, status, headers }: Response): Response {
   return c.newResponse(body, { status: status as StatusCode, headers })
 }
 
-/** A form of ours that a middleware before has read is still at hand there. */
+/** A form of ours that a middleware before has read is still available there. */
 function wholeRequest({ req }: Context, signInPaths?: readonly string[]): Request | Promise<Request> {
   return req.raw.bodyUsed && isOwnPath(req.path, signInPaths) ? cloneRawRequest(req) : req.raw
 }
 
 /** Whose address it is; unknown elsewhere than on Node. */
-function socketOf(c: Context): IncomingMessage['socket'] | undefined {
-  return bindingsOf(c).incoming?.socket
+function sourceOf(c: Context): RequestSource {
+  const { incoming } = bindingsOf(c)
+  return { socket: incoming?.socket, incoming }
 }
 
 /** What @hono/node-server hands on. */

@@ -4,7 +4,7 @@ import { hash, randomUUID } from 'node:crypto'
 import { headers } from 'next/headers.js'
 import { notFound, redirect } from 'next/navigation.js'
 import { NextResponse } from 'next/server.js'
-import { addCookies, type Menshen, MenshenError, type Role, type Session } from '../index.ts'
+import { addCookies, type Menshen, MenshenError, type Role, type Session, type TokenExchange } from '../index.ts'
 import { assertInstance, assertRoles } from './registered.ts'
 
 /** `R` are the roles, and `F` the further fields of the user info, that the options of `createMenshen` name. */
@@ -13,9 +13,9 @@ export interface NextMenshen<R extends Role = Role, F extends string = string> {
   proxy(this: void, request: Request): Promise<Response>
   /** Who is signed in. In server components, route handlers and server actions. */
   auth(this: void): Promise<Session<R, F> | undefined>
-  /** The access token for calls in the user's name, never one that has expired. */
-  accessToken(this: void): Promise<string | undefined>
-  /** Whoever is signed in; a visitor is led to the login page. */
+  /** The access token for calls in the user's name, never one that has expired; with `target`, one for another application. */
+  accessToken(this: void, target?: TokenExchange): Promise<string | undefined>
+  /** The signed-in user; a visitor is led to the login page. */
   requireUser(this: void): Promise<Session<R, F>>
   /** The same with one of these roles; for all others the page is not found. */
   requireRole(this: void, ...roles: readonly [R, ...R[]]): Promise<Session<R, F>>
@@ -66,9 +66,9 @@ function createAdapter(create: () => Promise<Menshen>, { address }: NextMenshenO
     start,
     auth,
     requireUser,
-    async accessToken() {
+    async accessToken(target) {
       const asked = { headers: await headers() }
-      return (await start()).accessToken(asked)
+      return (await start()).accessToken(asked, target)
     },
     async requireRole(...roles) {
       assertRoles(roles)
@@ -78,17 +78,24 @@ function createAdapter(create: () => Promise<Menshen>, { address }: NextMenshenO
     async proxy(request) {
       assertNoBasePath(request)
       const running = await start()
+      const sent = countHeaders(request)
       const { user, answer, cookies, requestId } = await running.admit(request, { address: address?.(request) })
       if (answer) return withWholeLocation(answer, request.url)
-      const response = NextResponse.next(
-        user?.machine ? { request: { headers: withMachine(request, user) } } : undefined,
-      )
+      // The page gets the headers that were sent, unless it is given others: those from which `admit` has removed a key.
+      const passedOn = user?.machine
+        ? withMachine(request, user)
+        : countHeaders(request) < sent && new Headers(request.headers)
+      const response = NextResponse.next(passedOn ? { request: { headers: passedOn } } : undefined)
       response.headers.set('x-request-id', requestId)
       addCookies(response, cookies)
       if (user) response.headers.set('cache-control', FOR_ONE_USER)
       return response
     },
   }
+}
+
+function countHeaders({ headers }: Request): number {
+  return [...headers.keys()].length
 }
 
 async function checked(create: () => Promise<Menshen>): Promise<Menshen> {
@@ -118,7 +125,7 @@ const MACHINE = 'x-menshen-machine'
 const MACHINES = Symbol.for('menshen/next machines')
 const MACHINE_MS = 60_000
 
-/** Whoever a note is about, and the hash of the credentials that they brought. */
+/** The user that a note is about, and the hash of the credentials that they brought. */
 interface Machine {
   readonly user: Session
   readonly credentials: string
@@ -156,7 +163,7 @@ function credentialsIn(headers: Headers): string {
 const STARTED = Symbol.for('menshen/next')
 
 /**
- * Next bundles the proxy and each page by themselves, and anew at every change while developing: what they have in common
+ * Next bundles the proxy and each page separately, and again at every change while developing: what they have in common
  * is the process. A start that failed is tried again with the next request.
  */
 function startOnce<M>(create: () => Promise<M>): Promise<M> {

@@ -1,9 +1,10 @@
 // What a start reports: to the log, and as a few lines for people.
 
 import { adviceFor } from '../config/advice.ts'
-import { CONSOLE_ROLE, type Config } from '../config/config-file.ts'
+import { CONSOLE_ROLE, type Config, countRules, upstreamsOfHost } from '../config/config-file.ts'
 import { isProduction } from '../config/deployment.ts'
 import { CONFIG_FILE, ENDINGS } from '../config/load-configuration.ts'
+import { hasExpiredMachine } from '../config/machines.ts'
 import { hidePassword } from '../config/secret.ts'
 import type { Settings } from '../config/settings.ts'
 import type { MisspeltName } from '../config/suggestions.ts'
@@ -26,6 +27,7 @@ interface Announcement {
   readonly users: readonly string[] | undefined
   /** A person reads it at a terminal; a pipe or JSON gets the log alone. */
   readonly isWelcomed: boolean
+  readonly now: () => number
 }
 
 export function announce(report: Report, announcement: Announcement): void {
@@ -37,14 +39,15 @@ export function announce(report: Report, announcement: Announcement): void {
     report('misspelt_setting', { setting: name, remedy: likely ? `did you mean ${likely}?` : 'see docs/settings.md' })
   const missing = planProviders(config, settings).flatMap(plan => plan.missing)
   if (missing.length > 0) report('settings_missing', { missing, remedy: remedyForMissing(settings) })
-  for (const { code, remedy } of adviceFor(settings, planProviders(config, settings), config.roles))
+  const isExpired = hasExpiredMachine(config.machines, announcement.now())
+  for (const { code, remedy } of adviceFor(settings, planProviders(config, settings), config.roles, isExpired))
     report(code, { remedy: phraseIn('en', remedy) })
   if (isWelcomed) process.stdout.write(welcome(fields, settings.AUTH_URL, users))
 }
 
 type StartFields = ReturnType<typeof startFields>
 
-export function startFields(announcement: Omit<Announcement, 'misspelt' | 'isWelcomed'>) {
+export function startFields(announcement: Omit<Announcement, 'misspelt' | 'isWelcomed' | 'now'>) {
   const { settings, inherited, configFile, config, users } = announcement
   const { BASE_URL, HOST, PORT, AUTH_URL, UPSTREAM, WORKERS } = settings
   return {
@@ -54,7 +57,7 @@ export function startFields(announcement: Omit<Announcement, 'misspelt' | 'isWel
     store: hidePassword(settings.STORE),
     workers: WORKERS,
     config: configFile ?? `none (no ${CONFIG_FILE}.{${ENDINGS.join(',')}} in ${process.cwd()})`,
-    rules: config.rules?.length ?? 0,
+    rules: countRules(config),
     upstreams: { ...(UPSTREAM && { '/': UPSTREAM }), ...addressesIn(config) },
   }
 }
@@ -67,9 +70,13 @@ function providersIn(config: Config, settings: Settings): string {
   return plans.map(plan => `${plan.preset} ${where(plan) ?? ''}`.trim()).join(', ')
 }
 
-function addressesIn({ upstreams = {} }: Config): Record<string, string> {
+/** Those of `hosts` with their host before the path. */
+function addressesIn({ upstreams = {}, hosts = {} }: Config): Record<string, string> {
   const address = (upstream: string | { url: string }) => (typeof upstream === 'string' ? upstream : upstream.url)
-  return Object.fromEntries(Object.entries(upstreams).map(([path, upstream]) => [path, address(upstream)]))
+  const ofHosts = Object.entries(hosts).flatMap(([name, host]) =>
+    Object.entries(upstreamsOfHost(host)).map(([path, upstream]) => [name + path, upstream] as const),
+  )
+  return Object.fromEntries([...Object.entries(upstreams), ...ofHosts].map(([path, to]) => [path, address(to)]))
 }
 
 function remedyForMissing(settings: Settings): string {

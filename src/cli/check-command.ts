@@ -4,6 +4,7 @@ import { statSync } from 'node:fs'
 import { adviceFor } from '../config/advice.ts'
 import { refuseListenerAsUpstream } from '../config/conflicts.ts'
 import { ENV_FILE, settingsInUse, tryConfiguration } from '../config/load-configuration.ts'
+import { hasExpiredMachine } from '../config/machines.ts'
 import { readSettings } from '../config/read.ts'
 import type { Environment, Settings } from '../config/settings.ts'
 import { findMisspelt, type MisspeltName } from '../config/suggestions.ts'
@@ -126,7 +127,12 @@ export async function inspect(given: Environment, now: () => number): Promise<In
   }
 
   if (inUse)
-    for (const { code, remedy } of adviceFor(inUse.settings, inUse.plans, config.roles))
+    for (const { code, remedy } of adviceFor(
+      inUse.settings,
+      inUse.plans,
+      config.roles,
+      hasExpiredMachine(config.machines, now()),
+    ))
       warnings.push(phrase('with_remedy', { seen: phrase(`advice_${code}`), remedy }))
   const users = inUse?.isDevelopment ? [] : undefined
   return {

@@ -67,12 +67,12 @@ export const COMMANDS = {
   rules: {
     sentence: 'says what the rules of the configuration do',
     usage: [
-      'menshen rules check PATH [--role ROLE] [--group GROUP] [--user NAME] [--method METHOD]',
+      'menshen rules check PATH [--role ROLE] [--group GROUP] [--user NAME] [--method METHOD] [--from ADDRESS] [--at TIME] [--auth-age SECONDS] [--acr VALUE] [--amr VALUE] [--host HOST]',
       'menshen rules test FILE',
     ],
     verbs: ['check', 'test'],
     details:
-      'FILE is a JSON array of { "path", "role"?, "groups"?, "user"?, "method"?, "expect" }, where "expect" is "admitted", "refused" (403), "login" (nobody is signed in, and somebody has to be), "bad_request" (a path with a dot segment, a control character or a broken encoding), "uri_too_long" (a path of more than 4096 bytes or 100 segments) or "own" (Menshen answers it itself). Without a role, NAME and GROUP have the one that `roles` give them; rows by a claim are not looked at. Only the configuration is read, and no other setting.',
+      'FILE is a JSON array of { "path", "role"?, "groups"?, "user"?, "method"?, "from"?, "at"?, "authAge"?, "acr"?, "amr"?, "host"?, "expect" }, where "expect" is "admitted", "refused" (403), "login" (nobody is signed in, and somebody has to be), "step_up" (the user has to sign in again), "bad_request" (a path with a dot segment, a control character or a broken encoding), "uri_too_long" (a path of more than 4096 bytes or 100 segments) or "own" (Menshen answers it itself). Without a role, NAME and GROUP have the one that `roles` give them; rows by a claim are not looked at. Without an address, a time or an age, networks, hours and maxAge count as met, and the answer says so; without acr and amr the user has none. A time without an offset is in the zone of the rule. Only the configuration is read, and no other setting.',
     options: {
       role: {
         type: 'string',
@@ -89,12 +89,44 @@ export const COMMANDS = {
       },
       user: { type: 'string', value: 'NAME', default: '', sentence: 'their name' },
       method: { type: 'string', value: 'METHOD', default: 'GET', sentence: 'the method of the request, else GET' },
+      from: { type: 'string', value: 'ADDRESS', sentence: 'the address of the client, for `networks`' },
+      at: {
+        type: 'string',
+        value: 'TIME',
+        sentence: 'when, for `hours`: 2026-11-16T09:00 in the zone of the rule, or with an offset',
+      },
+      'auth-age': { type: 'string', value: 'SECONDS', sentence: 'how long ago they signed in, for `maxAge`' },
+      acr: {
+        type: 'string',
+        value: 'VALUE',
+        multiple: true,
+        default: [] as string[],
+        sentence: 'the acr of their id_token; of several, any may be the one',
+      },
+      amr: {
+        type: 'string',
+        value: 'VALUE',
+        multiple: true,
+        default: [] as string[],
+        sentence: 'a value in the amr of their id_token; may be given more than once',
+      },
+      host: { type: 'string', value: 'HOST', sentence: 'a host of `hosts`, else that of BASE_URL' },
     },
     examples: [
       ['menshen rules check /reports --role common', 'what would happen, and by which rule'],
+      ['menshen rules check /pay --role common --auth-age 900', 'whether they have to sign in again'],
       ['menshen rules test rules.test.json', 'a table of expectations, in CI'],
     ],
     fails: 'an expectation is not met, or the configuration or FILE cannot be used. A refusal is an answer: 0',
+  },
+  keys: {
+    sentence: 'makes a key for a machine, and prints it once with its row for the configuration',
+    usage: ['menshen keys new NAME'],
+    verbs: ['new'],
+    details:
+      'The configuration has the hash of the key, never the key: put the row into `machines`, and give the key to the machine. Nothing is read or kept. A key counts where a rule says `keys`, as the username machine:NAME. The keys of users are made on the account page.',
+    options: {},
+    examples: [['menshen keys new backup', 'a key for the machine backup']],
   },
   sessions: {
     sentence: 'lists who is signed in, or signs somebody out',
@@ -107,7 +139,7 @@ export const COMMANDS = {
     },
     examples: [
       ['menshen sessions', 'everybody, the newest first'],
-      ['menshen sessions end --user zhangsan', 'signs zhangsan out on all devices'],
+      ['menshen sessions end --user zhangsan', 'signs zhangsan out on all devices, and ends their personal keys'],
     ],
     fails: 'the settings or the store cannot be used, or what was done could not be written down',
   },

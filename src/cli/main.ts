@@ -64,13 +64,17 @@ const RUN: Readonly<Record<Command['command'], (args: Command['args']) => Promis
     // Only the configuration counts: other settings, their files and secrets may be missing here.
     const { config = {}, errors } = await tryConfiguration({ environment, folder: process.cwd() })
     if (errors.config) throw errors.config
-    const { rules = [], roles, providers, upstreams = {} } = config
+    const { rules = [], roles, providers, upstreams = {}, hosts } = config
     const [main] = Object.keys(providers ?? {})
     const prefixes = Object.keys(upstreams)
     const { signIn } = ownPathsOf(environment, Object.keys(providers ?? {}))
-    const { lines, ok } = runRulesCommand(args, rules, roles, paint, signIn, main, prefixes)
+    const { lines, ok } = runRulesCommand(args, rules, roles, paint, signIn, main, prefixes, hosts)
     process.exitCode = ok ? 0 : 1
     await say(lines.map(line => `${line}\n`))
+  },
+  async keys(args) {
+    const { runKeysCommand } = await import('./keys-command.ts')
+    await say([runKeysCommand(args)])
   },
   async audit(args) {
     const { runAuditCommand } = await import('./audit-command.ts')

@@ -14,6 +14,7 @@ import {
 } from '../config/load-configuration.ts'
 import { type Environment, isSetting, type Name, type Row, SETTINGS, type Settings } from '../config/settings.ts'
 import { assertCertificate, assertUpstreamAuthority } from '../config/tls-files.ts'
+import { filesOfUpstreams } from '../config/upstream-files.ts'
 import { MenshenError } from '../errors.ts'
 import { planProviders } from '../provider/providers.ts'
 import { withDeadline } from '../util/deadline.ts'
@@ -115,8 +116,9 @@ export function withConfigFile<T>({ configFile = ENV_FILE }: Snapshot, check: ()
 
 const NAMES = Object.keys(SETTINGS) as Name[]
 
-/** Files of settings, and of providers in the configuration, by what names them. */
-function filesNamedBy({ environment, config: { provider, providers } }: LoadedConfiguration): Map<string, string> {
+/** Files of settings, and of providers and upstreams in the configuration, by what names them. */
+function filesNamedBy({ environment, config }: LoadedConfiguration): Map<string, string> {
+  const { provider, providers } = config
   const files = new Map<string, string>()
   for (const name of NAMES) {
     const path = environment[name]
@@ -128,6 +130,7 @@ function filesNamedBy({ environment, config: { provider, providers } }: LoadedCo
     if (clientKeyFile) files.set(`${id}.clientKeyFile`, clientKeyFile)
     if (clientCertFile) files.set(`${id}.clientCertFile`, clientCertFile)
   }
+  for (const [name, file] of filesOfUpstreams(config)) files.set(name, file)
   return files
 }
 

@@ -1,5 +1,6 @@
 // Reloads, one after the other: on a signal, and when a file has changed. A signal during a reload causes one more after it.
 
+import { countRules, upstreamsOfHost } from '../config/config-file.ts'
 import { ConfigurationError, ENV_FILE } from '../config/load-configuration.ts'
 import { errorFields } from '../errors.ts'
 import type { Report } from '../events.ts'
@@ -110,10 +111,11 @@ export function reloadProcess(
 }
 
 function reloadFields({ settings, config }: Snapshot, changed: readonly string[]): ReloadFields {
-  const { rules = [], upstreams = {} } = config
+  const { upstreams = {}, hosts = {} } = config
+  const ofHosts = Object.values(hosts).flatMap(host => Object.keys(upstreamsOfHost(host)))
   return {
     changed: changed.join(', ') || 'nothing',
-    rules: rules.length,
-    upstreams: Object.keys({ ...(settings.UPSTREAM && { '/': '' }), ...upstreams }).length,
+    rules: countRules(config),
+    upstreams: Object.keys({ ...(settings.UPSTREAM && { '/': '' }), ...upstreams }).length + ofHosts.length,
   }
 }

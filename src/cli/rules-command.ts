@@ -2,12 +2,21 @@
 // of expectations.
 import { readFileSync } from 'node:fs'
 import { METHODS } from 'node:http'
+import { isIP } from 'node:net'
 import { z } from 'zod'
 import type { PathProblem } from '../access/request-path.ts'
 import { DEFAULT_ROLES, roleNamesIn, roleOf, rolesFor } from '../access/roles.ts'
-import { judge, type RuleQuery, subjectOf, type Verdict, VISITOR } from '../access/rule-query.ts'
-import { createRules, isClosed } from '../access/rules.ts'
-import type { RoleConfig, Rule } from '../config/config-file.ts'
+import {
+  judge,
+  type RuleQuery,
+  readTime,
+  subjectOf,
+  type UnsaidCondition,
+  type Verdict,
+  VISITOR,
+} from '../access/rule-query.ts'
+import { createRules, isClosed, type Rules } from '../access/rules.ts'
+import { type Config, type RoleConfig, type Rule, upstreamsOfHost } from '../config/config-file.ts'
 import { checkShape } from '../config/shape-problems.ts'
 import { MenshenError } from '../errors.ts'
 import { safeText } from '../util/safe-text.ts'
@@ -20,10 +29,16 @@ const COLOURS = {
   admitted: 'green',
   refused: 'red',
   login: 'yellow',
+  step_up: 'yellow',
   bad_request: 'red',
   uri_too_long: 'red',
   own: 'dim',
 } as const
+
+/** One value or several. */
+const references = z
+  .union([z.string(), z.array(z.string())])
+  .transform(given => (Array.isArray(given) ? given : [given]))
 
 interface Outcome {
   readonly lines: readonly string[]
@@ -47,7 +62,26 @@ const expectations = z.array(
         if (problem) context.addIssue(problem)
       })
       .default('GET'),
-    expect: z.enum(['admitted', 'refused', 'login', 'bad_request', 'uri_too_long', 'own']),
+    from: z
+      .string()
+      .superRefine((from, context) => {
+        const problem = addressProblem(from)
+        if (problem) context.addIssue(problem)
+      })
+      .optional(),
+    at: z
+      .string()
+      .transform((text, context) => {
+        const at = readTime(text)
+        if (at === undefined) context.addIssue(timeProblem(text))
+        return at ?? z.NEVER
+      })
+      .optional(),
+    authAge: z.number().min(0).optional(),
+    acr: references.optional(),
+    amr: references.optional(),
+    host: z.string().optional(),
+    expect: z.enum(['admitted', 'refused', 'login', 'step_up', 'bad_request', 'uri_too_long', 'own']),
   }),
 )
 
@@ -59,9 +93,11 @@ export function runRulesCommand(
   signInPaths?: ReadonlySet<string>,
   mainProvider?: string,
   upstreamPrefixes?: readonly string[],
+  hosts: NonNullable<Config['hosts']> = {},
 ): Outcome {
   const rules = createRules(given, upstreamPrefixes)
-  const judgeQuery: Judge = query => judge(rules, query, signInPaths)
+  const judgeQuery: Judge = query =>
+    judge(query.host === undefined ? rules : rulesOfHost(hosts, query.host), query, signInPaths)
   const derive: Derive = asked => withRole(asked, roles, mainProvider)
   const known = [VISITOR, ...roleNamesIn(roles)]
   const { values, positionals } = readCommandArguments(args, ROW)
@@ -70,19 +106,71 @@ export function runRulesCommand(
     throw verb === undefined ? usageError('Nothing is asked', ROW) : refuseArgument(verb, ROW)
   if (subject === undefined) throw usageError(`There is no ${verb === 'check' ? 'PATH' : 'FILE'}`, ROW)
   if (rest[0] !== undefined) throw refuseArgument(rest[0], ROW)
-  const { role, group: groups, user, method } = values
-  if (verb === 'test') return runTable(judgeQuery, derive, subject, known, paint)
-  const query = derive({ path: subject, role, groups, user, method: method.toUpperCase() })
+  const { role, group: groups, user, method, host } = values
+  if (verb === 'test') return runTable(judgeQuery, derive, subject, known, Object.keys(hosts), paint)
+  const query = derive({
+    path: subject,
+    role,
+    groups,
+    user,
+    method: method.toUpperCase(),
+    host,
+    ...readCircumstances(values),
+  })
+  if (host !== undefined && !Object.hasOwn(hosts, host)) throw new UsageError(unknownHost(host, Object.keys(hosts)))
   if (role !== undefined && !known.includes(role)) throw new UsageError(unknownRole(role, known))
   const problem = pathProblem(subject) ?? methodProblem(query.method)
   if (problem) throw new UsageError(`${problem[0]?.toUpperCase()}${problem.slice(1)}`)
   return { lines: [describe(judgeQuery, query, paint)], ok: true }
 }
 
-type Judge = (query: RuleQuery) => Verdict
+interface CircumstanceOptions {
+  readonly from?: string | undefined
+  readonly at?: string | undefined
+  readonly 'auth-age'?: string | undefined
+  readonly acr: readonly string[]
+  readonly amr: readonly string[]
+}
+
+function readCircumstances(values: CircumstanceOptions): Pick<RuleQuery, 'from' | 'at' | 'authAge' | 'acr' | 'amr'> {
+  const { from, at: time, 'auth-age': age, acr, amr } = values
+  const at = time === undefined ? undefined : readTime(time)
+  const problem =
+    (from === undefined ? undefined : addressProblem(from)) ??
+    (time === undefined || at !== undefined ? undefined : timeProblem(time)) ??
+    (age === undefined || /^\d{1,10}$/.test(age) ? undefined : ageProblem(age))
+  if (problem) throw new UsageError(`${problem[0]?.toUpperCase()}${problem.slice(1)}`)
+  return { from, at, authAge: age === undefined ? undefined : Number(age), acr, amr }
+}
+
+function addressProblem(text: string): string | undefined {
+  if (isIP(text)) return undefined
+  return `${JSON.stringify(text.slice(0, LONGEST_SHOWN))} is no address; expected one as 192.0.2.7 or 2001:db8::7.`
+}
+
+function timeProblem(text: string): string {
+  return `${JSON.stringify(text.slice(0, LONGEST_SHOWN))} is no time; expected one as 2026-11-16T09:00, or 2026-11-16T09:00+08:00.`
+}
+
+function ageProblem(text: string): string {
+  return `${JSON.stringify(text.slice(0, LONGEST_SHOWN))} is no age; expected whole seconds, for example 300.`
+}
+
+/** The rules of one of `hosts`. */
+function rulesOfHost(hosts: NonNullable<Config['hosts']>, name: string): Rules {
+  const host = hosts[name] ?? {}
+  return createRules(host.rules ?? [], Object.keys(upstreamsOfHost(host)))
+}
+
+/** At one of `hosts`; without a host, at BASE_URL. */
+interface HostQuery extends RuleQuery {
+  readonly host?: string | undefined
+}
+
+type Judge = (query: HostQuery) => Verdict
 /** `isDerived` if the role is not what was said but what `roles` give to this user. */
-type DerivedQuery = RuleQuery & { readonly isDerived?: true }
-type Derive = (asked: Omit<RuleQuery, 'role'> & { readonly role?: string | undefined }) => DerivedQuery
+type DerivedQuery = HostQuery & { readonly isDerived?: true }
+type Derive = (asked: Omit<HostQuery, 'role'> & { readonly role?: string | undefined }) => DerivedQuery
 
 /** A user of the main provider. Claims are not known here: a row that wants them gives its role to nobody. */
 function withRole(
@@ -97,8 +185,17 @@ function withRole(
   return { ...asked, role: roleOf(known, rows), isDerived: true }
 }
 
-function runTable(judgeQuery: Judge, derive: Derive, file: string, known: readonly string[], paint: Paint): Outcome {
+function runTable(
+  judgeQuery: Judge,
+  derive: Derive,
+  file: string,
+  known: readonly string[],
+  hosts: readonly string[],
+  paint: Paint,
+): Outcome {
   const table = readTable(file)
+  const oddHost = table.map(({ host }) => host).find(host => host !== undefined && !hosts.includes(host))
+  if (oddHost !== undefined) throw cannotBeUsed(file, unknownHost(oddHost, hosts))
   const odd = table.map(({ role }) => role).find(role => role !== undefined && !known.includes(role))
   if (odd !== undefined) throw cannotBeUsed(file, unknownRole(odd, known))
   const failures = table.flatMap(({ expect, ...asked }) => {
@@ -161,9 +258,14 @@ function unknownRole(role: string, known: readonly string[]): string {
   return `There is no role ${JSON.stringify(role)}; expected one of ${known.join(', ')}.`
 }
 
+function unknownHost(host: string, hosts: readonly string[]): string {
+  const expected = hosts.length === 0 ? 'the configuration has no hosts.' : `expected one of ${hosts.join(', ')}.`
+  return `There is no host ${JSON.stringify(host.slice(0, LONGEST_SHOWN))}; ${expected}`
+}
+
 function describe(judgeQuery: Judge, query: DerivedQuery, paint: Paint): string {
   const verdict = judgeQuery(query)
-  const asked = safeText(`${query.method} ${query.path} as ${describeAsker(query)}`)
+  const asked = safeText(`${query.method} ${query.host ?? ''}${query.path} as ${describeAsker(query)}`)
   return `${asked}: ${paint(COLOURS[verdict.outcome], verdict.outcome)}, ${safeText(reasonOf(verdict))}`
 }
 
@@ -184,15 +286,24 @@ const PROBLEMS: Readonly<Record<PathProblem, string>> = {
   too_many_interpretations: 'it has too many interpretations, or a control character that is encoded twice',
 }
 
+const UNSAID: Readonly<Record<UnsaidCondition, string>> = {
+  networks: 'networks (--from)',
+  hours: 'hours (--at)',
+  maxAge: 'maxAge (--auth-age)',
+  origin: 'origin',
+}
+
 function reasonOf(verdict: Verdict): string {
   if (verdict.outcome === 'bad_request') return `because the path is ambiguous: ${PROBLEMS[verdict.problem]}`
   if (verdict.outcome === 'uri_too_long')
     return 'because the path is longer than 4096 bytes or has more than 100 segments'
   if (verdict.outcome === 'own') return 'because Menshen answers it itself'
-  const { rule, interpretation, shadow } = verdict
+  const { rule, interpretation, shadow, condition, unsaid } = verdict
   const read = interpretation === undefined ? '' : `, as an application could read it as ${interpretation}`
   const would = shadow ? `; on trial: ${shadow.outcome}, by the rule ${JSON.stringify(shadow.rule)}` : ''
   if (isClosed(rule))
     return `because an application could read it as ${interpretation}, which is for another upstream${would}`
-  return `by the rule ${JSON.stringify(rule)}${read}${would}`
+  const code = condition === undefined ? '' : ` (${condition})`
+  const said = unsaid ? `; not asked about, and so taken as met: ${unsaid.map(name => UNSAID[name]).join(', ')}` : ''
+  return `by the rule ${JSON.stringify(rule)}${code}${read}${said}${would}`
 }

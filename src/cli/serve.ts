@@ -1,14 +1,16 @@
 // An http or https server that stops gracefully: it stops accepting, finishes what is in flight, and gives up on what takes
-// too long.
+// too long. With https, a connection speaks what its client has negotiated: HTTP/2, or HTTP/1.1.
 
 import { once } from 'node:events'
-import { readFileSync, unwatchFile, watchFile } from 'node:fs'
-import { createServer, type IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { readFileSync } from 'node:fs'
+import { createServer, type Server as HttpServer, type IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { createServer as createSecureServer, Server as SecureServer, type Server } from 'node:https'
 import { Server as NetServer, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
+import type { TLSSocket } from 'node:tls'
 import type { Settings } from '../config/settings.ts'
 import type { Report } from '../events.ts'
+import { createHttp2Server, type Http2Server } from '../gateway/http2-server.ts'
 import { rememberAddress } from '../gateway/request.ts'
 import { wantsSocket } from '../gateway/upgrade.ts'
 import type { Menshen } from '../menshen.ts'
@@ -78,6 +80,8 @@ interface ListenAddress {
   readonly maxHeaderKb?: number
   /** Serves https with these files, read again when they change. */
   readonly tls?: CertificateFiles
+  /** With https, HTTP/2 besides HTTP/1.1. */
+  readonly http2?: boolean
 }
 
 /** How long a request that was on its way may still arrive. */
@@ -93,20 +97,27 @@ export function listenAddress(settings: Settings, fd?: number): ListenAddress {
   const { PORT: port, HOST: host, TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } = settings
   const keepAliveTimeoutMs = settings.KEEP_ALIVE_TIMEOUT_MS
   const maxHeaderKb = settings.MAX_HEADER_KB
-  return { port, host, fd, keepAliveTimeoutMs, maxHeaderKb, ...(certFile && keyFile && { tls: { certFile, keyFile } }) }
+  const tls = certFile && keyFile ? { tls: { certFile, keyFile }, http2: settings.HTTP2 } : {}
+  return { port, host, fd, keepAliveTimeoutMs, maxHeaderKb, ...tls }
 }
 
 /** Rejects with the error of `listen`, for example EADDRINUSE; ENOTSUP for a socket whose clients have no addresses. */
 export async function serve(menshen: Menshen, address: ListenAddress, report: Report): Promise<RunningServer> {
-  const { port, host, fd, tls, keepAliveTimeoutMs, maxHeaderKb } = address
+  const { port, host, fd, tls, http2, keepAliveTimeoutMs, maxHeaderKb } = address
   const options = {
     ...OPTIONS,
     ...(keepAliveTimeoutMs && { keepAliveTimeout: keepAliveTimeoutMs }),
     ...(maxHeaderKb && { maxHeaderSize: maxHeaderKb * 1024 }),
   }
   const server = tls
-    ? createSecureServer({ ...options, handshakeTimeout: HEADERS_TIMEOUT_MS, ...readCertificate(tls) })
+    ? createSecureServer({
+        ...options,
+        handshakeTimeout: HEADERS_TIMEOUT_MS,
+        ALPNProtocols: http2 ? ['h2', 'http/1.1'] : ['http/1.1'],
+        ...readCertificate(tls),
+      })
     : createServer(options)
+  const http2Server = tls && http2 ? serveHttp2(server, menshen, address) : undefined
   server.on('request', menshen.listener)
   server.on('checkContinue', menshen.listener)
   server.on('clientError', menshen.clientErrorListener)
@@ -140,7 +151,9 @@ export async function serve(menshen: Menshen, address: ListenAddress, report: Re
       menshen.prepareToClose()
       // Unlike the server's own `close`, this leaves idle connections open for what may be on its way on them.
       NetServer.prototype.close.call(server)
-      await pause(LAST_REQUESTS_MS)
+      http2Server?.announceEnd()
+      await pause(Math.min(LAST_REQUESTS_MS, patienceMs))
+      http2Server?.endConnections()
       // A connection that was busy a moment ago may wait for a next request that must not come here any more.
       const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS)
       // A WebSocket would never end. Its client opens a new one elsewhere.
@@ -155,6 +168,28 @@ export async function serve(menshen: Menshen, address: ListenAddress, report: Re
       certificate?.stop()
     },
   }
+}
+
+const KEEP_ALIVE_TIMEOUT_MS = 90_000
+const MAX_HEADER_KB = 16
+
+/** HTTP/1.1 stays with Node's own listener. */
+function serveHttp2(server: Server | HttpServer, menshen: Menshen, address: ListenAddress): Http2Server {
+  const { keepAliveTimeoutMs = KEEP_ALIVE_TIMEOUT_MS, maxHeaderKb = MAX_HEADER_KB } = address
+  const http2Server = createHttp2Server({
+    listener: menshen.listener,
+    keepAliveTimeoutMs,
+    headersTimeoutMs: HEADERS_TIMEOUT_MS,
+    maxHeaderKb,
+  })
+  const [serveHttp1] = server.listeners('secureConnection')
+  server.removeAllListeners('secureConnection')
+  server.on('secureConnection', (socket: TLSSocket) => {
+    rememberAddress(socket)
+    if (socket.alpnProtocol === 'h2') http2Server.accept(socket)
+    else serveHttp1?.call(server, socket)
+  })
+  return http2Server
 }
 
 const OPTIONS = {
@@ -179,6 +214,8 @@ const LOOK_EVERY_MS = 2000
 
 export function watchCertificate(server: Server, files: CertificateFiles, report: Report) {
   let inUse = textOf(files)
+  /** As far as they could be read. */
+  let seen: string | undefined = inUse
 
   function use(): void {
     const text = textOf(files)
@@ -195,14 +232,16 @@ export function watchCertificate(server: Server, files: CertificateFiles, report
     }
   }
 
-  const all = [files.certFile, files.keyFile]
-  for (const file of all) watchFile(file, { interval: LOOK_EVERY_MS, persistent: false }, renew)
-  return {
-    renew,
-    stop(): void {
-      for (const file of all) unwatchFile(file)
-    },
+  /** Compared with what was read at the start: fs.watchFile misses what changes before its first look. */
+  function look(): void {
+    const text = readableText(files)
+    if (text === seen) return
+    seen = text
+    renew()
   }
+
+  const timer = setInterval(look, LOOK_EVERY_MS).unref()
+  return { renew, stop: () => clearInterval(timer) }
 }
 
 export function readCertificate({ certFile, keyFile }: CertificateFiles) {
@@ -211,4 +250,12 @@ export function readCertificate({ certFile, keyFile }: CertificateFiles) {
 
 function textOf({ certFile, keyFile }: CertificateFiles): string {
   return readFileSync(certFile, 'utf8') + readFileSync(keyFile, 'utf8')
+}
+
+function readableText(files: CertificateFiles): string | undefined {
+  try {
+    return textOf(files)
+  } catch {
+    return undefined
+  }
 }

@@ -1,6 +1,9 @@
 // `menshen sessions`: who is signed in, the newest first; `menshen sessions end --user NAME` signs somebody out everywhere.
 import { EVENTS, type Report } from '../events.ts'
 import { createAudit } from '../observe/audit.ts'
+import { idleEndAfter } from '../session/idle.ts'
+import { createKeyOwners } from '../session/key-owners.ts'
+import { endKeysOfUsername } from '../session/personal-keys.ts'
 import { shortKey } from '../session/session-fields.ts'
 import { createSessionListing, type ListedSession, type SessionListing } from '../session/session-listing.ts'
 import type { DataKeys } from '../session/session-record.ts'
@@ -24,8 +27,9 @@ export async function runSessionsCommand(args: readonly string[], run: CommandRu
   const records = await openStoredRecords(run)
   try {
     const sessions = listingsOf(records)
+    const fieldsOf = (listed: ListedSession) => listedFields(listed, records.settings.SESSION_IDLE_MINUTES)
     if (verb === 'end' && user !== undefined) await end(records, sessions, user, run)
-    else await list(sessions, user, json ? jsonOf : listed => plainOf(listed, run.paint))
+    else await list(sessions, user, listed => (json ? jsonOf(fieldsOf(listed)) : plainOf(fieldsOf(listed), run.paint)))
   } finally {
     await records.store.close()
   }
@@ -118,7 +122,7 @@ async function* sessionsOf(sessions: Listings, username: string): AsyncGenerator
 }
 
 /** Named as in the log. Of one that was opened under a secret that is gone, little is known. */
-function listedFields({ key, expiresAt, publicPart }: ListedSession) {
+function listedFields({ key, expiresAt, publicPart }: ListedSession, idleMinutes: number) {
   const { username, userRole, provider, address, userAgent, signedInAt, seenAt } = publicPart ?? {}
   return {
     user: username,
@@ -129,6 +133,8 @@ function listedFields({ key, expiresAt, publicPart }: ListedSession) {
     since: timeOf(signedInAt),
     seen: timeOf(seenAt),
     expires: timeOf(expiresAt),
+    // What ends without activity: the time is past where no Menshen has noticed yet.
+    idleEnds: timeOf(seenAt === undefined ? undefined : idleEndAfter(seenAt, idleMinutes)),
     userAgent,
   }
 }
@@ -137,38 +143,55 @@ function timeOf(milliseconds: number | undefined): string | undefined {
   return milliseconds === undefined ? undefined : new Date(milliseconds).toISOString()
 }
 
-function jsonOf(listed: ListedSession): string {
-  return `${safeJson(listedFields(listed))}\n`
+type ListedFields = ReturnType<typeof listedFields>
+
+function jsonOf(fields: ListedFields): string {
+  return `${safeJson(fields)}\n`
 }
 
-function plainOf(listed: ListedSession, paint: Paint): string {
-  const { user, since: _, ...fields } = listedFields(listed)
-  return plainLine(listed.publicPart?.signedInAt, [user === undefined ? '-' : word(user)], fields, paint)
+function plainOf({ user, since, ...fields }: ListedFields, paint: Paint): string {
+  const at = since === undefined ? undefined : Date.parse(since)
+  return plainLine(at, [user === undefined ? '-' : word(user)], fields, paint)
 }
 
 /** The same name at two providers is two people: one event for each. */
 async function end(records: StoredRecords, sessions: Listings, user: string, { now }: CommandRun): Promise<void> {
   const ended = new Map<string | undefined, number>()
+  let revoked = 0
+  const endAllKeys = async () => {
+    for (const keys of records.allKeys) revoked += await endKeys(records.store, keys, user)
+  }
   const audit = createAudit({ ...records, now, report: tell })
   try {
+    await endAllKeys()
     for await (const { key, publicPart } of sessionsOf(sessions, user)) {
       const provider = publicPart?.provider
       if (await sessions[0].end(key)) ended.set(provider, (ended.get(provider) ?? 0) + 1)
     }
+    // A session may have made one until it ended.
+    await endAllKeys()
   } finally {
     // Also if the store failed in between: what was done is written down.
+    if (revoked > 0) audit.onEvent('key_revoked', { user, by: 'command', revoked })
     for (const [provider, count] of ended)
       audit.onEvent('session_ended', { user, provider, by: 'command', ended: count })
     await audit.close(PATIENCE_MS)
   }
   const count = [...ended.values()].reduce((sum, each) => sum + each, 0)
   process.stdout.write(`${count} ${count === 1 ? 'session' : 'sessions'} of ${safeText(user)} ended.\n`)
+  if (revoked > 0) process.stdout.write(`${revoked} ${revoked === 1 ? 'key' : 'keys'} of ${safeText(user)} ended.\n`)
   const unreadable = await countUnreadable(sessions)
   if (unreadable === 0) return
   process.stderr.write(
     `${unreadable} ${unreadable === 1 ? 'session' : 'sessions'} cannot be read with this SECRET and may be ${safeText(user)}’s; put the former secret behind the present one in SECRET, and end them again.\n`,
   )
   process.exitCode = 1
+}
+
+/** The personal keys of all users of this name. */
+function endKeys(store: StoredRecords['store'], keys: DataKeys, user: string): Promise<number> {
+  const keyring = { current: async () => keys, latest: () => keys }
+  return endKeysOfUsername(store, createKeyOwners({ store, keyring }), user)
 }
 
 const tell: Report = (code, fields = {}) => {

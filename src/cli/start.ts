@@ -81,6 +81,7 @@ export async function start({ sources: given, inherited, npmParent, now }: Start
       misspelt: findMisspelt(environment),
       users: development?.users,
       isWelcomed: process.stdout.isTTY && isForPeople(settings),
+      now,
     })
 }
 

@@ -4,6 +4,7 @@ import type { EventCode } from '../events.ts'
 import { type Phrase, phrase } from '../phrases.ts'
 import { CONSOLE_ROLE, type RoleConfig } from './config-file.ts'
 import { isLoopback, isProduction, isUnknownEnvironment, portIn } from './deployment.ts'
+import { APP_PRESETS } from './provider-config.ts'
 import { isSecure } from './read.ts'
 import type { Settings } from './settings.ts'
 
@@ -19,6 +20,8 @@ export type AdviceCode = Extract<
   | 'console_for_nobody'
   | 'unverified_email_allowed'
   | 'trusts_everybody'
+  | 'auto_sign_in_without_effect'
+  | 'machine_expired'
 >
 
 interface Advice {
@@ -26,20 +29,26 @@ interface Advice {
   readonly remedy: Phrase
 }
 
-/** How a provider's answers are bound to the browser. */
-export interface StateCheck {
+/** Of a provider: how its answers are bound to the browser, and which preset it is. */
+export interface AdvisedProvider {
   readonly stateCheck: 'suffix' | 'bound'
   readonly pkce: boolean
+  readonly preset: string
 }
 
 interface AdviceRow extends Advice {
-  applies(settings: Settings, checks: readonly StateCheck[], roles: readonly RoleConfig[] | undefined): boolean
+  applies(
+    settings: Settings,
+    providers: readonly AdvisedProvider[],
+    roles: readonly RoleConfig[] | undefined,
+    hasExpiredMachine: boolean,
+  ): boolean
 }
 
 const ROWS: readonly AdviceRow[] = [
   {
     code: 'weak_state_check',
-    applies: (_settings, checks) => checks.some(({ stateCheck, pkce }) => stateCheck === 'suffix' && !pkce),
+    applies: (_settings, providers) => providers.some(({ stateCheck, pkce }) => stateCheck === 'suffix' && !pkce),
     remedy: phrase('advise_state_check'),
   },
   {
@@ -74,7 +83,7 @@ const ROWS: readonly AdviceRow[] = [
   },
   {
     code: 'console_for_nobody',
-    applies: (_settings, _checks, roles) => roles !== undefined && !roles.some(({ role }) => role === CONSOLE_ROLE),
+    applies: (_settings, _providers, roles) => roles !== undefined && !roles.some(({ role }) => role === CONSOLE_ROLE),
     remedy: phrase('advise_console_role', { role: CONSOLE_ROLE }),
   },
   {
@@ -82,15 +91,35 @@ const ROWS: readonly AdviceRow[] = [
     applies: ({ ALLOW_UNVERIFIED_EMAIL }) => ALLOW_UNVERIFIED_EMAIL,
     remedy: phrase('advise_email_verified'),
   },
+  {
+    code: 'auto_sign_in_without_effect',
+    applies: ({ AUTO_SIGN_IN }, providers) => AUTO_SIGN_IN === 'on' && providers.length > 1,
+    remedy: phrase('advise_one_provider'),
+  },
+  {
+    code: 'auto_sign_in_without_effect',
+    applies: ({ AUTO_SIGN_IN }, providers) => AUTO_SIGN_IN === 'in-app' && !providers.some(hasApp),
+    remedy: phrase('advise_app_provider'),
+  },
+  {
+    code: 'machine_expired',
+    applies: (_settings, _providers, _roles, hasExpiredMachine) => hasExpiredMachine,
+    remedy: phrase('advise_new_key', { command: 'menshen keys new' }),
+  },
 ]
 
-/** `checks` are those of the providers in use, `roles` those of the configuration, if it has any. */
+/** `providers` are those in use, `roles` those of the configuration, if it has any. */
 export function adviceFor(
   settings: Settings,
-  checks: readonly StateCheck[],
+  providers: readonly AdvisedProvider[],
   roles?: readonly RoleConfig[] | undefined,
+  hasExpiredMachine = false,
 ): Advice[] {
-  return ROWS.filter(({ applies }) => applies(settings, checks, roles))
+  return ROWS.filter(({ applies }) => applies(settings, providers, roles, hasExpiredMachine))
+}
+
+function hasApp({ preset }: AdvisedProvider): boolean {
+  return APP_PRESETS.some(name => name === preset)
 }
 
 function hasTls({ TLS_CERT_FILE }: Settings): boolean {

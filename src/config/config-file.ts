@@ -4,11 +4,15 @@ import { METHODS } from 'node:http'
 import { z } from 'zod'
 import { MenshenError } from '../errors.ts'
 import { type DevProviderConfig, devProviderShape } from './dev-provider-config.ts'
-import { audience, upstream } from './kinds.ts'
+import { hostName } from './host-names.ts'
+import { audience } from './kinds.ts'
+import { type MachineConfig, machinesShape } from './machines.ts'
 import { pathPrefix } from './path-prefix.ts'
 import { type Accepted, accepted, type ProviderConfig, providerObject } from './provider-config.ts'
+import { conditionShapes, conditionsOfUsers, type RuleConditions } from './rule-conditions.ts'
 import { checkShape } from './shape-problems.ts'
 import { likelyMeantOf } from './suggestions.ts'
+import { placedUpstreams, refuseUnknownFields, type UpstreamConfig, upstreamOrObject } from './upstream-config.ts'
 
 // Sentences of the operator. The pages know which sentences there are, and check the rest.
 
@@ -102,7 +106,7 @@ function isHarmless(href: string): boolean {
 export const CONSOLE_ROLE = 'developer'
 /** The role of a user whom no row of `roles` fits. */
 export const DEFAULT_ROLE = 'common'
-/** Stands for every role, and so for every signed-in user. */
+/** Means every role, and so for every signed-in user. */
 export const ANY_ROLE = '*'
 /** Those that exist without any configuration. */
 export const DEFAULT_ROLE_NAMES: readonly string[] = [CONSOLE_ROLE, DEFAULT_ROLE]
@@ -112,7 +116,7 @@ export type Role = string
 /** Those that are there where the configuration names none. */
 export type DefaultRole = typeof CONSOLE_ROLE | typeof DEFAULT_ROLE
 
-export interface Rule<R extends Role = Role> {
+export interface Rule<R extends Role = Role> extends RuleConditions {
   /** A path and everything below it. */
   readonly path: string
   /** Only the path itself. */
@@ -129,6 +133,8 @@ export interface Rule<R extends Role = Role> {
   readonly audience?: string | readonly string[] | undefined
   /** Such a token needs all of these scopes. */
   readonly scopes?: readonly string[] | undefined
+  /** Programs too, with a key: `true` for those of `machines`, `personal` also for those that users have made. */
+  readonly keys?: boolean | 'personal' | undefined
   /** Everybody, signed in or not. Replaces the others. */
   readonly public?: true | undefined
   /** Only logs whom it would have refused. */
@@ -155,8 +161,12 @@ export interface Config<R extends Role = Role, F extends string = string> {
   /** The first that fits gives the role; without one it is `common`. */
   readonly roles?: readonly RoleConfig<R>[] | undefined
   readonly rules?: readonly Rule<NoInfer<R> | DefaultRole | typeof ANY_ROLE>[] | undefined
+  /** Programs with a key, for rules with `keys`. */
+  readonly machines?: readonly MachineConfig[] | undefined
   /** Applications by path prefix, for what does not go to UPSTREAM. */
   readonly upstreams?: Readonly<Record<string, string | UpstreamConfig>> | undefined
+  /** Further host names with one sign-in, each with its own applications and rules: `{ 'wiki.example.com': { upstream: '…' } }`. */
+  readonly hosts?: Readonly<Record<string, HostConfig<NoInfer<R>>>> | undefined
   /** Sentences of the pages, in place of ours: `{ 'login.title': '员工登录' }`. */
   readonly words?: SentenceConfig | undefined
   /** Further languages with all of their sentences, or single sentences of one that we have. */
@@ -170,16 +180,24 @@ export interface Config<R extends Role = Role, F extends string = string> {
 /** By name, as in src/pages/words/en.ts. */
 export type SentenceConfig = Readonly<Record<string, string>>
 
-export interface UpstreamConfig {
-  readonly url: string
-  /** Whom the signed assertion is for; by default the address. */
-  readonly audience?: string | undefined
-  /** The Host that it is sent: the browser's, its own, or a name. By default UPSTREAM_HOST_HEADER. */
-  readonly host?: string | undefined
-  /** It does not see its prefix: `/grafana/x` becomes `/x`. Rules judge the path with the prefix. */
-  readonly stripPrefix?: boolean | undefined
-  /** Its HTML documents get the script that notices the end of the session. */
-  readonly sessionScript?: boolean | undefined
+/** A host name besides that of BASE_URL. Without an application it is for forward-auth. */
+export interface HostConfig<R extends Role = Role> {
+  /** The application of the host, as UPSTREAM is that of BASE_URL. */
+  readonly upstream?: string | UpstreamConfig | undefined
+  /** Applications by path prefix, for what does not go to `upstream`. */
+  readonly upstreams?: Readonly<Record<string, string | UpstreamConfig>> | undefined
+  /** The rules of the host; those at the top are for BASE_URL alone. */
+  readonly rules?: readonly Rule<R | DefaultRole | typeof ANY_ROLE>[] | undefined
+}
+
+/** All applications of a host, by path prefix. */
+export function upstreamsOfHost({ upstream, upstreams }: HostConfig): NonNullable<Config['upstreams']> {
+  return { ...(upstream !== undefined && { '/': upstream }), ...upstreams }
+}
+
+/** Those of BASE_URL and of all hosts. */
+export function countRules({ rules = [], hosts = {} }: Config): number {
+  return Object.values(hosts).reduce((sum, host) => sum + (host.rules?.length ?? 0), rules.length)
 }
 
 /** Gives the file its types: the roles that it names, and no others, are those of its rules. */
@@ -225,6 +243,8 @@ const scope = z
   .string()
   .regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/, 'expected one scope, without spaces, for example "mcp:read"')
 
+const SCOPES_EXPECTED = "expected a list with at least one scope, for example ['mcp:read']"
+
 const role = z
   .strictObject({
     role: z.string().regex(/^[\w.:-]{1,100}$/, 'expected a role of letters, digits and . : _ -'),
@@ -241,7 +261,7 @@ const role = z
 const providerId = z
   .string()
   .regex(/^[a-z][a-z\d-]{0,39}$/, 'expected a short name of small letters, digits and dashes')
-  .refine(id => id !== 'default', 'this name is ours; choose another')
+  .refine(id => id !== 'default' && id !== 'machine', 'this name is ours; choose another')
 
 const rule = z
   .strictObject({
@@ -260,9 +280,11 @@ const rule = z
     users: names.optional(),
     bearer: z.boolean().optional(),
     audience: z.union([tokenAudience, z.array(tokenAudience).min(1)]).optional(),
-    scopes: z.array(scope).min(1).optional(),
+    scopes: z.array(scope, SCOPES_EXPECTED).min(1, SCOPES_EXPECTED).optional(),
+    keys: z.literal([true, false, 'personal'], 'expected true or "personal"').optional(),
     public: z.literal(true).optional(),
     shadow: z.boolean().optional(),
+    ...conditionShapes,
   })
   .refine(({ roles, groups, users, public: everybody }) => !(roles ?? groups ?? users) !== (everybody === undefined), {
     error: ({ input }) =>
@@ -271,65 +293,49 @@ const rule = z
   .refine(({ bearer, public: everybody }) => !(bearer && everybody), {
     message: 'a public page asks for no token; expected bearer or public',
   })
+  .refine(({ keys, public: everybody }) => !(keys && everybody), {
+    message: 'a public page asks for no key; expected keys or public',
+  })
   .refine(({ bearer, audience }) => bearer || audience === undefined, {
     message: 'audience is that of tokens; expected bearer: true beside it',
   })
   .refine(({ bearer, scopes }) => bearer || scopes === undefined, {
     message: 'scopes are those of tokens; expected bearer: true beside them',
   })
+  .refine(rule => !rule.public || conditionsOfUsers(rule).length === 0, {
+    error: ({ input }) =>
+      `a visitor of a public page cannot meet ${conditionsOfUsers(Object(input)).join(', ')}; expected networks or hours, or roles, groups or users in place of public: true`,
+  })
 
 function hasPublic(rule: unknown): boolean {
   return Object.hasOwn(Object(rule), 'public')
 }
 
-/** zod would say what is wrong with one kind of address, and not what is expected. */
-const upstreamUrl = z.string().transform((given, context) => {
-  const { success, data } = upstream.check.safeParse(given)
-  if (success) return data
-  context.addIssue(`expected ${upstream.expected}, for example "${upstream.example}"`)
-  return z.NEVER
-})
+/** Otherwise it would only say that the key is invalid. */
+const keyMessage = (issue: z.core.$ZodRawIssue) => (issue.code === 'invalid_key' ? issue.issues[0]?.message : undefined)
 
-const sentHost = z
-  .string()
-  .refine(isSentHost, 'expected "browser", "upstream" or the name of a host, for example "app.example.com"')
+const rulesShape = z.array(rule).superRefine(refuseDuplicates)
+const upstreamsShape = z.record(pathPrefix('a prefix'), upstreamOrObject, { error: keyMessage })
 
-/** `Browser` is a mistake, not the name of a host. */
-function isSentHost(text: string): boolean {
-  if (/^(?:browser|upstream)$/i.test(text)) return text === text.toLowerCase()
-  const [, name] = /^([a-z\d](?:[a-z\d.-]*[a-z\d])?)(?::\d+)?$/i.exec(text) ?? []
-  return name !== undefined && URL.parse(`http://${text}`)?.hostname === name.toLowerCase()
-}
-
-const upstreamOrObject = z.union([
-  upstreamUrl,
-  z.strictObject({
-    url: upstreamUrl,
-    audience: z
-      .string()
-      .refine(
-        text => audience.check.safeParse(text).success,
-        `expected ${audience.expected}, for example "${audience.example}"`,
-      )
-      .optional(),
-    host: sentHost.optional(),
-    stripPrefix: z.boolean().optional(),
-    sessionScript: z.boolean().optional(),
-  }),
-])
+const host = z
+  .strictObject({
+    upstream: upstreamOrObject.optional(),
+    upstreams: upstreamsShape.optional(),
+    rules: rulesShape.optional(),
+  })
+  .refine(({ upstream, upstreams }) => upstream === undefined || upstreams?.['/'] === undefined, {
+    message: 'has upstream and upstreams["/"], which are the same; expected one of them',
+  })
 
 const configShape = z
   .strictObject({
     provider: z.union([z.string().min(1), providerObject]).optional(),
-    providers: z.record(providerId, providerObject).optional(),
+    providers: z.record(providerId, providerObject, { error: keyMessage }).optional(),
     roles: z.array(role).optional(),
-    rules: z.array(rule).superRefine(refuseDuplicates).optional(),
-    upstreams: z
-      .record(pathPrefix('a prefix'), upstreamOrObject, {
-        // Otherwise it would only say that the key is invalid.
-        error: issue => (issue.code === 'invalid_key' ? issue.issues[0]?.message : undefined),
-      })
-      .optional(),
+    rules: rulesShape.optional(),
+    machines: machinesShape.optional(),
+    upstreams: upstreamsShape.optional(),
+    hosts: z.record(hostName, host, { error: keyMessage }).optional(),
     words: wordsShape.optional(),
     languages: languagesShape.optional(),
     loginPage: loginPageShape.optional(),
@@ -376,7 +382,7 @@ function duplicateSentence({ path, methods }: Rule, first: number): string {
 type Refuse = (path: PropertyKey[], message: string) => void
 
 export function refuseUnknownNames(config: Config, context: z.RefinementCtx): void {
-  const { provider, providers, roles = [], rules = [] } = config
+  const { provider, providers, roles = [] } = config
   const refuse: Refuse = (path, message) => context.addIssue({ code: 'custom', path, message })
   if (provider !== undefined && providers !== undefined) refuse(['provider'], 'expected either provider or providers')
   const ids = Object.keys(providers ?? {})
@@ -385,17 +391,30 @@ export function refuseUnknownNames(config: Config, context: z.RefinementCtx): vo
     for (const [j, id] of (row.provider ?? []).entries())
       if (!ids.includes(id))
         refuse(['roles', i, 'provider', j], `expected a name of providers${listed(ids)}${meant(id, ids)}`)
-  const root = config.upstreams?.['/']
-  if (typeof root === 'object' && root.stripPrefix)
-    refuse(['upstreams', '/', 'stripPrefix'], 'there is no prefix to strip from /; leave stripPrefix out')
+  for (const { path, prefix, option } of placedUpstreams(config))
+    if (prefix === '/' && typeof option === 'object' && option.stripPrefix)
+      refuse([...path, 'stripPrefix'], 'there is no prefix to strip from /; leave stripPrefix out')
+  refuseUnknownFields(config, refuse)
   const known = [...new Set([...DEFAULT_ROLE_NAMES, ...roles.map(({ role }) => role), ANY_ROLE])]
-  for (const [i, rule] of rules.entries())
-    for (const [j, role] of (rule.roles ?? []).entries())
-      if (!known.includes(role))
-        refuse(
-          ['rules', i, 'roles', j],
-          `no row of roles gives this role; expected one of ${quoted(known)}${meant(role, known)}`,
-        )
+  for (const { path, rules = [] } of ruleListsOf(config))
+    for (const [i, rule] of rules.entries())
+      for (const [j, role] of (rule.roles ?? []).entries())
+        if (!known.includes(role))
+          refuse(
+            [...path, i, 'roles', j],
+            `no row of roles gives this role; expected one of ${quoted(known)}${meant(role, known)}`,
+          )
+}
+
+/** Rules, and where they are in the configuration. */
+interface RuleList extends Pick<Config, 'rules'> {
+  readonly path: PropertyKey[]
+}
+
+/** The rules of BASE_URL, and those of each of `hosts`. */
+function ruleListsOf({ rules, hosts = {} }: Config): RuleList[] {
+  const ofHosts = Object.entries(hosts).map(([name, { rules }]) => ({ path: ['hosts', name, 'rules'], rules }))
+  return [{ path: ['rules'], rules }, ...ofHosts]
 }
 
 function meant(given: string, names: readonly string[]): string {

@@ -3,10 +3,11 @@
 import { networkInterfaces } from 'node:os'
 import { joined, type ProblemDraft, refuseIf, type SettingName, sentence, setting } from '../errors.ts'
 import { areNested, ownPathsOf, type SignInPathSettings } from '../paths.ts'
-import { matchHeaders, NEVER_KEPT } from '../util/header-names.ts'
+import { matchHeaders, NEVER_KEPT, plainName } from '../util/header-names.ts'
 import type { Config } from './config-file.ts'
 import { isLoopback, isProduction, portIn } from './deployment.ts'
-import type { CheckedSettings, Name, Settings } from './settings.ts'
+import { ASSERTION_HEADER, type CheckedSettings, type Name, type Settings } from './settings.ts'
+import { placedUpstreams } from './upstream-config.ts'
 
 const IDENTITY_SETTINGS = [
   'IDENTITY_USER',
@@ -48,6 +49,14 @@ export function conflictsIn(checked: CheckedSettings, isGiven: (name: Name) => b
       message: sentence`${setting('STORE')} is "memory:", which ${setting('WORKERS')} cannot share; expected a store for all, for example lmdb:./data.`,
       example: 'lmdb:./data',
     })
+  // Without a BASE_URL, it follows from the certificate.
+  const isPlain = isGiven('BASE_URL') ? checked.BASE_URL?.startsWith('http:') : !isGiven('TLS_CERT_FILE')
+  if (checked.DEVICE_BOUND_SESSIONS === 'on' && isPlain)
+    problems.push({
+      setting: 'DEVICE_BOUND_SESSIONS',
+      message: sentence`${setting('DEVICE_BOUND_SESSIONS')} is "on" and ${setting('BASE_URL')} is "${checked.BASE_URL}"; expected an https address, for example ${HTTPS_EXAMPLE}: browsers bind sessions on https alone.`,
+      example: HTTPS_EXAMPLE,
+    })
   problems.push(...nestedPathsIn(checked))
   return problems
 }
@@ -73,15 +82,36 @@ function nestedPathsIn(checked: CheckedSettings): ProblemDraft[] {
  */
 export function refuseTakenPaths(
   settings: SignInPathSettings,
-  { rules = [], upstreams = {}, providers = {} }: Pick<Config, 'rules' | 'upstreams' | 'providers'>,
+  {
+    rules = [],
+    upstreams = {},
+    providers = {},
+    hosts = {},
+  }: Pick<Config, 'rules' | 'upstreams' | 'providers' | 'hosts'>,
   source?: string,
 ): void {
+  refuseIf([
+    ...takenPathsIn(settings, { rules, upstreams, providers }, '', source),
+    ...Object.entries(hosts).flatMap(([name, { rules = [], upstreams = {} }]) =>
+      takenPathsIn(settings, { rules, upstreams, providers }, `hosts.${name}.`, source),
+    ),
+  ])
+}
+
+/** `below` is where they are in the configuration. */
+function takenPathsIn(
+  settings: SignInPathSettings,
+  { rules, upstreams, providers }: Required<Pick<Config, 'rules' | 'upstreams' | 'providers'>>,
+  below: string,
+  source: string | undefined,
+): ProblemDraft[] {
   const at = (path: string) => ({ path, message: `${source ? `${source}: ` : ''}${path}: ${OUR_OWN}` })
-  const { signIn, ...paths } = ownPathsOf(settings, Object.keys(providers))
+  const { signIn, ...paths } = ownPathsOf(settings, Object.keys(providers ?? {}))
   const problems: ProblemDraft[] = []
-  for (const [i, { path }] of rules.entries()) if (signIn.has(path)) problems.push(at(`rules.${i}.path`))
-  for (const prefix of Object.keys(upstreams)) {
-    if (signIn.has(prefix)) problems.push(at(`upstreams.${prefix}`))
+  for (const [i, { path }] of (rules ?? []).entries())
+    if (signIn.has(path)) problems.push(at(`${below}rules.${i}.path`))
+  for (const prefix of Object.keys(upstreams ?? {})) {
+    if (signIn.has(prefix)) problems.push(at(`${below}upstreams.${prefix}`))
     else if (prefix !== '/')
       for (const [name, path] of [
         ['LOGIN_PATH', paths.login],
@@ -94,10 +124,40 @@ export function refuseTakenPaths(
             message: sentence`${setting(name)} is "${path}", which is below the upstream ${prefix}; expected a path outside of it, for example /_menshen${path.slice(path.lastIndexOf('/'))}.`,
           })
   }
-  refuseIf(problems)
+  return problems
 }
 
 const OUR_OWN = 'this path is our own; leave it out.'
+
+type HeaderSettings = Pick<Settings, (typeof IDENTITY_SETTINGS)[number] | 'FORWARD_ACCESS_TOKEN'>
+
+/** Refuses headers of upstreams that tell who the user is by another setting. */
+export function refuseTakenHeaders(
+  settings: HeaderSettings,
+  config: Pick<Config, 'upstreams' | 'hosts'>,
+  source?: string,
+): void {
+  const identity = new Set([...IDENTITY_SETTINGS.map(name => plainName(settings[name])), ASSERTION_HEADER])
+  const problems = placedUpstreams(config).flatMap(({ path: place, option }): ProblemDraft[] => {
+    if (typeof option === 'string') return []
+    const { headers = {}, accessToken = settings.FORWARD_ACCESS_TOKEN } = option
+    return Object.keys(headers).flatMap(name => {
+      const path = [...place, 'headers', name].join('.')
+      const at = source ? `${source}: ${path}` : path
+      if (identity.has(plainName(name)))
+        return [{ path, message: `${at}: Menshen tells who the user is in this header; expected another one.` }]
+      if (accessToken && plainName(name) === 'authorization')
+        return [
+          {
+            path,
+            message: `${at}: the access token of the user is sent in this header; expected accessToken: false beside it, or another header.`,
+          },
+        ]
+      return []
+    })
+  })
+  refuseIf(problems)
+}
 
 /** In production only loopback addresses may be plain http, unless ALLOW_PLAIN_HTTP accepts the risk. */
 export function plainHttpIn(settings: CheckedSettings): ProblemDraft[] {
@@ -152,28 +212,29 @@ function shown(text: string): string {
 
 type OwnAddress = Pick<Settings, 'UPSTREAM' | 'BASE_URL' | 'HOST' | 'PORT'>
 
-export function refuseBaseUrlAsUpstream(settings: OwnAddress, config: Pick<Config, 'upstreams'>): void {
-  const own = new URL(settings.BASE_URL).origin
-  refuseOwnUpstreams(settings, config, url => new URL(url).origin === own)
+export function refuseBaseUrlAsUpstream(settings: OwnAddress, config: Pick<Config, 'upstreams' | 'hosts'>): void {
+  const { origin, protocol } = new URL(settings.BASE_URL)
+  const own = new Set([origin, ...Object.keys(config.hosts ?? {}).map(host => `${protocol}//${host}`)])
+  refuseOwnUpstreams(settings, config, url => own.has(new URL(url).origin))
 }
 
 /** Only for a process that listens by HOST and PORT, and not on an inherited socket. */
-export function refuseListenerAsUpstream(settings: OwnAddress, config: Pick<Config, 'upstreams'>): void {
+export function refuseListenerAsUpstream(settings: OwnAddress, config: Pick<Config, 'upstreams' | 'hosts'>): void {
   const { HOST, PORT } = settings
   refuseOwnUpstreams(settings, config, url => portIn(url) === PORT && reaches(new URL(url).hostname, HOST))
 }
 
 function refuseOwnUpstreams(
   { UPSTREAM = '' }: OwnAddress,
-  { upstreams = {} }: Pick<Config, 'upstreams'>,
+  config: Pick<Config, 'upstreams' | 'hosts'>,
   isOwn: (url: string) => boolean,
 ): void {
-  const isRefused = (url: string) => /^https?:/.test(url) && isOwn(url)
+  const isRefused = (url: string) => /^(?:https?|h2c):/.test(url) && isOwn(url.replace(/^h2c:/, 'http:'))
   const message = (name: string | SettingName, url: string) =>
     sentence`${name} is "${url}", which is Menshen itself; expected the address of the application behind it.`
-  const problems: ProblemDraft[] = Object.entries(upstreams).flatMap(([prefix, upstream]) => {
-    const path = `upstreams.${prefix}`
-    const url = typeof upstream === 'string' ? upstream : upstream.url
+  const problems: ProblemDraft[] = placedUpstreams(config).flatMap(({ path: place, option }) => {
+    const path = place.join('.')
+    const url = typeof option === 'string' ? option : option.url
     return isRefused(url) ? [{ path, message: message(path, url) }] : []
   })
   if (isRefused(UPSTREAM)) problems.unshift({ setting: 'UPSTREAM', message: message(setting('UPSTREAM'), UPSTREAM) })

@@ -23,6 +23,11 @@ export function isLoopback(address: string): boolean {
   )
 }
 
+/** As browsers find a host: a name below localhost is this machine, whether or not DNS knows it (RFC 6761). */
+export function browserHostname(hostname: string): string {
+  return hostname.endsWith('.localhost') ? 'localhost' : hostname
+}
+
 export function portIn(address: string): number {
   const { port, protocol } = new URL(address)
   return Number(port) || (protocol === 'https:' ? 443 : 80)

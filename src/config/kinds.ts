@@ -53,10 +53,18 @@ export const address = {
   example: 'https://idp.example.com',
 }
 
+/** HTTP/2 without TLS, as gRPC servers speak it. It is written like an http address. */
+const h2cOrigin = z
+  .string()
+  .regex(/^h2c:\/\//i)
+  .transform(text => text.replace(/^h2c:/i, 'http:'))
+  .pipe(originOf)
+  .transform(origin => origin.replace(/^http:/, 'h2c:'))
+
 export const upstream = {
   type: 'string' as const,
-  check: z.union([originOf, z.string().regex(/^unix:\/.+$/)]),
-  expected: 'an http or https address without a path, or unix:/path/of/socket',
+  check: z.union([originOf, h2cOrigin, z.string().regex(/^unix:\/.+$/)]),
+  expected: 'an http, https or h2c address without a path, or unix:/path/of/socket',
   example: 'http://127.0.0.1:8080',
 }
 

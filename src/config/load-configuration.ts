@@ -9,10 +9,12 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseEnv } from 'node:util'
 import { draftsOf, MenshenError, sentence, setting } from '../errors.ts'
 import { type Config, checkConfig } from './config-file.ts'
-import { refuseTakenPaths } from './conflicts.ts'
+import { refuseTakenHeaders, refuseTakenPaths } from './conflicts.ts'
 import { DEVELOPMENT_CLIENT } from './dev-provider-config.ts'
+import { refuseHosts } from './host-names.ts'
 import { checkSettings, readOver, readSettings, wantsDevProvider } from './read.ts'
 import { type Environment, isSetting, type Row, SETTINGS, type Settings } from './settings.ts'
+import { assertUpstreamFiles, filesOfUpstreams } from './upstream-files.ts'
 
 export interface ConfigurationSources {
   /** Settings as text, by their names. */
@@ -36,7 +38,7 @@ export interface LoadedConfiguration {
   readonly config: Config
   /** Absent: there is none. */
   readonly configFile: string | undefined
-  /** The configuration file and the scripts that it imports, without packages. */
+  /** The configuration file, the scripts that it imports, without packages, and the files of its upstreams. */
   readonly scripts: ReadonlySet<string>
   /** Whether the settings are those of somebody who wants the development provider. */
   readonly isDevelopment: boolean
@@ -91,6 +93,11 @@ export async function tryConfiguration(
   async function importFor(file: string): Promise<Config> {
     const config = await importConfig(file, scripts)
     refuseTakenPaths(settings ?? environment, config, file)
+    if (settings) refuseHosts(settings, config, file)
+    if (settings) refuseTakenHeaders(settings, config, file)
+    // A correction may be in one of them.
+    for (const named of filesOfUpstreams(config).values()) scripts.add(named)
+    assertUpstreamFiles(config, file)
     return config
   }
   const configFile = isGiven ? undefined : await attempt('config', () => findConfigFile(folder, named))
@@ -141,6 +148,8 @@ export function settingsInUse(environment: Environment, settings: Settings, conf
 
 export const CONFIG_FILE = 'menshen.config'
 export const ENDINGS = ['ts', 'mts', 'js', 'mjs']
+/** Endings that users of other products try. A file that is not read would leave every page to every signed-in user. */
+const OTHER_ENDINGS = ['cts', 'cjs', 'tsx', 'json', 'jsonc', 'json5', 'yaml', 'yml', 'toml']
 
 /** The file that is named, else the one in the folder; `undefined` if there is none. */
 function findConfigFile(folder: string | undefined, named: string | undefined): string | undefined {
@@ -151,6 +160,12 @@ function findConfigFile(folder: string | undefined, named: string | undefined): 
     throw new MenshenError(
       'bad_settings',
       sentence`${found.join(' and ')} are both in ${folder}; expected one of them, or ${setting('CONFIG')} with the name of the one that counts.`,
+    )
+  const unread = OTHER_ENDINGS.map(ending => `${CONFIG_FILE}.${ending}`).find(name => existsSync(join(folder, name)))
+  if (unread && found.length === 0)
+    throw new MenshenError(
+      'bad_settings',
+      sentence`${join(folder, unread)} is not read; expected ${CONFIG_FILE}.ts, .mts, .js or .mjs with export default { … }.`,
     )
   return found[0] && join(folder, found[0])
 }

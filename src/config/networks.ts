@@ -14,8 +14,13 @@ const LONGEST_ADDRESS = 45
  */
 export class Networks {
   readonly #list = new BlockList()
+  readonly #mostRemembered: number
   readonly #remembered = new Map<string, boolean>()
   #isVast = false
+
+  constructor(mostRemembered = MOST_REMEMBERED) {
+    this.#mostRemembered = mostRemembered
+  }
 
   /** As a text each. */
   get rules(): readonly string[] {
@@ -48,7 +53,7 @@ export class Networks {
   #search(address: string): boolean {
     const plain = plainAddress(address)
     const found = this.#list.check(plain, isIPv6(plain) ? 'ipv6' : 'ipv4')
-    if (this.#remembered.size >= MOST_REMEMBERED) this.#remembered.clear()
+    if (this.#remembered.size >= this.#mostRemembered) this.#remembered.clear()
     if (address.length <= LONGEST_ADDRESS) this.#remembered.set(address, found)
     return found
   }

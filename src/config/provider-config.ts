@@ -3,7 +3,18 @@
 
 import { z } from 'zod'
 
-export const CLIENT_AUTHS = ['post', 'basic', 'private_key_jwt', 'none'] as const
+export const CLIENT_AUTHS = [
+  'post',
+  'basic',
+  'private_key_jwt',
+  'tls_client_auth',
+  'self_signed_tls_client_auth',
+  'none',
+] as const
+/** Whether a capability of the provider is used: `auto` if the provider demands it. */
+export const DEMAND_CHOICES = ['auto', 'on', 'off'] as const
+/** Presets of providers inside whose app users are signed in already. */
+export const APP_PRESETS = ['wecom', 'feishu', 'lark', 'dingtalk'] as const
 export const ASSERTION_AUDIENCES = ['issuer', 'token_endpoint', 'both'] as const
 export const ASSERTION_ALGORITHMS = [
   'RS256',
@@ -22,7 +33,7 @@ export const ASSERTION_ALGORITHMS = [
 export const REVOKE_CHOICES = ['always', 'never'] as const
 export const LOGOUT_STYLES = ['server', 'browser', 'none'] as const
 
-/** A path in an answer: names with dots between them; a list stands for each of its elements. */
+/** A path in an answer: names with dots between them; a list means each of its elements. */
 const place = z.string().min(1)
 const texts = z.record(z.string(), z.string())
 const address = z
@@ -124,15 +135,17 @@ const completeProvider = z.strictObject({
   logoutUrl: address.optional(),
   revocationUrl: address.optional(),
   introspectionUrl: address.optional(),
+  /** Where authorization requests are pushed to, if the metadata does not say. */
+  parUrl: address.optional(),
 
   clientId: z.string().min(1).optional(),
   clientSecret: z.string().min(1).optional(),
   clientSecretFile: z.string().min(1).optional(),
-  /** For private_key_jwt: PEM or JWK. */
+  /** For private_key_jwt and mutual TLS: PEM or JWK. */
   clientKeyFile: z.string().min(1).optional(),
   /** The name of that key at the provider (`kid`), where the key has none. */
   clientKeyId: z.string().min(1).optional(),
-  /** The certificate of that key, for providers that identify keys by it (`x5t#S256`). */
+  /** The certificate of that key, in PEM: for mutual TLS, and for providers that identify keys by it (`x5t#S256`). */
   clientCertFile: z.string().min(1).optional(),
   /** `aud` of private_key_jwt. */
   clientAssertionAudience: z.enum(ASSERTION_AUDIENCES).optional(),
@@ -150,6 +163,10 @@ const completeProvider = z.strictObject({
   state: z.enum(['suffixed', 'plain']),
   stateCheck: z.enum(['suffix', 'bound']),
   pkce: z.boolean(),
+  /** Pushed authorization requests (RFC 9126). */
+  par: z.enum(DEMAND_CHOICES),
+  /** Tokens that are bound to a key of the session (RFC 9449). */
+  dpop: z.enum(DEMAND_CHOICES),
   /** The parameters in which the code may come back. */
   codeNames: z.array(z.string()).min(1),
 

@@ -6,7 +6,13 @@ import { color } from './accent-color.ts'
 import { imageFile } from './image-file.ts'
 import type { Kind } from './kinds.ts'
 import * as kind from './kinds.ts'
-import { ASSERTION_ALGORITHMS, ASSERTION_AUDIENCES, CLIENT_AUTHS, REVOKE_CHOICES } from './provider-config.ts'
+import {
+  ASSERTION_ALGORITHMS,
+  ASSERTION_AUDIENCES,
+  CLIENT_AUTHS,
+  DEMAND_CHOICES,
+  REVOKE_CHOICES,
+} from './provider-config.ts'
 
 export interface Row<T> extends Kind<T> {
   /** The text that counts when nothing is set; a row without one is `undefined` then. */
@@ -80,15 +86,18 @@ export const PROVIDER_ROWS = {
     reloads: true,
     ...kind.oneOf(CLIENT_AUTHS, 'basic'),
     defaultNote: 'the preset’s',
-    sentence: 'How the client proves itself to the provider.',
-    sentenceZh: '客户端向身份认证平台证明自己的方式。',
+    sentence:
+      'How the client proves itself to the provider: by its secret, by a signature, or by its certificate ([mutual TLS](providers.md#fapi-20)).',
+    sentenceZh: '客户端向身份认证平台证明自己的方式：密钥、签名或证书（[双向 TLS](providers.md#fapi-20)）。',
   }),
   CLIENT_KEY_FILE: optional({
     reloads: true,
     ...kind.secretFile,
     example: '/run/secrets/client_key.pem',
-    sentence: 'The key of `private_key_jwt`: PEM or JWK. Without a client secret it is the proof by itself.',
-    sentenceZh: '`private_key_jwt` 使用的私钥，PEM 或 JWK 格式。没有客户端密钥时，只用它证明身份。',
+    sentence:
+      'The key of `private_key_jwt`, or of the certificate of mutual TLS: PEM or JWK, not encrypted. Without a client secret it is the proof by itself.',
+    sentenceZh:
+      '`private_key_jwt` 或双向 TLS 证书使用的私钥，PEM 或 JWK 格式，不能加密。没有客户端密钥时，只用它证明身份。',
   }),
   CLIENT_KEY_ID: optional({
     reloads: true,
@@ -102,8 +111,9 @@ export const PROVIDER_ROWS = {
     ...kind.secretFile,
     example: '/run/secrets/client_cert.pem',
     sentence:
-      'The certificate of the key of `private_key_jwt`, in PEM: its thumbprint is sent as `x5t#S256`, which Microsoft Entra wants.',
-    sentenceZh: '`private_key_jwt` 密钥的证书，PEM 格式：其指纹会作为 `x5t#S256` 发送，Microsoft Entra 需要它。',
+      'The certificate of that key, in PEM. Mutual TLS shows it to the provider; with `private_key_jwt` its thumbprint is sent as `x5t#S256`, which Microsoft Entra wants.',
+    sentenceZh:
+      '该私钥的证书，PEM 格式。双向 TLS 会向平台出示它；使用 `private_key_jwt` 时，其指纹会作为 `x5t#S256` 发送，Microsoft Entra 需要它。',
   }),
   CLIENT_ASSERTION_AUDIENCE: optional({
     reloads: true,
@@ -142,6 +152,24 @@ export const PROVIDER_ROWS = {
     sentence:
       '`S256` adds PKCE to the authorization and token requests, if the provider supports it. Like `bound` it asks for the attempt that the same browser started.',
     sentenceZh: '`S256` 在授权请求和令牌请求中加入 PKCE（需要平台支持）。与 `bound` 一样，要求登录由同一浏览器发起。',
+  }),
+  PAR: optional({
+    reloads: true,
+    ...kind.oneOf(DEMAND_CHOICES, 'on'),
+    defaultNote: '`auto`',
+    sentence:
+      'Pushed authorization requests (RFC 9126): all parameters go from server to server, and the browser carries only a reference to them. `auto` does so where the metadata has `require_pushed_authorization_requests`.',
+    sentenceZh:
+      '推送授权请求（PAR，RFC 9126）：所有参数由服务器直接发给平台，浏览器只携带一个引用。`auto` 在平台元数据含有 `require_pushed_authorization_requests` 时使用。',
+  }),
+  DPOP: optional({
+    reloads: true,
+    ...kind.oneOf(DEMAND_CHOICES, 'on'),
+    defaultNote: '`auto`',
+    sentence:
+      'Binds the tokens of each session to a key of its own (RFC 9449), so that a stolen token is of no use. `auto` does so from the moment that the provider demands it. `on` is refused together with `FORWARD_ACCESS_TOKEN`.',
+    sentenceZh:
+      '把每个会话的令牌与该会话专用的密钥绑定（DPoP，RFC 9449），令牌被窃取后也无法使用。`auto` 从平台提出要求时开始使用。`on` 不能与 `FORWARD_ACCESS_TOKEN` 同时使用。',
   }),
   LOGOUT_STYLE: optional({
     reloads: true,
@@ -241,7 +269,7 @@ export const UPSTREAM_ROWS = {
     ...kind.wholeNumber(0, 100_000, 'a number of requests'),
     default: '1024',
     sentence:
-      'How many more requests wait for an application that is busy; others get 503 at once. The users are served in turn, and when all places are taken, whoever has most of them loses one.',
+      'How many more requests wait for an application that is busy; others get 503 at once. The users are served in turn, and when all places are taken, the user who has most of them loses one.',
     sentenceZh:
       '后端应用繁忙时最多有多少个请求排队，超出的立即返回 503。各用户轮流处理；队列已满时，排队最多的用户会失去一个位置。',
   }),
@@ -257,7 +285,7 @@ export const UPSTREAM_ROWS = {
     ...kind.wholeNumber(1, 100_000, 'a number of streams'),
     default: '4096',
     sentence:
-      'How many WebSockets, event streams, and answers or bodies that wait for their client a process has with an application, on top of `UPSTREAM_CONNECTIONS`; for one more, whoever holds most of them loses one.',
+      'How many WebSockets, event streams, and answers or bodies that wait for their client a process has with an application, on top of `UPSTREAM_CONNECTIONS`; for one more, the user who holds most of them loses one.',
     sentenceZh:
       '除 `UPSTREAM_CONNECTIONS` 之外，每个进程与一个后端应用之间的 WebSocket、事件流以及等待客户端收发的请求数上限；超出时，占用最多的一方会断开一个。',
   }),
@@ -426,6 +454,12 @@ const ADDRESS_ROWS = {
     sentenceZh: '用这个证书直接提供 https，不需要前面的代理；文件变化后会自动重新读取。',
   }),
   TLS_KEY_FILE: optional({ ...kind.readableFile, sentence: 'The key of the certificate.', sentenceZh: '证书的私钥。' }),
+  HTTP2: required({
+    ...kind.yesOrNo,
+    default: 'true',
+    sentence: 'With `TLS_CERT_FILE`: HTTP/2 for clients that offer it, besides HTTP/1.1.',
+    sentenceZh: '设置 `TLS_CERT_FILE` 后，除 HTTP/1.1 外，对支持的客户端使用 HTTP/2。',
+  }),
   TRUSTED_PROXIES: optional({
     ...kind.networks,
     sentence: 'Proxies in front whose `X-Forwarded-*` and `X-Original-*` headers count.',
@@ -486,11 +520,64 @@ const SESSION_ROWS = {
     sentenceZh:
       '`clear` 按规范在续期失败时结束会话；`keep` 在令牌仍有效时保留会话，除非平台返回 `invalid_grant` 或 `invalid_token`。',
   }),
+  IDENTITY_REFRESH: optional({
+    ...kind.oneOf(['always', 'never'], 'always'),
+    defaultNote: '`always`; `never` for `idaas`',
+    sentence:
+      '`always` asks the provider again after each token refresh who the user is: user info, groups and role follow, for one more call. `never` keeps them as they were at sign-in.',
+    sentenceZh:
+      '`always` 在每次令牌续期后重新向平台查询用户：用户信息、组和角色随之更新，多一次调用。`never` 保持登录时的内容。',
+  }),
   SESSION_MAX_HOURS: required({
     ...kind.wholeNumber(1, 8_760, 'a number of hours'),
     default: '168',
     sentence: 'A session that keeps refreshing still ends after this time.',
     sentenceZh: '一直续期的会话，到这个时间也会结束。',
+  }),
+  SESSION_IDLE_MINUTES: required({
+    reloads: true,
+    ...kind.wholeNumber(0, 525_600, 'a number of minutes'),
+    default: '0',
+    example: '30',
+    sentence:
+      'A session without activity ends after this time, [exact to a quarter of it](configuring.md#when-sessions-end); 0 for never. Polling, event streams and WebSockets are no activity.',
+    sentenceZh:
+      '会话在这段时间内没有操作就会结束，[误差不超过其四分之一](configuring.md#when-sessions-end)；0 表示不限制。轮询、事件流和 WebSocket 不算操作。',
+  }),
+  SESSIONS_PER_USER: required({
+    reloads: true,
+    ...kind.wholeNumber(0, 10_000, 'a number of sessions'),
+    default: '0',
+    example: '3',
+    sentence:
+      'How many sessions a user may have at the same time: a sign-in beyond that ends the oldest of them; 0 for any number.',
+    sentenceZh: '每个用户最多同时有多少个会话：超出后，新的登录会结束最早的会话；0 表示不限制。',
+  }),
+  DEVICE_BOUND_SESSIONS: required({
+    reloads: true,
+    ...kind.oneOf(['off', 'on'], 'on'),
+    default: 'off',
+    sentence:
+      'Binds sessions to the device on which they were opened, [where the browser can do that](device-bound-sessions.md): a copied cookie is then worth nothing elsewhere. Only with an https `BASE_URL`, and not with `hosts`.',
+    sentenceZh:
+      '在[浏览器支持时](device-bound-sessions.md)把会话绑定到登录的设备：Cookie 被复制到其他设备后无法使用。要求 `BASE_URL` 为 https，且不能与 `hosts` 同时使用。',
+  }),
+  ATTEMPT_MINUTES: required({
+    ...kind.wholeNumber(1, 1_440, 'a number of minutes'),
+    default: '30',
+    sentence:
+      'How long a trip to the provider may take, from the login page to the callback. An answer that comes later [starts again](sign-in.md#an-answer-that-comes-late).',
+    sentenceZh:
+      '从离开登录页到回调，用户在身份认证平台登录的时限。超时返回的登录会[重新开始](sign-in.md#an-answer-that-comes-late)。',
+  }),
+  AUTO_SIGN_IN: required({
+    reloads: true,
+    ...kind.oneOf(['off', 'on', 'in-app'], 'on'),
+    default: 'off',
+    sentence:
+      '`on` leads visitors of a protected page straight to the provider, without the login page; `in-app` only inside the apps of WeCom, Feishu and DingTalk ([when it does not](sign-in.md#sign-in-without-a-click)).',
+    sentenceZh:
+      '`on` 让访问受保护页面的访客直接前往身份认证平台，不显示登录页；`in-app` 仅在企业微信、飞书、钉钉的应用内这样做（[例外情况](sign-in.md#sign-in-without-a-click)）。',
   }),
   SESSION_CACHE_SIZE: required({
     ...kind.wholeNumber(0, 10_000_000, 'a number of sessions'),
@@ -624,7 +711,7 @@ const RUNNING_ROWS = {
     ...kind.yesOrNo,
     default: 'false',
     sentence:
-      'Lets an e-mail address count as username and e-mail that the provider [has not verified](providers.md#e-mail-addresses). Whoever can write any address at the provider can then take the name of another.',
+      'Lets an e-mail address count as username and e-mail that the provider [has not verified](providers.md#e-mail-addresses). Anyone who can write any address at the provider can then take the name of another.',
     sentenceZh:
       '允许把身份认证平台[未验证的邮箱](providers.md#e-mail-addresses)用作用户名和邮箱。如果用户可以在平台上随意填写邮箱，就可能冒用他人的名字。',
   }),

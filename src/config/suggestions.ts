@@ -106,7 +106,11 @@ export function nearest(
   names: readonly string[],
   isNear: (letters: number, name: string) => boolean,
 ): string | undefined {
-  const ranked = names.map(name => ({ name, letters: distance(given, name) })).sort((a, b) => a.letters - b.letters)
+  const ranked = names
+    // At least as many letters are to be added or taken away.
+    .filter(name => isNear(Math.abs(given.length - name.length), name) || given.length === name.length)
+    .map(name => ({ name, letters: distance(given, name) }))
+    .sort((a, b) => a.letters - b.letters)
   return ranked.find(({ name, letters }) => isNear(letters, name))?.name
 }
 

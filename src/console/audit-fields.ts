@@ -6,22 +6,30 @@ import type { AuditEvent } from '../observe/audit-event.ts'
 import { roleName } from '../pages/account-page.ts'
 import type { Html } from '../pages/layout.ts'
 import type { Words } from '../pages/words/words.ts'
+import { END_REASONS } from '../session/end-reasons.ts'
 
 type Value = AuditEvent['fields'][string]
 
 /** In the order in which they are shown. */
 const NAMES = [
   'reason',
+  'scope',
   'error',
   'detail',
   'by',
   'byUser',
   'outcome',
   'role',
+  'host',
   'method',
   'path',
   'ended',
+  'replaced',
+  'name',
+  'expires',
+  'revoked',
   'kind',
+  'step',
   'changed',
   'rules',
   'upstreams',
@@ -32,7 +40,16 @@ type FieldName = (typeof NAMES)[number]
 const CODES = {
   by: ['user', 'developer', 'provider', 'configuration', 'command'],
   outcome: ['kept', 'ended'],
-  kind: ['sign-in', 'ticket', 'logout'],
+  kind: ['sign-in', 'ticket', 'logout', 'device'],
+  condition: [
+    'outside_network',
+    'outside_hours',
+    'foreign_origin',
+    'step_up_failed',
+    'auth_time_missing',
+    'not_met',
+    'insufficient_scope',
+  ],
 } as const
 
 export function fieldLines(words: Words, fields: Readonly<Record<string, Value>>): Html {
@@ -60,6 +77,10 @@ function meaningOf(words: Words, name: string, value: string): string | undefine
   if (name === 'role') return roleName(words, value)
   if (name === 'reason') {
     if (isLoginError(value)) return t(`reason.${value}`)
+    const condition = CODES.condition.find(code => code === value)
+    if (condition) return t(`reason.${condition}`)
+    const ended = END_REASONS.find(reason => reason === value)
+    if (ended) return t(`reason.ended_${ended}`)
     return value === 'unknown_error' ? t('reason.unknown_error') : undefined
   }
   if (name === 'error') return Object.hasOwn(ERRORS, value) ? t(`audit.error_${value as ErrorCode}`) : undefined

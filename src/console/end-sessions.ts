@@ -51,16 +51,24 @@ export async function endSession(
   const listed = await getListed(sessions, form.get('session'))
   if (!listed) return backToList(context, request, cookies, { ended: 0 })
   const { key, publicPart } = listed
+  const whose = {
+    ...requestFields(request),
+    session: shortKey(key),
+    ...(publicPart && { user: publicPart.username, provider: publicPart.provider ?? providers.main.plan.id }),
+    by: 'developer',
+    byUser: loaded.session.userInfo.username,
+  }
+  // Before its session ends, by which the user is known.
+  const owner = form.has('all') ? await auth.personalKeys.ownerOfSession(key) : undefined
+  const endKeys = async () => {
+    const revoked = owner === undefined ? 0 : await auth.personalKeys.endAllOfOwner(owner)
+    if (revoked > 0) observe.report('key_revoked', { ...whose, revoked })
+  }
+  await endKeys()
   const ended = form.has('all') ? (await sessions.endAllLike(key)).count : Number(await sessions.end(key))
-  if (ended > 0)
-    observe.report('session_ended', {
-      ...requestFields(request),
-      session: shortKey(key),
-      ...(publicPart && { user: publicPart.username, provider: publicPart.provider ?? providers.main.plan.id }),
-      by: 'developer',
-      byUser: loaded.session.userInfo.username,
-      ended,
-    })
+  // A session may have made one until it ended.
+  await endKeys()
+  if (ended > 0) observe.report('session_ended', { ...whose, ended })
   return backToList(context, request, cookies, { ended, ...(publicPart && { user: publicPart.username }) })
 }
 

@@ -1,9 +1,10 @@
 // GET /_menshen/console/rules: the rules in effect, their verdict on a request that is entered there, and what shadow rules
 // would have refused.
 
+import { isIP } from 'node:net'
 import { html } from 'hono/html'
 import { roleNamesIn } from '../access/roles.ts'
-import { judge, type RuleQuery, type Verdict, VISITOR } from '../access/rule-query.ts'
+import { judge, type RuleQuery, readTime, type UnsaidCondition, type Verdict, VISITOR } from '../access/rule-query.ts'
 import { isBuiltIn, isClosed } from '../access/rules.ts'
 import { ANY_ROLE, type Rule } from '../config/config-file.ts'
 import type { SignedInCaller } from '../gateway/admission.ts'
@@ -13,6 +14,7 @@ import { languageOf, type OwnAnswer, pageAnswer } from '../gateway/respond.ts'
 import type { RefusalsOfRule, ShadowRefusal } from '../observe/shadow-refusals.ts'
 import { roleName } from '../pages/account-page.ts'
 import { type Html, moment } from '../pages/layout.ts'
+import { hoursText } from '../pages/notices.ts'
 import type { Words } from '../pages/words/words.ts'
 import { cell, consoleFrame, longCell, row, table, type Viewer, viewerOf } from './console-frame.ts'
 
@@ -21,12 +23,16 @@ export async function showRules(
   request: GatewayRequest,
   caller: SignedInCaller,
 ): Promise<OwnAnswer> {
-  const { rules } = context.auth
+  const search = new URLSearchParams(request.search)
+  const { entries } = context
+  const host = entries?.names.find(name => name === search.get('host'))
+  const rules = (host && entries?.rulesOf(host)) || context.auth.rules
   const { shadowRefusals } = context.observe
   const roles = [VISITOR, ...roleNamesIn(context.auth.roles)]
-  const query = readRuleQuery(new URLSearchParams(request.search), roles)
+  const query = readRuleQuery(search, roles)
   const view = {
     viewer: viewerOf(caller),
+    hosts: entries && { portal: new URL(context.settings.BASE_URL).host, names: entries.names, chosen: host },
     rules: rules.inOrder,
     roles,
     query,
@@ -38,10 +44,26 @@ export async function showRules(
   return pageAnswer(context.pages, rulesPage(languageOf(context.pages, request), view), { cookies: caller.cookies })
 }
 
-function readRuleQuery(fields: URLSearchParams, roles: readonly string[]): RuleQuery {
+/** With what was typed in, for the form. */
+interface TypedQuery extends RuleQuery {
+  readonly typed?: { readonly from: string; readonly at: string; readonly age: string }
+}
+
+function readRuleQuery(fields: URLSearchParams, roles: readonly string[]): TypedQuery {
   const given = (name: string) => fields.get(name)?.trim() ?? ''
   const [path, role, groups] = [given('path'), given('role'), given('groups')]
+  const list = (name: string) =>
+    given(name)
+      .split(/[\s,，]+/)
+      .filter(text => text !== '')
+  const [from, at, age] = [given('from'), given('at'), given('auth_age')]
   return {
+    ...(isIP(from) && { from }),
+    ...(at !== '' && { at: readTime(at) }),
+    ...(/^\d{1,10}$/.test(age) && { authAge: Number(age) }),
+    ...(list('acr').length > 0 && { acr: list('acr') }),
+    ...(list('amr').length > 0 && { amr: list('amr') }),
+    typed: { from, at, age },
     // A path may be typed without the slash.
     path: path === '' || path.startsWith('/') ? path : `/${path}`,
     method: given('method').toUpperCase() || 'GET',
@@ -55,21 +77,29 @@ function readRuleQuery(fields: URLSearchParams, roles: readonly string[]): RuleQ
 
 export interface RulesView {
   readonly viewer: Viewer
+  /** The hosts of the form, and which of them it is about: the portal if none is chosen. Absent without `hosts`. */
+  readonly hosts?: HostChoice | undefined
   /** In the order of their precedence. */
   readonly rules: readonly Rule[]
   /** The roles of the form. */
   readonly roles: readonly string[]
-  readonly query: RuleQuery
+  readonly query: TypedQuery
   /** Absent if nothing was asked. */
   readonly verdict: Verdict | undefined
   readonly shadowRules: readonly { readonly rule: Rule; readonly refusals: RefusalsOfRule }[]
+}
+
+interface HostChoice {
+  readonly portal: string
+  readonly names: readonly string[]
+  readonly chosen: string | undefined
 }
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
 export function rulesPage(words: Words, view: RulesView): string {
   const { t } = words
-  const { rules, shadowRules } = view
+  const { rules, shadowRules, hosts } = view
   const columns = [t('rules.path'), t('rules.methods'), t('rules.who'), t('rules.kind')]
   const rows = rules.map((rule, n) => ruleRow(words, rule, n, view.verdict))
   return consoleFrame(words, {
@@ -78,24 +108,37 @@ export function rulesPage(words: Words, view: RulesView): string {
     body: html`<h2 id="ask">${t('rules.ask')}</h2>
 ${askForm(words, view)}
 <div role="status">${view.verdict ? verdictPart(words, view, view.verdict) : ''}</div>
-<h2 id="rules">${t('rules.table')}</h2>
+<h2 id="rules">${t('rules.table')}${hosts ? html` · ${hosts.chosen ?? hosts.portal}` : ''}</h2>
 <p class="lead">${t('rules.lead')}</p>
 ${table({ label: { by: 'rules' }, columns, rows })}
 ${shadowRules.length === 0 ? '' : shadowPart(words, view)}`,
   })
 }
 
-function askForm(words: Words, { roles, query }: RulesView): Html {
+/** Choosing one shows its rules; a path is needed to ask about one. */
+function hostField({ t }: Words, { portal, names, chosen }: HostChoice): Html {
+  const options = [option('', portal, chosen === undefined), ...names.map(name => option(name, name, name === chosen))]
+  return html`<label>${t('rules.host')}<select name="host">${options}</select></label>
+`
+}
+
+function askForm(words: Words, { roles, query, hosts }: RulesView): Html {
   const { t } = words
-  const { path, method, role, groups, user } = query
+  const { path, method, role, groups, user, typed, acr = [], amr = [] } = query
+  const { from = '', at = '', age = '' } = typed ?? {}
   const methods = METHODS.includes(method) ? METHODS : [...METHODS, method]
   const roleLabel = (name: string) => (name === VISITOR ? t('rules.visitor') : `${wordBefore(words, name)}${name}`)
   return html`<form method="get" class="search fields" role="search" aria-labelledby="ask">
-<label>${t('rules.path')}<input name="path" value="${path}" placeholder="/reports" autocomplete="off" spellcheck="false" required></label>
+${hosts ? hostField(words, hosts) : ''}<label>${t('rules.path')}<input name="path" value="${path}" placeholder="/reports" autocomplete="off" spellcheck="false" ${hosts ? '' : html`required`}></label>
 <label>${t('rules.method')}<select name="method">${methods.map(name => option(name, name, name === method))}</select></label>
 <label>${t('session.role')}<select name="role">${roles.map(name => option(name, roleLabel(name), name === role))}</select></label>
 <label>${t('rules.groups')}<input name="groups" value="${groups.join(', ')}" autocomplete="off"></label>
 <label>${t('console.user')}<input name="user" value="${user}" autocomplete="off"></label>
+<label>${t('rules.from')}<input name="from" value="${from}" placeholder="10.0.0.7" autocomplete="off" spellcheck="false"></label>
+<label>${t('rules.at')}<input name="at" value="${at}" placeholder="2026-11-16T09:00" title="${t('rules.at_hint')}" autocomplete="off"></label>
+<label>${t('rules.auth_age')}<input name="auth_age" value="${age}" inputmode="numeric" autocomplete="off"></label>
+<label>acr<input name="acr" value="${acr.join(' ')}" autocomplete="off" spellcheck="false"></label>
+<label>amr<input name="amr" value="${amr.join(' ')}" autocomplete="off" spellcheck="false"></label>
 <button type="submit" class="button small">${t('rules.ask_button')}</button>
 </form>`
 }
@@ -115,11 +158,27 @@ function verdictPart(words: Words, { rules, query }: RulesView, verdict: Verdict
   const asked = html`<code>${query.method} ${query.path}</code>`
   const kind = verdict.outcome === 'admitted' || verdict.outcome === 'own' ? 'good' : 'bad'
   const sentence = html`<p><strong>${t(`rules.${verdict.outcome}`)}</strong> ${asked}</p>`
+  const { from = '', at = '' } = query.typed ?? {}
+  const mistakes = [
+    ...(from !== '' && query.from === undefined ? [t('rules.bad_from')] : []),
+    ...(at !== '' && query.at === undefined ? [t('rules.bad_at')] : []),
+  ]
+  if (mistakes.length > 0) return html`<div class="notice bad">${mistakes.map(text => html`<p>${text}</p>`)}</div>`
   if (!('rule' in verdict)) return html`<div class="notice ${kind}">${sentence}</div>`
-  const { rule, interpretation, shadow } = verdict
+  const { rule, interpretation, shadow, condition, unsaid } = verdict
+  const names = unsaid?.map(name => UNSAID[name](words)).join(', ')
   return html`<div class="notice ${kind}">${sentence}
+${condition === undefined ? '' : html`<p>${t(`rules.${condition}`)} <code>${condition}</code></p>`}
+${names === undefined ? '' : html`<p>${t('rules.unsaid', { names })}</p>`}
 <p>${isClosed(rule) ? '' : rich('rules.by', { rule: ruleLink(words, rules, rule) })}${interpretation === undefined ? '' : html` ${rich('rules.reading', { reading: html`<code>${interpretation}</code>` })}`}</p>
 ${shadow ? html`<p>${rich('rules.would', { rule: ruleLink(words, rules, shadow.rule), outcome: html`${t(`rules.${shadow.outcome}`)}` })}</p>` : ''}</div>`
+}
+
+const UNSAID: Readonly<Record<UnsaidCondition, (words: Words) => string>> = {
+  networks: ({ t }) => t('rules.from'),
+  hours: ({ t }) => t('rules.at'),
+  maxAge: ({ t }) => t('rules.auth_age'),
+  origin: () => 'Origin',
 }
 
 function ruleLink({ t }: Words, rules: readonly Rule[], rule: Rule): Html {
@@ -144,8 +203,10 @@ function ruleRow(words: Words, rule: Rule, n: number, verdict: Verdict | undefin
   ])
 }
 
-function whoPart(words: Words, { public: everybody, roles = [], groups = [], users = [], bearer }: Rule): Html {
+function whoPart(words: Words, rule: Rule): Html {
   const { t } = words
+  const { public: everybody, roles = [], groups = [], users = [], bearer, scopes = [], keys } = rule
+  const { networks = [], hours, origin, maxAge, acr = [], amr = [] } = rule
   const named = (label: string, names: readonly string[], before = (_name: string) => '') =>
     names.length === 0
       ? []
@@ -158,6 +219,14 @@ function whoPart(words: Words, { public: everybody, roles = [], groups = [], use
     ...named(t('rules.group'), groups),
     ...named(t('console.user'), users),
     ...(bearer ? [html`${t('rules.bearer')}`] : []),
+    ...named(t('rules.scopes'), scopes),
+    ...(keys ? [html`${t(keys === 'personal' ? 'rules.personal_keys' : 'rules.keys')}`] : []),
+    ...named(t('rules.networks'), networks),
+    ...(hours ? [html`${t('rules.hours')} ${hoursText(words, hours)}`] : []),
+    ...(origin ? [html`${t('rules.own_origin')}`] : []),
+    ...(maxAge === undefined ? [] : [html`${t('rules.max_age', { seconds: maxAge })}`]),
+    ...named(t('rules.acr'), acr),
+    ...named(t('rules.amr'), amr),
   ]
   return html`${parts.map((part, n) => html`${n > 0 ? html`<br>` : ''}${part}`)}`
 }

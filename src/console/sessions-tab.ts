@@ -21,6 +21,7 @@ import { type AuditNames, auditColumns, auditRow, auditUrl } from './audit-tab.t
 import {
   cell,
   consoleFrame,
+  longCell,
   plainCell,
   row,
   storeUnavailablePage,
@@ -52,6 +53,7 @@ export async function showSessions(
       cookies,
     })
   const ended = readEnded(context.auth.cookies, request.headers.cookie)
+  const hosts = await ifReachable(context.observe.report, request, hostsOf(context, found.sessions))
   const page = sessionsPage(words, {
     ...found,
     viewer: viewerOf(caller),
@@ -62,10 +64,27 @@ export async function showSessions(
     username,
     isFirst: after === '',
     ended,
+    hosts,
+    idleEndOf: session => idleEndOf(context.auth.sessions, session),
   })
   return pageAnswer(context.pages, page, {
     cookies: ended ? [...cookies, clearCookie(context.auth.cookies.ended)] : cookies,
   })
+}
+
+/** The hosts that each session has entered; `undefined` where there are none to enter. */
+async function hostsOf(
+  { entries }: GatewayContext,
+  sessions: readonly Pick<ListedSession, 'key'>[],
+): Promise<SessionsView['hosts']> {
+  if (!entries) return undefined
+  const listed = sessions.map(async ({ key }) => [key, await entries.tickets.hostsOf(key)] as const)
+  return new Map(await Promise.all(listed))
+}
+
+/** When it ends without activity, where that is set. */
+function idleEndOf(sessions: Sessions, { key, publicPart }: ListedSession): number | undefined {
+  return publicPart && sessions.idleEndOf({ key, seenAt: publicPart.seenAt })
 }
 
 async function find(sessions: Sessions, username: string, after: string) {
@@ -98,6 +117,9 @@ interface SessionsView {
   readonly next?: string
   /** What has just been ended. */
   readonly ended: { readonly ended: number; readonly user?: string } | undefined
+  /** The hosts that each session has entered, by its key; absent without `hosts`. */
+  readonly hosts?: ReadonlyMap<string, readonly string[]> | undefined
+  readonly idleEndOf?: (session: ListedSession) => number | undefined
 }
 
 export function sessionsPage(words: Words, view: SessionsView): string {
@@ -139,6 +161,7 @@ function sessionTable(words: Words, view: SessionsView) {
     ...(view.providerNames ? [t('session.provider')] : []),
     t('session.role'),
     t('device.title'),
+    ...(view.hosts ? [t('console.hosts')] : []),
     t('console.signed_in_at'),
     t('console.seen_at'),
     t('session.expires'),
@@ -158,13 +181,9 @@ function byUser(sessions: readonly ListedSession[]): ListedSession[][] {
 }
 
 /** `isRepeated`: the row above is of the same user. */
-function sessionRow(
-  words: Words,
-  { key, publicPart, expiresAt }: ListedSession,
-  view: SessionsView,
-  isRepeated: boolean,
-) {
+function sessionRow(words: Words, session: ListedSession, view: SessionsView, isRepeated: boolean) {
   const { t } = words
+  const { key, publicPart } = session
   const { ownKey, providerNames, now } = view
   const { provider = '' } = publicPart ?? {}
   const who = publicPart ? html`${publicPart.nickname} <code>${publicPart.username}</code>` : t('console.unreadable')
@@ -175,12 +194,24 @@ function sessionRow(
       ...(providerNames ? [cell(t('session.provider'), providerNames.get(provider) ?? provider)] : []),
       cell(t('session.role'), publicPart ? roleName(words, publicPart.userRole) : ''),
       cell(t('device.title'), publicPart ? deviceOf(words, publicPart, view) : ''),
+      ...(view.hosts ? [longCell(t('console.hosts'), hostList(view.hosts.get(key) ?? []))] : []),
       cell(t('console.signed_in_at'), publicPart ? relativeMoment(words, publicPart.signedInAt, now) : ''),
       cell(t('console.seen_at'), publicPart ? relativeMoment(words, publicPart.seenAt, now) : ''),
-      cell(t('session.expires'), relativeMoment(words, expiresAt, now)),
+      cell(t('session.expires'), endOf(words, session, view)),
       plainCell(sessionMenu(words, key, publicPart?.username ?? '')),
     ],
   )
+}
+
+function hostList(hosts: readonly string[]) {
+  return html`${hosts.map((host, n) => html`${n > 0 ? html`<br>` : ''}<code>${host}</code>`)}`
+}
+
+function endOf(words: Words, session: ListedSession, { now, idleEndOf }: SessionsView) {
+  const end = relativeMoment(words, session.expiresAt, now)
+  const idleEnd = idleEndOf?.(session)
+  if (idleEnd === undefined) return end
+  return html`${end}<br><span class="dim">${words.rich('session.if_idle', { time: relativeMoment(words, idleEnd, now) })}</span>`
 }
 
 function deviceOf(words: Words, { userAgent, address }: NonNullable<ListedSession['publicPart']>, view: SessionsView) {
@@ -215,20 +246,30 @@ export async function showSession(
   // The session has never existed.
   if (!found.session && found.events.length === 0) return errorAnswer(context.pages, request, 'not_found', { cookies })
   const names = { providers: context.auth.providers.names, deviceName: await loadDeviceNames() }
-  const page = sessionPage(words, { ...found, viewer: viewerOf(caller), key, isOwn: key === loaded.key, names })
+  const idleEnd = found.session && idleEndOf(context.auth.sessions, found.session)
+  const page = sessionPage(words, {
+    ...found,
+    viewer: viewerOf(caller),
+    key,
+    isOwn: key === loaded.key,
+    names,
+    idleEnd,
+  })
   return pageAnswer(context.pages, page, { cookies })
 }
 
 /** The trail knows a session by its short key. */
 async function findSession(
-  { auth, observe }: GatewayContext,
+  context: GatewayContext,
   key: string,
-): Promise<Pick<SessionView, 'session' | 'events' | 'areMore'>> {
-  const [session, { events, next }] = await Promise.all([
+): Promise<Pick<SessionView, 'session' | 'events' | 'areMore' | 'hosts'>> {
+  const { auth, observe } = context
+  const [session, hosts, { events, next }] = await Promise.all([
     auth.sessions.getListed(key),
+    hostsOf(context, [{ key }]),
     observe.auditTrail.find({ session: shortKey(key), limit: MOST_EVENTS }),
   ])
-  return { session, events, areMore: next !== undefined && events.length === MOST_EVENTS }
+  return { session, hosts: hosts?.get(key), events, areMore: next !== undefined && events.length === MOST_EVENTS }
 }
 
 // The page of one session: its fields while it lives, how to end it, and its timeline.
@@ -239,10 +280,14 @@ export interface SessionView {
   /** Absent if it has ended. */
   readonly session: ListedSession | undefined
   readonly isOwn: boolean
+  /** That it has entered; absent without `hosts`. */
+  readonly hosts?: readonly string[] | undefined
   /** The newest first. */
   readonly events: readonly AuditEvent[]
   readonly areMore: boolean
   readonly names: AuditNames
+  /** When it ends without activity. */
+  readonly idleEnd?: number | undefined
 }
 
 export function sessionPage(words: Words, view: SessionView): string {
@@ -262,7 +307,11 @@ ${areMore ? html`<p><a href="${auditUrl({ session: shortKey(key) }, OWN_PATHS.co
   })
 }
 
-function fields(words: Words, { key, publicPart, expiresAt }: ListedSession, { isOwn, names }: SessionView) {
+function fields(
+  words: Words,
+  { key, publicPart, expiresAt }: ListedSession,
+  { isOwn, hosts, names, idleEnd }: SessionView,
+) {
   const { t } = words
   const own = isOwn ? html` <span class="tag">${t('console.own_session')}</span>` : ''
   if (!publicPart) return html`<p>${t('console.unreadable')}</p>${endButtons(words, key, '')}`
@@ -273,9 +322,11 @@ ${names.providers ? fact(t('session.provider'), names.providers.get(provider) ??
 ${fact(t('session.role'), roleName(words, userRole))}
 ${fact(t('device.title'), html`${deviceIcon(userAgent)} ${names.deviceName(words, userAgent)}${userAgent === '' ? '' : html`<br><code class="dim">${userAgent}</code>`}`)}
 ${fact(t('device.address'), address ?? t('device.address_unknown'))}
+${hosts && hosts.length > 0 ? fact(t('console.hosts'), hostList(hosts)) : ''}
 ${fact(t('console.signed_in_at'), moment(words, publicPart.signedInAt))}
 ${fact(t('console.seen_at'), moment(words, publicPart.seenAt))}
 ${fact(t('session.expires'), moment(words, expiresAt))}
+${idleEnd === undefined ? '' : fact(t('session.idle_ends'), moment(words, idleEnd))}
 </dl>
 ${endButtons(words, key, username)}`
 }

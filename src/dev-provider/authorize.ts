@@ -1,4 +1,4 @@
-// /oauth/authorize: GET asks who signs in, POST answers the application. Both judge the same request anew, since the
+// /oauth/authorize: GET asks who signs in, POST answers the application. Both judge the same request again, since the
 // form is sent to the address of its page.
 
 import type { Context } from 'hono'

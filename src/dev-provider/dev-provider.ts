@@ -123,7 +123,7 @@ export async function createApp({ client, users, language, now, closing }: AppOp
   return app
 }
 
-/** The length has to be announced: whoever sends a form to a provider knows it. */
+/** The length has to be announced: a client that sends a form to a provider knows it. */
 const limitBody: MiddlewareHandler = async (c, next) => {
   if (c.req.header('transfer-encoding')) return c.text('the length of the body is missing', 411)
   if (Number(c.req.header('content-length') ?? 0) > MAX_BODY_BYTES) return c.text('the body is too large', 413)

@@ -10,6 +10,7 @@ import { type DerivedKeys, deriveKeys } from '../session/derived-keys.ts'
 import type { Store } from '../stores/store.ts'
 import { createCachedValue } from '../util/cached-value.ts'
 import { type Finding, good, type Probe, runProbes, warning } from './finding.ts'
+import { hostProbes } from './host-probes.ts'
 import { providerProbe } from './provider-probes.ts'
 import { type ProxyProbeOptions, proxyProbe } from './proxy-probe.ts'
 import { cookieFinding, settingsFindings, timeFinding } from './settings-probes.ts'
@@ -36,13 +37,14 @@ export async function examine(examined: ExamineOptions): Promise<Finding[]> {
   const { settings, config, plans, now, misspelt = [], store } = examined
   const timeoutMs = callTimeout(settings)
   const probes: Probe[] = [
-    { name: 'settings', run: async () => settingsFindings(settings, plans, misspelt, config.roles) },
+    { name: 'settings', run: async () => settingsFindings(settings, plans, misspelt, config, now()) },
     { name: 'cookies', run: async () => [cookieFinding(settings)] },
     ...certificateProbes({ settings, now }),
     ...providerProbes(examined, timeoutMs),
     ...storeProbes({ settings, now, store, keys: keysOf(examined) }),
     ...upstreamProbes({ settings, config, timeoutMs, now, proxy: proxyProbeOptions(examined) }),
     proxyProbe(proxyProbeOptions(examined)),
+    ...hostProbes({ settings, config, timeoutMs, now, proxy: proxyProbeOptions(examined) }),
     { name: 'time', run: async () => [timeFinding(now())] },
   ]
   return runProbes(probes, CALLS_IN_A_ROW * timeoutMs + 2000)
@@ -73,7 +75,7 @@ function providerProbes({ settings, plans, now, isDevelopment }: ExamineOptions,
   return plans.map(plan => providerProbe(plans.length === 1 ? 'provider' : `provider ${plan.id}`, plan, options))
 }
 
-/** What a question to a provider costs: whoever looks again within this time is shown the same. */
+/** What a question to a provider costs: a second look within this time shows the same. */
 const FRESH_MS = 10_000
 
 /** For the console: however many look at once, one examination is made. */

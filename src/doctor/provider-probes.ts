@@ -1,13 +1,13 @@
 // What a sign-in needs of a provider: that it can be reached, says who it is, publishes keys, keeps time, knows us by our
 // secret, and accepts our redirect address. Nothing of this signs anybody in.
 
-import { hash, randomBytes } from 'node:crypto'
+import { hash, randomBytes, X509Certificate } from 'node:crypto'
 import { z } from 'zod'
 import { MenshenError } from '../errors.ts'
 import { phrase } from '../phrases.ts'
 import { demandsOf } from '../provider/demands.ts'
 import { createMetadata, discoveryUrlOf, type Metadata, needsDiscovery } from '../provider/discovery.ts'
-import { type BoundedFetch, createBoundedFetch, readAnswer, type WholeAnswer } from '../provider/fetch.ts'
+import { type BoundedFetch, createBoundedFetch, NeverArrived, readAnswer, type WholeAnswer } from '../provider/fetch.ts'
 import { TOLERANCE_SECONDS } from '../provider/id-token.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
 import { createProvider, type Provider, type ProviderOptions } from '../provider/provider.ts'
@@ -45,7 +45,7 @@ async function missing(name: string, plan: ProviderPlan): Promise<Finding[]> {
 async function probeProvider(name: string, plan: ProviderPlan, { settings, now }: Options): Promise<Finding[]> {
   const timeoutMs = settings.PROVIDER_TIMEOUT_MS
   const report = () => {}
-  const { fetch, close } = createBoundedFetch(timeoutMs)
+  const { fetch, close } = createBoundedFetch(timeoutMs, undefined, plan.certificate)
   const provider = createProvider(plan, { settings, now, report })
   const target = { name, plan, provider, fetch, redirectUri: settings.BASE_URL + plan.callbackPath, now }
   try {
@@ -61,6 +61,7 @@ async function probeProvider(name: string, plan: ProviderPlan, { settings, now }
       probeKeys(target, metadata),
       askForCode(target),
       askAuthorization(target),
+      probeClientCertificate(target),
     ])
     return found.flat(2)
   } finally {
@@ -138,13 +139,43 @@ async function askAuthorization(target: ProbeTarget): Promise<Finding[]> {
   try {
     const state = `${newTicket()}_idp`
     const sent = { state, ...(plan.kind === 'oidc' && { nonce: newTicket() }), ...(plan.pkce && challenge()) }
-    const response = await fetch(await provider.authorizationUrl(sent), { headers: { accept: 'text/html' } })
-    const finding = await judgeRedirect(what, target, response)
-    return [finding, ...judgeClock(`${name} clock`, response, now(), CLOCK_FAILURE_MS[plan.kind])]
+    const url = await provider.authorizationUrl(sent).catch(asError)
+    if (url instanceof Error) return [notPushed(target, url)]
+    const response = await fetch(url, { headers: { accept: 'text/html' } })
+    const isPushed = new URL(url).searchParams.has('request_uri')
+    return [
+      ...(isPushed ? [good(`${name} pushed request`, phrase('pushed'))] : []),
+      await judgeRedirect(what, target, response),
+      ...judgeClock(`${name} clock`, response, now(), CLOCK_FAILURE_MS[plan.kind]),
+    ]
   } catch (error) {
     const seen = phrase('sign_in_page_unseen', { reason: whatFailed(error) })
     return [warning(what, seen, phrase('browser_goes_there', { url: redirectUri }))]
   }
+}
+
+/** The metadata is there, so that nothing but the pushed request can have failed. */
+function notPushed({ name }: ProbeTarget, error: Error): Finding {
+  const remedy = error instanceof RefusalError ? error.remedy : undefined
+  const isMissing = error instanceof MenshenError && error.code === 'bad_settings'
+  const usual = isMissing ? phrase('set_push_endpoint') : phrase('check_push')
+  return failure(`${name} pushed request`, whatFailed(error), remedy ?? usual)
+}
+
+const CERTIFICATE_WARNING_MS = 14 * 24 * 3_600_000
+
+/** Of mutual TLS. */
+async function probeClientCertificate({ name, plan, now }: ProbeTarget): Promise<Finding[]> {
+  if (!plan.certificate) return []
+  const what = `${name} client certificate`
+  const { validFromDate, validToDate } = new X509Certificate(plan.certificate.cert.reveal())
+  const [from, to] = [validFromDate, validToDate].map(date => date.toISOString().slice(0, 10)) as [string, string]
+  const remedy = phrase('renew_client_certificate')
+  if (now() < validFromDate.getTime() || now() > validToDate.getTime())
+    return [failure(what, phrase('client_certificate_expired', { from, to }), remedy)]
+  if (now() > validToDate.getTime() - CERTIFICATE_WARNING_MS)
+    return [warning(what, phrase('client_certificate_ends', { date: to }), remedy)]
+  return [good(what, phrase('client_certificate_valid', { date: to }))]
 }
 
 function challenge() {
@@ -213,7 +244,7 @@ export async function probeClient(
   try {
     await attempt
   } catch (error) {
-    return error instanceof RefusalError ? judge(what, plan, redirectUri, error) : unusable(what, error)
+    return error instanceof RefusalError ? judge(what, plan, redirectUri, error) : unusable(what, plan, error)
   }
   return failure(what, phrase('made_up_code_accepted'), phrase('do_not_use_provider'))
 }
@@ -240,8 +271,12 @@ function judge(what: string, plan: ProviderPlan, redirectUri: string, error: Ref
   return warning(what, phrase('code_answer_unclear', { answer }), phrase('sign_in_will_tell'))
 }
 
-function unusable(what: string, error: unknown): Finding {
+function unusable(what: string, plan: ProviderPlan, error: unknown): Finding {
   if (!(error instanceof MenshenError)) return failure(what, whatFailed(error), phrase('check_client_key'))
+  // A server that does not take a certificate breaks the connection off.
+  const isBroken = error.code === 'provider_unreachable' && !(error instanceof NeverArrived)
+  if (plan.certificate && isBroken)
+    return failure(what, phrase('certificate_broke', { reason: whatFailed(error) }), phrase('register_certificate'))
   const remedy = error.code === 'provider_unreachable' ? phrase('check_way_to_provider') : phrase('no_token_answer')
   return failure(what, whatFailed(error), remedy)
 }

@@ -5,7 +5,7 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { request as requestPlain } from 'node:http'
 import { request as requestSecure } from 'node:https'
 import { z } from 'zod'
-import { isLoopback, portIn } from '../config/deployment.ts'
+import { browserHostname, isLoopback, portIn } from '../config/deployment.ts'
 import { isSecure } from '../config/read.ts'
 import type { Settings } from '../config/settings.ts'
 import { OWN_PATHS } from '../paths.ts'
@@ -47,7 +47,7 @@ export function proxyProbe(options: ProxyProbeOptions): Probe {
   return { name: 'proxy', run: () => probeProxy(options) }
 }
 
-async function probeProxy(options: ProxyProbeOptions): Promise<Finding[]> {
+export async function probeProxy(options: ProxyProbeOptions): Promise<Finding[]> {
   const plain = await ask(options, {})
   if (!('proof' in plain)) return [noArrival(options.settings.BASE_URL, plain)]
   const socket = await ask(options, SOCKET_HEADERS)
@@ -109,7 +109,15 @@ function get(
 ): Promise<{ status: number; text: string }> {
   const { promise, resolve, reject } = Promise.withResolvers<{ status: number; text: string }>()
   const request = url.startsWith('https:') ? requestSecure : requestPlain
-  const asked = request(url, { headers, agent: false, signal: AbortSignal.timeout(timeoutMs), ...(ca && { ca }) })
+  const { hostname, host } = new URL(url)
+  const connectTo = browserHostname(hostname)
+  const asked = request(url, {
+    headers: { host, ...headers },
+    ...(connectTo !== hostname && { hostname: connectTo, servername: hostname }),
+    agent: false,
+    signal: AbortSignal.timeout(timeoutMs),
+    ...(ca && { ca }),
+  })
   asked.on('error', reject)
   asked.on('upgrade', (_response, socket) => {
     socket.destroy()
@@ -201,7 +209,7 @@ function judgeUpgrade(socket: Arrival | Missed, { isGateway }: ProxyProbeOptions
   return warning(what, phrase('upgrade_lost'), phrase('pass_upgrade'))
 }
 
-// The doctor's question to the Menshen that runs at BASE_URL: what of my request has arrived at you? Only whoever has our
+// The doctor's question to the Menshen that runs at BASE_URL: what of my request has arrived at you? Only a client that has our
 // secret can ask it, and only we can answer it.
 
 export const QUESTION_HEADER = 'x-menshen-doctor'

@@ -3,6 +3,7 @@
 import { adviceFor } from '../config/advice.ts'
 import type { Config } from '../config/config-file.ts'
 import { isLoopback } from '../config/deployment.ts'
+import { hasExpiredMachine } from '../config/machines.ts'
 import { isSecure } from '../config/read.ts'
 import type { Settings } from '../config/settings.ts'
 import type { MisspeltName } from '../config/suggestions.ts'
@@ -20,13 +21,14 @@ export function settingsFindings(
   settings: Settings,
   plans: readonly [ProviderPlan, ...ProviderPlan[]],
   misspelt: readonly MisspeltName[],
-  roles: Config['roles'],
+  { roles, machines }: Pick<Config, 'roles' | 'machines'>,
+  now: number,
 ): Finding[] {
   const secret = secretProblem(settings, plans[0])
   const found = [
     ...(secret ? [failure('settings', quoted(textOf(secret)), phrase('set_secret'))] : []),
     ...misspelt.map(misspeltFinding),
-    ...adviceFor(settings, plans, roles).map(({ code, remedy }) =>
+    ...adviceFor(settings, plans, roles, hasExpiredMachine(machines, now)).map(({ code, remedy }) =>
       warning('settings', phrase(`advice_${code}`), remedy),
     ),
   ]

@@ -74,7 +74,7 @@ function keyOf(place: string, ticket: string): string {
 }
 
 // What a sign-in brought and what we made of it: which fields came from where, how each of ours was filled, which role came
-// out. Names and types; values only for whoever asks to see them.
+// out. Names and types; values only for an operator who asks to see them.
 
 const phraseSchema: z.ZodType<Phrase> = z.object({
   code: z.string().refine(isPhraseCode),

@@ -11,6 +11,8 @@ import { Agent, request } from 'undici'
 import type { Config } from '../config/config-file.ts'
 import { portIn } from '../config/deployment.ts'
 import type { Settings } from '../config/settings.ts'
+import type { UpstreamConfig } from '../config/upstream-config.ts'
+import { readUpstreamFiles } from '../config/upstream-files.ts'
 import { isOwnPath } from '../paths.ts'
 import { type Phrase, phrase } from '../phrases.ts'
 import { sanitize } from '../util/json-path.ts'
@@ -20,7 +22,7 @@ import { isOurselves, type ProxyProbeOptions } from './proxy-probe.ts'
 /** From here on an answer to HEAD is no answer. */
 const NO_HEAD = 400
 
-interface Options {
+export interface UpstreamProbesOptions {
   readonly settings: Pick<Settings, 'UPSTREAM' | 'UPSTREAM_CA_FILE' | 'UPSTREAM_CONNECT_TIMEOUT_MS' | 'LOGIN_PATH'>
   readonly config: Config
   readonly timeoutMs: number
@@ -29,26 +31,40 @@ interface Options {
   readonly proxy: ProxyProbeOptions
 }
 
-export function upstreamProbes(options: Options): Probe[] {
+export function upstreamProbes(options: UpstreamProbesOptions): Probe[] {
   const { UPSTREAM } = options.settings
   const places: Config['upstreams'] = { ...(UPSTREAM && { '/': UPSTREAM }), ...options.config.upstreams }
   if (Object.keys(places).length === 0)
     return [{ name: 'upstream', run: async () => [good('upstream', phrase('no_upstream'))] }]
   return Object.entries(places).map(([prefix, place]) => {
     const name = `upstream ${prefix}`
-    const url = typeof place === 'string' ? place : place.url
-    return { name, run: () => probeUpstream(name, prefix, url, options) }
+    const option = typeof place === 'string' ? { url: place } : place
+    return { name, run: () => probeUpstream(name, prefix, option, options) }
   })
 }
 
-async function probeUpstream(name: string, prefix: string, url: string, options: Options): Promise<Finding[]> {
+async function probeUpstream(
+  name: string,
+  prefix: string,
+  option: UpstreamConfig,
+  options: UpstreamProbesOptions,
+): Promise<Finding[]> {
   const { settings, timeoutMs, now } = options
-  const ca = settings.UPSTREAM_CA_FILE && readFileSync(settings.UPSTREAM_CA_FILE, 'utf8')
+  const url = option.url.replace(/^h2c:/, 'http:')
+  const files = readUpstreamFiles(prefix, option)
+  const ca = files.ca ?? (settings.UPSTREAM_CA_FILE && readFileSync(settings.UPSTREAM_CA_FILE, 'utf8'))
+  const pair = files.cert && files.key ? { cert: files.cert, key: files.key } : {}
   const socketPath = url.startsWith('unix:') ? url.slice('unix:'.length) : undefined
-  const reached = socketPath ? [] : await probeOrigin(name, url, { timeoutMs, now, ca })
+  const reached = socketPath ? [] : await probeOrigin(name, url, { timeoutMs, now, ca, ...pair })
   if (reached.some(({ level }) => level === 'failure')) return reached
   const isOwn = socketPath ? false : isOurselves(url, options.proxy, ca)
-  const connect = { timeout: timeoutMs, ...(socketPath && { socketPath }), ...(ca && { ca }) }
+  const connect = {
+    timeout: timeoutMs,
+    useH2c: option.url.startsWith('h2c:'),
+    ...(socketPath && { socketPath }),
+    ...(ca && { ca }),
+    ...pair,
+  }
   const dispatcher = new Agent({ connect })
   const target = new URL(prefix, socketPath ? 'http://localhost' : url)
   // Only the head of an answer: any will do. The rest ends with the connection.
@@ -88,7 +104,7 @@ function judge(name: string, status: number): Finding {
 const NO_PAGE = 404
 
 /** Only the upstream of `/` can have a page there; nothing of an application is below our prefix. */
-function ownLoginPath(prefix: string, { LOGIN_PATH }: Options['settings']): string | undefined {
+function ownLoginPath(prefix: string, { LOGIN_PATH }: UpstreamProbesOptions['settings']): string | undefined {
   return prefix === '/' && !isOwnPath(LOGIN_PATH, []) ? LOGIN_PATH : undefined
 }
 
@@ -143,11 +159,16 @@ export interface Reach {
   readonly now: () => number
   /** A certificate authority besides those that Node knows. */
   readonly ca?: string | undefined
+  /** The name to connect to, if it is another than that of the address. */
+  readonly connectTo?: string
+  /** Our certificate, and its key. */
+  readonly cert?: string
+  readonly key?: string
 }
 
 export async function probeOrigin(name: string, origin: string, reach: Reach): Promise<Finding[]> {
   const host = new URL(origin).hostname.replace(/^\[|\]$/g, '')
-  const found = await lookup(host, { all: true }).catch(() => [])
+  const found = await lookup(reach.connectTo ?? host, { all: true }).catch(() => [])
   if (found.length === 0)
     return [failure(`${name} dns`, phrase('has_no_address', { host }), phrase('check_spelling_and_dns'))]
   const addresses = found.map(({ address }) => address).join(', ')
@@ -160,7 +181,7 @@ async function probePlain(name: string, host: string, origin: string, reach: Rea
   const what = `${name} connection`
   const port = portIn(origin)
   try {
-    const socket = await opened(connectPlain({ host, port }), 'connect', reach.timeoutMs)
+    const socket = await opened(connectPlain({ host: reach.connectTo ?? host, port }), 'connect', reach.timeoutMs)
     socket.destroy()
     return good(what, phrase('accepts_connections', { place: `${host}:${port}` }))
   } catch (error) {
@@ -168,12 +189,20 @@ async function probePlain(name: string, host: string, origin: string, reach: Rea
   }
 }
 
-async function probeTls(name: string, host: string, origin: string, { timeoutMs, now, ca }: Reach): Promise<Finding> {
+async function probeTls(name: string, host: string, origin: string, reach: Reach): Promise<Finding> {
+  const { timeoutMs, now, ca, cert, key, connectTo = host } = reach
   const what = `${name} tls`
   const port = portIn(origin)
   const servername = isIP(host) ? '' : host
   // Judged below, where it can also be said what is wrong with it. Nothing is sent over this connection.
-  const options = { host, port, servername, rejectUnauthorized: false, ...(ca ? { ca } : {}) }
+  const options = {
+    host: connectTo,
+    port,
+    servername,
+    rejectUnauthorized: false,
+    ...(ca ? { ca } : {}),
+    ...(cert && key && { cert, key }),
+  }
   try {
     const socket = await opened(connectSecure(options), 'secureConnect', timeoutMs)
     const finding = judgeCertificate(what, socket, now())

@@ -1,29 +1,37 @@
 // Who is asking, and may they: the session of a ticket, refreshed if due, or a bearer token; then the rules.
 
+import { type AuthenticationDemand, type RefusalCode, type Unmet, unmetOf } from '../access/conditions.ts'
 import type { Subject } from '../access/roles.ts'
-import { admits, isClosed, lacksScopes } from '../access/rules.ts'
+import { admits, type Decision, isClosed, lacksScopes } from '../access/rules.ts'
 import { decodedPath, shownPath } from '../access/spellings.ts'
 import type { Rule } from '../config/config-file.ts'
 import { network } from '../config/networks.ts'
 import type { Settings } from '../config/settings.ts'
 import { requestFields, runInRequest } from '../observe/observed-request.ts'
-import type { OwnPaths } from '../paths.ts'
-import { callerOf, type Identification } from '../proxy/proxy-request.ts'
+import { OWN_PATHS, type OwnPaths } from '../paths.ts'
+import { callerOf, type Identification, RequestCircumstances } from '../proxy/proxy-request.ts'
+import { isBound } from '../session/device-binding.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
-import { bringsToken, isForPage, isPartOfPage } from '../util/fetch-metadata.ts'
+import { latestEnd } from '../session/session-record.ts'
+import { bringsToken, isActivity, isForPage, isPartOfPage } from '../util/fetch-metadata.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 import { audiencesOf, type BearerCaller, type RefusedToken, type TokenClient } from './bearer-callers.ts'
-import type { Auth, Observe } from './context.ts'
+import { fromItsDevice, showsDevice } from './bound-sessions.ts'
+import type { ApplicationHost, Auth, Observe } from './context.ts'
 import { clearCookie, readCookie, setCookie } from './cookies.ts'
+import { type ProtectedResources, type ResourceChallenge, scopesOf } from './protected-resources.ts'
 import type { GatewayRequest } from './request.ts'
 
 /** What identification and the rules need. */
 export interface AdmissionContext {
   readonly settings: Settings
+  readonly host: ApplicationHost | undefined
   readonly paths: OwnPaths
   readonly now: () => number
   readonly auth: Auth
   readonly observe: Observe
+  /** `undefined` if no rule admits tokens. */
+  readonly resources: ProtectedResources | undefined
 }
 
 /** The caller, or why there is none. */
@@ -36,16 +44,27 @@ export interface CallerIdentification extends Identification {
   readonly failedToken?: true
   /** The address has brought too many tokens: the provider was not asked about this one. */
   readonly isLimited?: true
+  /** Where a client that is not admitted learns how to get a token, if the rule takes any. */
+  readonly resource?: ResourceChallenge | undefined
+  /** A visitor; the rule would admit a program with a key. */
+  readonly acceptsKey?: true
 }
 
 /** The identification of a signed-in user. */
 export type SignedInCaller = CallerIdentification & { readonly loaded: LoadedSession }
 
 export interface Admission extends CallerIdentification {
-  /** `limited`: a visitor whose address has shown too many tickets or tokens that are not valid. */
-  readonly outcome: 'visitor' | 'limited' | 'refused' | 'admitted'
+  /**
+   * `limited`: a visitor whose address has shown too many tickets or tokens that are not valid. `step_up`: the rules admit the
+   * caller once they have signed in again, or in another way.
+   */
+  readonly outcome: 'visitor' | 'limited' | 'refused' | 'step_up' | 'admitted'
   /** The rule that refused. */
   readonly refusedBy?: Rule
+  /** The condition of a rule that is not met, though the rule is for this caller. */
+  readonly condition?: RefusalCode
+  /** What `step_up` has to fulfil. */
+  readonly demands?: readonly AuthenticationDemand[]
   /** All scopes that the rules want, if the token of a machine lacks one of them. */
   readonly missingScopes?: readonly string[]
 }
@@ -61,38 +80,100 @@ export function identify(
   context: AdmissionContext,
   request: Pick<GatewayRequest, 'headers' | 'observed'>,
 ): MaybePromise<CallerIdentification> {
-  const { cookies, sessions } = context.auth
-  const { headers, observed } = request
-  const ticket = readCookie(headers.cookie, cookies.session)
-  if (!ticket) return NOBODY
+  const { auth, host } = context
+  const shown = readCookie(request.headers.cookie, auth.cookies.session)
+  if (!shown) return NOBODY
+  const ticket = host ? host.tickets.getSync(host.name, shown) : shown
+  return ticket === undefined
+    ? findTicket(context, request, shown)
+    : identifyTicket(context, request, { ticket, shown })
+}
+
+/** The ticket of a session, and that of the cookie: another one at a host of `hosts`. */
+interface ShownTicket {
+  readonly ticket: string
+  readonly shown: string
+}
+
+function identifyTicket(
+  context: AdmissionContext,
+  request: Pick<GatewayRequest, 'headers' | 'observed'>,
+  tickets: ShownTicket,
+): MaybePromise<CallerIdentification> {
+  const { sessions } = context.auth
+  const { observed } = request
+  const { ticket } = tickets
   const cached = sessions.getCached(ticket)
   observed.cacheHit = cached !== undefined
   const loaded = cached ?? sessions.loadSync(ticket)
-  return loaded ? signedIn(context, headers, ticket, loaded) : loadAndRefresh(context, request, ticket)
+  return loaded ? identifyLoaded(context, request, tickets, loaded) : loadAndRefresh(context, request, tickets)
+}
+
+/** A session that is bound to a device counts for its device alone. */
+function identifyLoaded(
+  context: AdmissionContext,
+  request: Pick<GatewayRequest, 'headers' | 'observed'>,
+  tickets: ShownTicket,
+  loaded: LoadedSession,
+): MaybePromise<CallerIdentification> {
+  if (!isBound(loaded.session.device)) return signedIn(context, request.headers, tickets, loaded)
+  const proven = fromItsDevice(context, request, tickets.ticket, loaded)
+  if (proven === loaded) return signedIn(context, request.headers, tickets, loaded)
+  return andThen(proven, loaded => (loaded ? signedIn(context, request.headers, tickets, loaded) : FAILED_TICKET))
+}
+
+async function findTicket(
+  context: AdmissionContext,
+  request: Pick<GatewayRequest, 'headers' | 'observed'>,
+  shown: string,
+): Promise<CallerIdentification> {
+  const ticket = await runInRequest(request.observed, () => sessionTicket(context, shown))
+  return ticket === undefined ? FAILED_TICKET : identifyTicket(context, request, { ticket, shown })
+}
+
+/** The ticket of the session that this cookie leads to. A ticket counts at its own host alone. */
+async function sessionTicket({ host }: AdmissionContext, shown: string): Promise<string | undefined> {
+  return host ? host.tickets.get(host.name, shown) : shown
+}
+
+/** The same for a request. It is not known whether there is such a session. */
+export async function ticketOf(
+  context: AdmissionContext,
+  { headers }: Pick<GatewayRequest, 'headers'>,
+): Promise<string | undefined> {
+  const shown = readCookie(headers.cookie, context.auth.cookies.session)
+  return shown && sessionTicket(context, shown)
 }
 
 async function loadAndRefresh(
   context: AdmissionContext,
-  { headers, observed }: Pick<GatewayRequest, 'headers' | 'observed'>,
-  ticket: string,
+  request: Pick<GatewayRequest, 'headers' | 'observed'>,
+  tickets: ShownTicket,
 ): Promise<CallerIdentification> {
   const { auth, observe } = context
-  const find = () => observe.measure('session', 'find', () => auth.sessions.getFresh(ticket))
-  const current = await runInRequest(observed, find)
-  if (!current) return FAILED_TICKET
+  // A stolen ticket must not keep a session alive.
+  const mayRefresh = (loaded: LoadedSession) => showsDevice(context, request, loaded)
+  const find = () => observe.measure('session', 'find', () => auth.sessions.getFresh(tickets.ticket, mayRefresh))
+  const current = await runInRequest(request.observed, find)
+  if (!current) {
+    // The ticket of a host leads nowhere any more.
+    context.host?.tickets.remove(context.host.name, tickets.shown).catch(() => {})
+    return FAILED_TICKET
+  }
   if (current === 'ended') return { cookies: [clearCookie(auth.cookies.session)] }
-  return signedIn(context, headers, ticket, current)
+  return identifyLoaded(context, request, tickets, current)
 }
 
 function signedIn(
-  { settings, now, auth }: AdmissionContext,
+  context: AdmissionContext,
   headers: GatewayRequest['headers'],
-  ticket: string,
+  { ticket, shown }: ShownTicket,
   loaded: LoadedSession,
 ): CallerIdentification {
+  const { settings, now, auth } = context
   auth.lostCookies.sessionSeen(loaded.key)
   const isRenewed = wasRefreshed(loaded, settings.REFRESH_LEAD_SECONDS, now()) && !isPartOfPage(headers)
-  const cookies = isRenewed ? [sessionCookie(auth.cookies.session, ticket, loaded, now())] : NO_COOKIES
+  const cookies = isRenewed ? [renewedCookie(context, shown, loaded)] : NO_COOKIES
   return { loaded, ticket, cookies }
 }
 
@@ -104,8 +185,32 @@ function wasRefreshed({ session, signedInAt }: LoadedSession, leadSeconds: numbe
   return now - session.tokenIssuedAt <= leadSeconds * 1000 && session.tokenIssuedAt !== signedInAt
 }
 
+function renewedCookie(context: AdmissionContext, shown: string, loaded: LoadedSession): string {
+  const { now, auth, host } = context
+  return host ? hostCookie(context, shown, loaded) : sessionCookie(auth.cookies.session, shown, loaded, now())
+}
+
+/**
+ * The cookie of a host lives as long as the session may: refreshes happen at other hosts, too, whose answers cannot renew it.
+ * Whether the session is still there is asked at every request.
+ */
+export function hostCookie({ settings, now, auth }: AdmissionContext, ticket: string, { signedInAt }: LoadedSession) {
+  const left = latestEnd(signedInAt, settings.SESSION_MAX_HOURS) - now()
+  return setCookie(auth.cookies.session, ticket, Math.max(0, Math.round(left / 1000)))
+}
+
 export function sessionCookie(name: string, ticket: string, { expiresAt }: LoadedSession, now: number): string {
   return setCookie(name, ticket, Math.max(0, Math.round((expiresAt - now) / 1000)))
+}
+
+/** For SESSION_IDLE_MINUTES. Scripts ask `/_menshen/me` whether the session goes on, by which it must not. */
+export function noteActivity(
+  { settings, auth }: AdmissionContext,
+  request: Pick<GatewayRequest, 'method' | 'headers'> & { readonly path?: string },
+  loaded: LoadedSession,
+): void {
+  if (settings.SESSION_IDLE_MINUTES === 0 || request.path === OWN_PATHS.me) return
+  if (isActivity(request)) auth.sessions.noteActivity(loaded)
 }
 
 // The bearer token of a request without a session.
@@ -169,38 +274,65 @@ async function refuseMalformed({ count }: TokenClient): Promise<RefusedToken | '
 
 /** Public pages admit visitors too. A signed-in user is known there as well. */
 export function applyRules(
-  { auth, observe }: AdmissionContext,
+  context: AdmissionContext,
   request: GatewayRequest,
   identification: CallerIdentification,
 ): Admission {
+  const { auth, observe } = context
   const { rules } = auth
   const { method, path } = request
   const caller = callerOf(identification)
   const who = caller?.who
-  const shadow = rules.shadowRuleFor(method, path, who)
-  if (shadow && !admits(shadow, who))
+  const shadow = rules.shadowDecision(method, path, who)
+  const isShadowed = shadow !== undefined && admits(shadow.rule, who)
+  const unmetShadow = isShadowed ? unmetBy(context, request, identification, shadow) : undefined
+  if (shadow && (!isShadowed || unmetShadow))
     observe.report('shadow_refused', {
       ...requestFields(request, caller),
-      rule: shadow,
+      rule: unmetShadow?.rule ?? shadow.rule,
       method,
       path: shownPath(decodedPath(path)),
       role: who?.role,
+      ...(unmetShadow && { reason: unmetShadow.code }),
     })
-  const rule = rules.ruleFor(method, path, who)
-  if (admits(rule, who)) return { ...identification, outcome: 'admitted' }
-  if (!who) return { ...identification, outcome: 'visitor' }
+  const decision = rules.decide(method, path, who)
+  const { rule } = decision
+  const isFor = admits(rule, who)
+  const unmet = isFor && decision.conditions && unmetBy(context, request, identification, decision)
+  if (isFor && !unmet) return { ...identification, outcome: 'admitted' }
+  const denied = { ...identification, resource: context.resources?.challengeOf(rules.rulesFor(method, path)) }
+  if (unmet) return notMet(denied, unmet)
+  if (!who) return { ...denied, outcome: 'visitor', ...(rule.keys && { acceptsKey: true as const }) }
   const missing = who.isBearer ? missingScopes(rules.rulesFor(method, path), who) : []
   return {
-    ...identification,
+    ...denied,
     outcome: 'refused',
     ...(!isClosed(rule) && { refusedBy: rule }),
     ...(missing.length > 0 && { missingScopes: missing }),
   }
 }
 
+function unmetBy(
+  { settings, now }: AdmissionContext,
+  request: GatewayRequest,
+  identification: CallerIdentification,
+  { conditions }: Decision,
+): Unmet | undefined {
+  const at = now()
+  return conditions && unmetOf(conditions, new RequestCircumstances(request, identification, settings.BASE_URL, at), at)
+}
+
+function notMet(identification: CallerIdentification, unmet: Unmet): Admission {
+  const { rule: refusedBy } = unmet
+  // Nobody signs in with a key.
+  if (unmet.code === 'step_up' && identification.bearer?.who.keyKind)
+    return { ...identification, outcome: 'refused', refusedBy, condition: 'step_up_failed' }
+  if (unmet.code === 'step_up') return { ...identification, outcome: 'step_up', refusedBy, demands: unmet.demands }
+  return { ...identification, outcome: 'refused', refusedBy, condition: unmet.code }
+}
+
 function missingScopes(rules: readonly Rule[], who: Subject): string[] {
-  if (!rules.some(rule => lacksScopes(rule, who))) return []
-  return [...new Set(rules.flatMap(({ scopes = [] }) => scopes))]
+  return rules.some(rule => lacksScopes(rule, who)) ? scopesOf(rules) : []
 }
 
 /**

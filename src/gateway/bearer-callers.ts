@@ -10,12 +10,16 @@ import type { RoleConfig, Rule } from '../config/config-file.ts'
 import type { Settings } from '../config/settings.ts'
 import { MenshenError } from '../errors.ts'
 import { type BearerUser, TokenRefused } from '../provider/bearer.ts'
-import type { Audiences, Provider } from '../provider/provider.ts'
+import { authenticationIn } from '../provider/id-token.ts'
+import type { Audience, Audiences, Provider } from '../provider/provider.ts'
 import { mayNeedIntrospection, type Providers, providerOfToken, scopeOf } from '../provider/providers.ts'
 import type { Caller } from '../proxy/proxy-request.ts'
 import { identityOf } from '../session/session-fields.ts'
+import { atMost } from '../util/at-most.ts'
+import type { KeyCallers } from './key-callers.ts'
+import { resourceNames } from './protected-resources.ts'
 
-/** The machine that a token belongs to. */
+/** The machine or user that a token or a key belongs to. */
 export interface BearerCaller extends Caller {
   /** Until when that counts at least. */
   readonly expiresAt: number
@@ -68,14 +72,15 @@ const KEPT_MS = 30_000
 const MOST_KEPT = 10_000
 
 export function createBearerCallers({ providers, roles, scopedName, now }: BearerCallersOptions): BearerCallers {
-  const cache = new LRUCache<string, CachedVerdict>({ max: MOST_KEPT })
+  const cache = new LRUCache<string, CachedVerdict>(atMost(MOST_KEPT))
 
   function toCaller(provider: Provider, { userInfo, groups, claims, scopes, expiresAt }: BearerUser): BearerCaller {
     const scope = scopeOf(provider)
     const userRole = roleOf({ provider: scope, username: userInfo.username, groups, claims }, roles)
     const session = { userInfo, userRole, groups, ...(scope === undefined ? {} : { provider: scope }) }
     const who = { ...identityOf(session, scopedName), isBearer: true as const, scopes }
-    return { session, who, expiresAt: expiresAt ?? now() + KEPT_MS }
+    const authentication = authenticationIn(claims, now())
+    return { session, who, authentication, expiresAt: expiresAt ?? now() + KEPT_MS }
   }
 
   /** The verdict, and until when it counts at most. */
@@ -173,16 +178,26 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
 
 /** What decides about a token. A reload replaces it. */
 export interface BearerPolicy {
-  readonly settings: Pick<Settings, 'BEARER_AUDIENCE'>
+  readonly settings: Pick<Settings, 'BEARER_AUDIENCE' | 'BASE_URL'>
   readonly rules: Rules
   readonly bearers: BearerCallers
+  readonly keyCallers: KeyCallers
 }
 
-/** An application may interpret the path in several ways: the token has to be for the audience of each rule that applies. */
-export function audiencesOf({ BEARER_AUDIENCE }: Pick<Settings, 'BEARER_AUDIENCE'>, rules: readonly Rule[]): Audiences {
+/**
+ * An application may interpret the path in several ways: the token has to be for the audience of each rule that applies. A
+ * token for the resource of a rule is for that rule alone (RFC 8707), not for those below its path.
+ */
+export function audiencesOf(
+  { BEARER_AUDIENCE, BASE_URL }: Pick<Settings, 'BEARER_AUDIENCE' | 'BASE_URL'>,
+  rules: readonly Rule[],
+): Audiences {
   const named = rules
     .filter(({ bearer }) => bearer)
-    .map(({ audience }) => (audience === undefined ? BEARER_AUDIENCE : [audience].flat()))
+    .map(({ path, audience }): Audience => {
+      const configured = audience === undefined ? BEARER_AUDIENCE : [audience].flat()
+      return { configured, addresses: [...resourceNames(BASE_URL, path), ...(configured ? [] : [BASE_URL])] }
+    })
   const byText = new Map(named.map(names => [JSON.stringify(names), names]))
   return [...byText.values()]
 }

@@ -6,9 +6,9 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { readTarget } from '../access/request-path.ts'
 import { observedFields } from '../observe/observed-request.ts'
-import { destroyAfter } from '../proxy/tunnel.ts'
+import { destroyAfter } from '../util/destroy-after.ts'
 import type { GatewayContext } from './context.ts'
-import { errorAnswer, send } from './respond.ts'
+import { errorAnswer, send, sentBy } from './respond.ts'
 
 export type ClientErrorListener = (error: Error, socket: Duplex) => void
 
@@ -36,7 +36,7 @@ export function createClientErrorListener(context: GatewayContext): ClientErrorL
     // Nothing may come between the head and the body of an answer that is on its way.
     if (!socket.writable || isAnswering(socket)) return void socket.destroy()
     socket.on('error', () => socket.destroy())
-    if (error.code === 'HPE_HEADER_OVERFLOW') answerLargeHead(context, readHead(socket, error.rawPacket))
+    if (error.code === 'HPE_HEADER_OVERFLOW') answerOnSocket(context, readHead(socket, error.rawPacket))
     else {
       const status = STATUSES[error.code ?? ''] ?? 400
       socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\n\r\n`)
@@ -68,7 +68,21 @@ function readHead(socket: Socket, packet?: Buffer): IncomingMessage {
   return incoming
 }
 
-function answerLargeHead({ pages, observe }: GatewayContext, incoming: IncomingMessage): void {
+function answerOnSocket(context: GatewayContext, incoming: IncomingMessage): void {
+  const { socket } = incoming
+  const response = new ServerResponse(incoming)
+  response.shouldKeepAlive = false
+  response.assignSocket(socket)
+  response.once('finish', () => socket.end())
+  socket.resume()
+  answerLargeHead(context, incoming, response)
+}
+
+export function answerLargeHead(
+  { pages, observe }: GatewayContext,
+  incoming: IncomingMessage,
+  response: ServerResponse,
+): void {
   const { method = 'GET', url = '', headers, socket } = incoming
   const observed = observe.beginRequest({ method, headers, socket })
   const { path, search } = readTarget(url) ?? { path: '', search: '' }
@@ -77,11 +91,6 @@ function answerLargeHead({ pages, observe }: GatewayContext, incoming: IncomingM
   observe.report('head_too_large', { ...observedFields(observed), method, path })
   const request = { method, path, search, headers, address: socket.remoteAddress ?? '', observed }
   const answer = errorAnswer(pages, request, 'headers_too_large', { outcome: 'refused' })
-  const response = new ServerResponse(incoming)
-  response.shouldKeepAlive = false
-  response.assignSocket(socket)
-  response.once('close', () => observe.ended(observed, response.statusCode, socket))
-  response.once('finish', () => socket.end())
-  socket.resume()
-  Promise.resolve(send(response, answer.response, observed.requestId)).catch(() => socket.destroy())
+  response.once('close', () => observe.ended(observed, response.statusCode, sentBy(response)))
+  Promise.resolve(send(response, answer.response, observed.requestId)).catch(() => response.destroy())
 }

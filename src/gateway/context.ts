@@ -15,19 +15,29 @@ import type { Providers } from '../provider/providers.ts'
 import type { ReverseProxy } from '../proxy/proxy.ts'
 import type { Attempts } from '../session/attempts.ts'
 import type { DerivedKeys } from '../session/derived-keys.ts'
+import type { ExchangedTokens } from '../session/exchanged-tokens.ts'
+import type { EntryCodes, HostTickets } from '../session/host-tickets.ts'
+import type { PersonalKeys } from '../session/personal-keys.ts'
 import type { Sessions } from '../session/sessions.ts'
 import type { Store } from '../stores/store.ts'
 import type { BearerCallers, BearerPolicy } from './bearer-callers.ts'
 import type { CookieNames } from './cookies.ts'
 import type { HookCalls } from './hooks.ts'
 import type { Identities } from './identity-headers.ts'
+import type { KeyCallers } from './key-callers.ts'
 import type { LostCookieDetector } from './lost-cookies.ts'
+import type { ProtectedResources } from './protected-resources.ts'
 import type { RateLimit } from './rate-limit.ts'
 import type { BeginRequest } from './request.ts'
 import type { FailedRequests, Pages } from './respond.ts'
 
 export interface GatewayContext {
+  /** At a host of `hosts`, BASE_URL is the address of that host. */
   readonly settings: Settings
+  /** The host of `hosts` that these parts are for; `undefined` at the portal. */
+  readonly host: ApplicationHost | undefined
+  /** At the portal: the other hosts; `undefined` without any. */
+  readonly entries: HostEntries | undefined
   readonly paths: OwnPaths
   readonly now: () => number
   readonly store: Store
@@ -37,7 +47,31 @@ export interface GatewayContext {
   readonly proxy: ReverseProxy
   readonly pages: Pages
   readonly observe: Observe
+  /** `undefined` if no rule admits tokens. */
+  readonly resources: ProtectedResources | undefined
   readonly doctor: Doctor
+}
+
+/** A host of `hosts`: its users sign in at the portal. */
+export interface ApplicationHost {
+  /** As browsers send it in Host. */
+  readonly name: string
+  /** The address of the portal. */
+  readonly portal: string
+  readonly tickets: HostTickets
+  readonly codes: EntryCodes
+}
+
+/** What the portal knows of the hosts whose users it signs in. */
+export interface HostEntries {
+  readonly names: readonly string[]
+  rulesOf(name: string): Rules | undefined
+  /** The name of the host with this origin. */
+  nameOf(origin: string): string | undefined
+  readonly tickets: HostTickets
+  readonly codes: EntryCodes
+  /** Whether a browser may have one more code: entries that repeat lead round in circles. */
+  mayEnter(sessionKey: string, address: string): boolean
 }
 
 /** Who is there, and what they may see. */
@@ -46,6 +80,8 @@ export interface Auth {
   readonly sessions: Sessions
   readonly attempts: Attempts
   readonly bearers: BearerCallers
+  readonly keyCallers: KeyCallers
+  readonly personalKeys: PersonalKeys
   readonly roles: readonly RoleConfig[]
   readonly rules: Rules
   /** The policy of the configuration that is in use now, for requests that began under a former one. */
@@ -54,6 +90,7 @@ export interface Auth {
   readonly cookies: CookieNames
   readonly lostCookies: LostCookieDetector
   readonly identities: Identities
+  readonly exchangedTokens: ExchangedTokens
   readonly rateLimit: RateLimit
   readonly hooks: HookCalls
 }

@@ -1,12 +1,16 @@
 // Our cookies: names, attributes, reading and writing.
 
+import { hash } from 'node:crypto'
 import { z } from 'zod'
 import { isSecure } from '../config/read.ts'
 import type { Settings } from '../config/settings.ts'
+import type { OwnCookies } from '../proxy/response-headers.ts'
 
 export interface CookieNames {
   /** The ticket of the session. */
   readonly session: string
+  /** The second cookie of a session that is bound to its device. */
+  readonly bound: string
   /** The signed return path. */
   readonly returnPath: string
   /** The secret that binds attempts to this browser. */
@@ -19,6 +23,14 @@ export interface CookieNames {
   readonly language: string
   /** For the next page: sessions have just been ended. */
   readonly ended: string
+  /** At a host of `hosts`: the nonce of an entry. */
+  readonly entry: string
+  /** At a host of `hosts`: an entry has just failed. */
+  readonly entryFailed: string
+  /** A late callback has just sent this browser to the provider again. */
+  readonly retry: string
+  /** The user has to click to sign in: AUTO_SIGN_IN does not count for this browser. */
+  readonly manual: string
 }
 
 /** Set by the login page itself, for the callback alone. */
@@ -29,12 +41,17 @@ export function cookieNames(settings: Pick<Settings, 'BASE_URL'>): CookieNames {
   const prefix = isSecure(settings) ? '__Host-' : ''
   return {
     session: `${prefix}menshen_session`,
+    bound: `${prefix}menshen_bound`,
     returnPath: `${prefix}menshen_return`,
     attempt: `${prefix}menshen_attempt`,
     signedOut: `${prefix}menshen_signed_out`,
     moved: `${prefix}menshen_moved`,
     language: `${prefix}menshen_language`,
     ended: `${prefix}menshen_ended`,
+    entry: `${prefix}menshen_entry`,
+    entryFailed: `${prefix}menshen_entry_failed`,
+    retry: `${prefix}menshen_retry`,
+    manual: `${prefix}menshen_manual`,
   }
 }
 
@@ -42,9 +59,28 @@ export function cookieNames(settings: Pick<Settings, 'BASE_URL'>): CookieNames {
  * The names that no application gets or sets: both forms of each, because a browser still has the other one after BASE_URL
  * became https. In lower case: browsers ignore case in prefixes.
  */
-export function ourCookies(names: CookieNames): ReadonlySet<string> {
+export function ourCookies(names: CookieNames): OwnCookies {
   const plain = [...Object.values(names), FRAGMENT_COOKIE].map(name => name.toLowerCase().replace(/^__host-/, ''))
-  return new Set(plain.flatMap(name => [name, `__host-${name}`]))
+  const all = new Set(plain.flatMap(name => [name, `__host-${name}`]))
+  return {
+    shortest: Math.min(...plain.map(({ length }) => length)),
+    has: name => all.has(name) || ATTEMPT_COOKIE.test(name),
+  }
+}
+
+// The secret of an attempt that a page started, and not the login form. Several tabs that are opened at once have no secret yet,
+// so each gets one, and the last would replace the others under a common name.
+
+const ATTEMPT_COOKIE = /^(?:__host-)?menshen_attempt_/
+
+/** The cookie of one attempt. */
+export function attemptCookie({ attempt }: CookieNames, state: string): string {
+  return `${attempt}_${hash('sha256', state, 'hex').slice(0, 16)}`
+}
+
+/** The secret with which this browser started the attempt. */
+export function browserSecret(names: CookieNames, header: string | undefined, state: string): string | undefined {
+  return readCookie(header, attemptCookie(names, state)) ?? readCookie(header, names.attempt)
 }
 
 /** Of two different values under one name, one was planted, and it is unknown which: neither counts. */

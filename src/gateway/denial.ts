@@ -1,16 +1,29 @@
 // What a caller whom the rules do not admit gets: the way to the login page, a page that says why, or a status for a script.
 
+import { type RefusalCode, requestFor } from '../access/conditions.ts'
 import type { Role } from '../config/config-file.ts'
 import { isLoopback } from '../config/deployment.ts'
 import { isTrusted } from '../config/networks.ts'
 import { type Outcome, REQUEST_ID, requestFields } from '../observe/observed-request.ts'
-import { lostCookiePage, refusedPage, sessionEndedPage } from '../pages/notices.ts'
+import {
+  conditionPage,
+  conditionText,
+  lostCookiePage,
+  NOTICES,
+  refusedPage,
+  sessionEndedPage,
+} from '../pages/notices.ts'
+import type { Provider } from '../provider/provider.ts'
 import { callerOf } from '../proxy/proxy-request.ts'
 import { LONGEST_IN_COOKIE, returnQuery, safeReturnPath, signReturnPath } from '../session/attempts.ts'
-import { bringsToken, isByScript, isNavigation, isProgram, isShownAsPage } from '../util/fetch-metadata.ts'
+import { bringsToken, isBrowser, isByScript, isNavigation, isProgram, isShownAsPage } from '../util/fetch-metadata.ts'
+import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { Admission, AdmissionContext, CallerIdentification } from './admission.ts'
+import { automaticProvider, startAutomatically } from './auto-sign-in.ts'
 import { clearCookie, readCookie, setCookie } from './cookies.ts'
+import { enterAnswer } from './host-entry.ts'
 import { recordAdmission } from './pipeline.ts'
+import { challengeParameters, metadataParameter, scopeParameters } from './protected-resources.ts'
 import type { GatewayRequest } from './request.ts'
 import {
   errorAnswer,
@@ -28,7 +41,11 @@ export interface DenialContext extends AdmissionContext {
 }
 
 /** The answer to a request that is not admitted. */
-export function denialAnswer(context: DenialContext, request: GatewayRequest, admission: Admission): ResponseAnswer {
+export function denialAnswer(
+  context: DenialContext,
+  request: GatewayRequest,
+  admission: Admission,
+): MaybePromise<ResponseAnswer> {
   const { outcome } = admission
   if (outcome === 'visitor') return loginAnswer(context, request, admission)
   return outcome === 'limited' ? tooManyAnswer(context.pages, request) : refusedAnswer(context, request, admission)
@@ -36,24 +53,61 @@ export function denialAnswer(context: DenialContext, request: GatewayRequest, ad
 
 // Without a session.
 
+/** The way to the login page, or straight to the provider. */
 export function loginAnswer(
   context: DenialContext,
   request: GatewayRequest,
   identification: CallerIdentification,
-): ResponseAnswer {
+): MaybePromise<ResponseAnswer> {
+  const answer = loginPageAnswer(context, request, identification)
+  const provider = answer.leadsToLogin && automaticProvider(context, request)
+  return provider ? leadToProvider(context, request, provider, answer) : answer
+}
+
+/** A redirect to the login page, unless something else is to be said first. */
+interface LoginAnswer extends ResponseAnswer {
+  readonly leadsToLogin?: true
+}
+
+async function leadToProvider(
+  context: DenialContext,
+  request: GatewayRequest,
+  provider: Provider,
+  loginPage: ResponseAnswer,
+): Promise<ResponseAnswer> {
+  const { settings, paths } = context
+  const wanted = safeReturnPath(request.path + request.search, settings.BASE_URL, paths.signIn) ?? '/'
+  const started = await startAutomatically(context, request, provider, wanted)
+  if (!started) return loginPage
+  return redirectAnswer(context.pages, request.method, started.location, {
+    outcome: 'visitor',
+    cookies: [...loginPage.response.headers.getSetCookie(), ...started.cookies],
+  })
+}
+
+function loginPageAnswer(
+  context: DenialContext,
+  request: GatewayRequest,
+  identification: CallerIdentification,
+): LoginAnswer {
   const { pages, auth } = context
   const canFollow = request.method === 'GET' || request.method === 'HEAD'
   if (isProgram(request) || !canFollow) return notSignedInAnswer(pages, request, identification)
   if (isByScript(request)) return unauthenticated(pages, request, identification)
+  if (context.host)
+    return isNavigation({ ...request, method: 'GET' })
+      ? enterAnswer(context, context.host, request, identification)
+      : unauthenticated(pages, request, identification)
   const moved = ownHostAnswer(pages, request, 'visitor')
   if (moved) return moved
   if (auth.lostCookies.cookieWasLost(request)) return lostCookieAnswer(context, request)
   const { cookies } = identification
   const wanted = isNavigation(request) ? request.path + request.search : undefined
-  return redirectAnswer(pages, request.method, pages.paths.login + tabQuery(context, request, wanted), {
+  const redirect = redirectAnswer(pages, request.method, pages.paths.login + tabQuery(context, request, wanted), {
     outcome: 'visitor',
     cookies: wanted === undefined ? cookies : [...cookies, returnCookie(context, wanted)],
   })
+  return { ...redirect, leadsToLogin: true }
 }
 
 /** A login page may stay open for long in a tab that nobody looks at. */
@@ -130,19 +184,41 @@ export function unauthenticated(
 /** The `WWW-Authenticate` of a denial by status; `undefined` where none belongs. */
 export function challengeFor(request: GatewayRequest, admission: Admission): string | undefined {
   if (admission.outcome === 'visitor') return visitorChallenge(request, admission)
-  return admission.outcome === 'refused' && admission.bearer ? scopeChallenge(admission) : undefined
+  if (admission.outcome === 'step_up') return stepUpChallenge(admission)
+  return admission.outcome === 'refused' && admission.bearer && !admission.bearer.who.keyKind && !admission.condition
+    ? scopeChallenge(admission)
+    : undefined
 }
 
 /** RFC 9110 wants one with every 401. No name for cookies is registered; browsers do not ask for a password by this one. */
-function visitorChallenge({ headers }: GatewayRequest, { failedToken }: CallerIdentification): string {
-  if (failedToken) return 'Bearer error="invalid_token"'
+function visitorChallenge(
+  { headers }: GatewayRequest,
+  { failedToken, resource, acceptsKey }: CallerIdentification,
+): string {
+  const parameters = [...(failedToken ? ['error="invalid_token"'] : []), ...challengeParameters(resource)]
+  if (parameters.length > 0) return `Bearer ${parameters.join(', ')}`
+  // Git and WebDAV clients send a key as a password once they are asked for one. A browser would ask its user.
+  if (acceptsKey && !bringsToken(headers) && !isBrowser(headers)) return 'Basic realm="menshen"'
   return bringsToken(headers) ? 'Bearer' : 'Cookie realm="menshen"'
 }
 
-/** RFC 6750, 3: the token is valid, but not enough; with the scopes that are missing. */
-function scopeChallenge({ missingScopes }: Admission): string {
-  const challenge = 'Bearer error="insufficient_scope"'
-  return missingScopes ? `${challenge}, scope="${missingScopes.join(' ')}"` : challenge
+/** RFC 6750, 3: the token is valid, but not enough; with all scopes that it needs, if it lacks one of them. */
+function scopeChallenge({ missingScopes, resource }: Admission): string {
+  const wanted = missingScopes ? scopeParameters(missingScopes) : []
+  // Where no other scope would help, nobody is sent to get another token.
+  const metadata = missingScopes && resource ? [metadataParameter(resource)] : []
+  return ['Bearer error="insufficient_scope"', ...wanted, ...metadata].join(', ')
+}
+
+/** RFC 9470, 3. The values have no quotes: the configuration was checked. */
+export function stepUpChallenge({ demands = [], resource }: Admission): string {
+  const { maxAge, acr } = requestFor(demands)
+  return [
+    'Bearer error="insufficient_user_authentication"',
+    ...(acr.length > 0 ? [`acr_values="${acr.join(' ')}"`] : []),
+    ...(maxAge === undefined ? [] : [`max_age="${maxAge}"`]),
+    ...challengeParameters(resource),
+  ].join(', ')
 }
 
 const RETURN_SECONDS = 600
@@ -185,9 +261,12 @@ function isOtherNameOf(baseUrl: string, host: string | undefined): boolean {
 
 // Signed in, and not allowed: the page says who the user is, and offers another account.
 
-export function refusedAnswer({ pages }: DenialContext, request: GatewayRequest, admission: Admission): ResponseAnswer {
-  const { loaded, bearer, cookies, refusedBy } = admission
+export function refusedAnswer(context: DenialContext, request: GatewayRequest, admission: Admission): ResponseAnswer {
+  const { pages } = context
+  const { loaded, bearer, cookies, refusedBy, condition } = admission
   const outcome = 'refused'
+  if (condition) return conditionAnswer(context, request, admission, condition)
+  if (bearer?.who.keyKind) return errorAnswer(pages, request, 'refused', { outcome })
   if (bearer)
     return errorAnswer(pages, request, 'refused', {
       outcome,
@@ -202,6 +281,29 @@ export function refusedAnswer({ pages }: DenialContext, request: GatewayRequest,
   return pageAnswer(pages, html, { status: 403, outcome, cookies })
 }
 
+/** The rule is for the caller, but not from there, not now, or not signed in like this. */
+function conditionAnswer(
+  context: DenialContext,
+  request: GatewayRequest,
+  { cookies, refusedBy, loaded, bearer }: Admission,
+  condition: RefusalCode,
+): ResponseAnswer {
+  const { pages } = context
+  const words = languageOf(pages, request)
+  const { status } = NOTICES[condition]
+  const { requestId } = request.observed
+  const hours = condition === 'outside_hours' ? refusedBy?.hours : undefined
+  const extra = { status, outcome: 'refused', cookies } as const
+  if (isByScript(request) || bearer) {
+    const message = conditionText(words, condition, hours)
+    return jsonAnswer(pages, { error: condition, message, requestId, ...(hours && { hours }) }, extra)
+  }
+  const path = safeReturnPath(request.path + request.search, pages.settings.BASE_URL, pages.paths.signIn)
+  const mayHelp = condition === 'step_up_failed' && loaded && request.method === 'GET'
+  const signInAgain = mayHelp && path ? signedForForm(context, path) : undefined
+  return pageAnswer(pages, conditionPage(words, condition, { hours, requestId, signInAgain }), extra)
+}
+
 // A page of an embedding application that wants more than the rules say: a signed-in user, or one of a few roles.
 
 /** For a request that the rules have admitted. A caller without what the page wants gets the same answer as from a rule. */
@@ -212,7 +314,9 @@ export function createRequire(context: DenialContext, request: GatewayRequest, a
     const outcome = role === undefined ? 'visitor' : 'refused'
     const refusedBy = roles && { path: request.path, roles }
     const denied = recordAdmission(context, request, { ...admission, outcome, ...(refusedBy && { refusedBy }) })
-    const { response } = denialAnswer(context, request, denied)
+    // Without waiting: with AUTO_SIGN_IN the login page leads on to the provider.
+    const { response } =
+      outcome === 'visitor' ? loginPageAnswer(context, request, denied) : refusedAnswer(context, request, denied)
     response.headers.set(REQUEST_ID, request.observed.requestId)
     return response
   }

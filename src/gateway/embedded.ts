@@ -3,18 +3,26 @@
 import { type IncomingHttpHeaders, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Role } from '../config/config-file.ts'
+import { checkShape } from '../config/shape-problems.ts'
+import { type TokenExchangeConfig, tokenExchange } from '../config/upstream-config.ts'
+import { MenshenError } from '../errors.ts'
 import { type ObservedRequest, REQUEST_ID } from '../observe/observed-request.ts'
-import { isOwnPath } from '../paths.ts'
-import { destroyAfter } from '../proxy/tunnel.ts'
+import { type ExchangeTarget, exchangeTarget } from '../provider/token-exchange.ts'
+import { exchangeFields } from '../proxy/exchanged-token.ts'
+import { TokenExchangeError } from '../session/exchanged-tokens.ts'
+import type { LoadedSession } from '../session/session-cache.ts'
+import { sessionFields } from '../session/session-fields.ts'
 import { tokenExpiresAt } from '../session/session-record.ts'
+import { destroyAfter } from '../util/destroy-after.ts'
 import { isForeignSocket } from '../util/fetch-metadata.ts'
 import { type AnswerWithCookies, addCookies } from './add-cookies.ts'
-import { identify } from './admission.ts'
+import { identify, noteActivity } from './admission.ts'
 import type { GatewayContext } from './context.ts'
-import { createRequire, denialAnswer } from './denial.ts'
+import { createRequire } from './denial.ts'
 import { areOfTheWeb, isRequest } from './form.ts'
 import { ALLOWED } from './listener.ts'
-import { type Entrance, handle } from './pipeline.ts'
+import { type Entrance, handle, isOwn } from './pipeline.ts'
+import { removeKeys } from './remove-keys.ts'
 import { newRequestId, type Peer, type RequestHead, readPath } from './request.ts'
 import {
   errorAnswer,
@@ -26,8 +34,12 @@ import {
   unreadableAnswer,
 } from './respond.ts'
 import type { OwnRoutes } from './routes.ts'
+import { deniedAnswer } from './step-up.ts'
 import { announcesBody, isAuthCheck } from './upgrade.ts'
 import { createToUserSession, type UserSession } from './user-session.ts'
+
+/** Whom a token is for: an audience, a resource or a scope is needed. */
+export type TokenExchange = TokenExchangeConfig
 
 /** What to do with a request of the application. */
 export interface Admitted<R extends Role = Role, F extends string = string> {
@@ -54,12 +66,16 @@ export interface Embedded<R extends Role = Role, F extends string = string> {
   fetch(request: Request, source?: RequestSource): Promise<Response | undefined>
   /**
    * Who is signed in, with tokens refreshed if they were due. A renewed cookie goes to `response`. Of a request that `admit`
-   * has let in by a bearer token, the machine.
+   * has let in by a bearer token or a key, the machine or the owner of the key.
    */
   session(request: WithHeaders, response?: AnswerWithCookies): Promise<UserSession<R, F> | undefined>
-  /** The access token for calls in the user's name: refreshed if it was due, and never one that has expired. */
-  accessToken(request: WithHeaders): Promise<string | undefined>
-  /** Our own routes and the rules, for every request before the application sees it. */
+  /**
+   * The access token for calls in the user's name: refreshed if it was due, and never one that has expired or is bound to a key
+   * (DPoP). With `target`, one for another application, by token exchange: it rejects with a `MenshenError` if the provider gives
+   * none. `undefined` if nobody is signed in.
+   */
+  accessToken(request: WithHeaders, target?: TokenExchange): Promise<string | undefined>
+  /** Our own routes and the rules, for every request before the application sees it. Keys are removed from its headers. */
   admit(request: IncomingMessage | Request, source?: RequestSource): Promise<Admitted<R, F>>
   /** The path of the login page: `/login`, unless LOGIN_PATH is another one. */
   readonly loginPath: string
@@ -116,7 +132,7 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
       return isForeignSocket(request, settings.BASE_URL) ? foreignAnswer(context, request) : undefined
     },
 
-    deny: (request, admission) => denialAnswer(context, request, admission),
+    deny: (request, admission) => deniedAnswer(context, request, admission),
 
     forward(request, admission, { source }) {
       const { observed } = request
@@ -146,9 +162,25 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
     return { answer: response, cookies: [], requestId, require: () => response }
   }
 
-  function identifyCaller(request: WithHeaders) {
+  async function identifyCaller(request: WithHeaders & { readonly method?: unknown }) {
     const headers = headersOf(request)
-    return identify(context, { headers, observed: observe.beginRequest({ headers, socket: {} }) })
+    const identification = await identify(context, {
+      headers,
+      observed: observe.beginRequest({ headers, socket: {} }),
+    })
+    const method = typeof request.method === 'string' ? request.method : 'GET'
+    if (identification.loaded) noteActivity(context, { method, headers }, identification.loaded)
+    return identification
+  }
+
+  async function exchanged(ticket: string, loaded: LoadedSession, target: ExchangeTarget): Promise<string> {
+    try {
+      return await auth.exchangedTokens.get(ticket, loaded, target)
+    } catch (error) {
+      if (error instanceof TokenExchangeError)
+        observe.report('token_exchange_failed', { ...sessionFields(loaded), ...exchangeFields(error, target) })
+      throw error
+    }
   }
 
   const embedded: Embedded = {
@@ -158,7 +190,7 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
 
     async fetch(request, source = {}) {
       const path = readPath(headOf(request, source))
-      if (path === undefined || !isOwnPath(path, paths.signIn)) return undefined
+      if (path === undefined || !isOwn(context, path)) return undefined
       return (await embedded.admit(request, source)).answer
     },
 
@@ -170,19 +202,37 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
       return machine && structuredClone(machine)
     },
 
-    async accessToken(request) {
-      const { loaded } = await identifyCaller(request)
-      return loaded && tokenExpiresAt(loaded.session) > now() ? loaded.session.accessToken || undefined : undefined
+    async accessToken(request, target) {
+      const wanted = target === undefined ? undefined : readTarget(target)
+      const { loaded, ticket } = await identifyCaller(request)
+      if (wanted) return loaded && ticket !== undefined ? exchanged(ticket, loaded, wanted) : undefined
+      // A token that is bound to a key of ours (DPoP) is of no use to others.
+      if (!loaded || loaded.session.dpopKey !== undefined) return undefined
+      return tokenExpiresAt(loaded.session) > now() ? loaded.session.accessToken || undefined : undefined
     },
 
     async admit(request, source = {}) {
       const upgrade = wasUpgraded(request) ? request : undefined
       if (upgrade) listenToErrors(upgrade)
       const hasBody = upgrade !== undefined && announcesBody(upgrade)
-      return handle(context, entrance, headOf(request, source), { source: request, upgrade, hasBody })
+      const admitted = await handle(context, entrance, headOf(request, source), { source: request, upgrade, hasBody })
+      removeKeys(request)
+      if (source.incoming) removeKeys(source.incoming)
+      return admitted
     },
   }
   return embedded
+}
+
+/** A misspelt name would be a token for anybody. */
+function readTarget(given: TokenExchange): ExchangeTarget {
+  const checked = checkShape(tokenExchange, given)
+  if ('data' in checked) return exchangeTarget(checked.data)
+  const place = (path: string) => (path === '' ? 'accessToken' : `accessToken: ${path}`)
+  throw new MenshenError(
+    'bad_settings',
+    checked.problems.map(({ path, message }) => ({ message: `${place(path)}: ${message}` })),
+  )
 }
 
 /** Comes with the server's `upgrade` event: Node has let go of its socket. */
@@ -234,6 +284,8 @@ export interface RequestSource {
   readonly address?: string | undefined
   /** The connection itself, for a program that has it: its address is read, and who has reset it is not waited for. */
   readonly socket?: Peer | undefined
+  /** The request of node:http that a Request was made of, if the application can read it: keys are removed from it, too. */
+  readonly incoming?: IncomingMessage | undefined
 }
 
 /** A request, or no more of it than its headers. */

@@ -1,5 +1,6 @@
 // Forward-auth: a proxy in front asks about each request. /_menshen/check answers by status for nginx, /_menshen/forward
-// by the whole answer (a page, a redirect) for Caddy and Traefik.
+// by the whole answer (a page, a redirect) for Caddy and Traefik. So does /_menshen/authz/<path> for Envoy, which puts the
+// path that it asks about behind ours, and sends the method and the headers of the request itself.
 
 import { readTarget } from '../access/request-path.ts'
 import { isTrusted } from '../config/networks.ts'
@@ -7,12 +8,13 @@ import { requestFields } from '../observe/observed-request.ts'
 import { OWN_PATHS } from '../paths.ts'
 import { callerOf } from '../proxy/proxy-request.ts'
 import { isForeignSocket } from '../util/fetch-metadata.ts'
+import { keyHeadersOf } from '../util/key-form.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { Admission } from './admission.ts'
 import type { GatewayContext } from './context.ts'
-import { challengeFor, denialAnswer } from './denial.ts'
+import { challengeFor } from './denial.ts'
 import { forwardAuthAudience, type IdentityHeaders } from './identity-headers.ts'
-import { type Gate, pass } from './pipeline.ts'
+import { type Gate, isOwn, pass } from './pipeline.ts'
 import type { GatewayRequest } from './request.ts'
 import {
   commonHeaders,
@@ -24,6 +26,7 @@ import {
   unreadableName,
   withRequestId,
 } from './respond.ts'
+import { deniedAnswer } from './step-up.ts'
 
 export type Check = (request: GatewayRequest) => MaybePromise<OwnAnswer>
 
@@ -46,7 +49,14 @@ const KINDS = {
   ],
 } as const
 
-const STATUS = { admitted: 200, refused: 403, visitor: 401, limited: 429 } as const
+const STATUS = { admitted: 200, refused: 403, visitor: 401, step_up: 401, limited: 429 } as const
+const COUNTED = {
+  admitted: 'admitted',
+  refused: 'refused',
+  visitor: 'visitor',
+  step_up: 'refused',
+  limited: 'refused',
+} as const
 const NO_IDENTITY: IdentityHeaders = {}
 /** Where each kind of proxy says what was asked for. */
 const ORIGINAL = {
@@ -56,8 +66,14 @@ const ORIGINAL = {
 
 type CheckPath = keyof typeof ORIGINAL
 
-export function isCheck(path: string): path is CheckPath {
-  return path === OWN_PATHS.check || path === OWN_PATHS.forward
+export function isCheck(path: string): boolean {
+  return path === OWN_PATHS.check || path === OWN_PATHS.forward || isAuthz(path)
+}
+
+const AUTHZ = OWN_PATHS.authz.slice(0, -1)
+
+function isAuthz(path: string): boolean {
+  return path.startsWith(AUTHZ) && (path.length === AUTHZ.length || path[AUTHZ.length] === '/')
 }
 
 export function createCheck(context: GatewayContext): Check {
@@ -74,28 +90,36 @@ export function createCheck(context: GatewayContext): Check {
     return headers
   }
 
-  function answerByStatus(
-    request: GatewayRequest,
-    admission: Admission,
-    { isProxy }: CheckKind,
-  ): MaybePromise<StatusAnswer> {
-    const identity = isProxy ? auth.identities.headersFor(callerOf(admission), audience, request.observed) : NO_IDENTITY
+  function answerByStatus(request: GatewayRequest, admission: Admission, kind: CheckKind): MaybePromise<StatusAnswer> {
+    const identity = kind.isProxy
+      ? auth.identities.headersFor(callerOf(admission), audience, request.observed)
+      : NO_IDENTITY
     return identity instanceof Promise
-      ? identity.then(identity => statusAnswer(request, admission, identity))
-      : statusAnswer(request, admission, identity)
+      ? identity.then(identity => statusAnswer(request, admission, identity, kind))
+      : statusAnswer(request, admission, identity, kind)
   }
 
-  function statusAnswer(request: GatewayRequest, admission: Admission, identity: IdentityHeaders): StatusAnswer {
+  function statusAnswer(
+    request: GatewayRequest,
+    admission: Admission,
+    identity: IdentityHeaders,
+    kind: CheckKind,
+  ): StatusAnswer {
     const { outcome, cookies } = admission
     const headers = withRequestId(headersFor(identity), request.observed.requestId)
     const challenge = challengeFor(request, admission)
     if (challenge) headers.push('www-authenticate', challenge)
+    // Envoy leaves these headers out of the request to the application.
+    if (kind === FOR_ENVOY && outcome === 'admitted') {
+      const names = keyHeadersOf(request.headers)
+      if (names.length > 0) headers.push('x-envoy-auth-headers-to-remove', names.join(','))
+    }
     for (const cookie of cookies) headers.push('set-cookie', cookie)
-    return { outcome: outcome === 'limited' ? 'refused' : outcome, status: STATUS[outcome], headers }
+    return { outcome: COUNTED[outcome], status: STATUS[outcome], headers }
   }
 
   function deny(request: GatewayRequest, admission: Admission, kind: CheckKind): MaybePromise<OwnAnswer> {
-    return kind.hasPages ? denialAnswer(context, request, admission) : answerByStatus(request, admission, kind)
+    return kind.hasPages ? deniedAnswer(context, request, admission) : answerByStatus(request, admission, kind)
   }
 
   const gate: Gate<CheckKind, OwnAnswer, OwnAnswer> = {
@@ -109,31 +133,62 @@ export function createCheck(context: GatewayContext): Check {
     send: (_observed, answer) => answer,
   }
 
+  function refuse(request: GatewayRequest, { reason, name = 'bad_request' }: Unusable): OwnAnswer {
+    observe.report('check_refused', { ...requestFields(request), reason })
+    return errorAnswer(pages, request, name)
+  }
+
+  function checkForEnvoy(request: GatewayRequest, isProxy: boolean): MaybePromise<OwnAnswer> {
+    const original = requestBehind(request, isProxy)
+    if ('reason' in original) return refuse(request, original)
+    // An admitted request would reach the application under a path that is never the application's.
+    if (isOwn(context, original.path)) return refuse(request, OWN_PATH_ASKED)
+    if (original.method === 'TRACE') return errorAnswer(pages, original, 'method_not_allowed')
+    return pass(context, gate, request, original, FOR_ENVOY)
+  }
+
   return request => {
     const isProxy = isTrusted(settings.TRUSTED_PROXIES, request.address)
-    const path = isCheck(request.path) ? request.path : OWN_PATHS.check
+    if (isAuthz(request.path)) return checkForEnvoy(request, isProxy)
+    const path = request.path === OWN_PATHS.forward ? OWN_PATHS.forward : OWN_PATHS.check
     const original = originalRequest(path, request, isProxy)
-    if ('reason' in original) {
-      const { reason, name = 'bad_request' } = original
-      observe.report('check_refused', { ...requestFields(request), reason })
-      return errorAnswer(pages, request, name)
-    }
+    if ('reason' in original) return refuse(request, original)
     const kind = KINDS[path][isProxy ? 1 : 0]
     return pass(context, gate, request, original, kind)
   }
 }
 
+const FOR_ENVOY: CheckKind = { isProxy: true, hasPages: true }
+const OWN_PATH_ASKED: Unusable = {
+  reason: 'this path is our own: the proxy has to send it to Menshen without asking',
+  name: 'not_found',
+}
+
+/** What Envoy asks about: the rest of the path, to the letter. */
+function requestBehind(request: GatewayRequest, isProxy: boolean): GatewayRequest | Unusable {
+  if (!isProxy) return { reason: `${OWN_PATHS.authz} counts only from TRUSTED_PROXIES`, name: 'refused' }
+  const target = readTarget(request.path.slice(AUTHZ.length))
+  if (!target) return { reason: `the path behind ${AUTHZ} is missing or ambiguous` }
+  return { ...request, path: target.path }
+}
+
 /** Why a check cannot be answered. */
 interface Unusable {
   readonly reason: string
-  readonly name?: 'uri_too_long' | 'bad_request'
+  readonly name?: 'uri_too_long' | 'bad_request' | 'refused' | 'not_found'
 }
+
+/** A proxy that sends the address in one of these wants the rules to be applied, not only the session to be checked. */
+const OF_OTHER_PRODUCTS = ['x-original-url', 'x-forwarded-uri'] as const
 
 /** The request that the proxy asks about; without one, the check is about the session alone. */
 function originalRequest(check: CheckPath, request: GatewayRequest, isProxy: boolean): GatewayRequest | Unusable {
   const names = ORIGINAL[check]
   const uri = request.headers[names.uri]
-  if (uri === undefined && check === OWN_PATHS.check) return request
+  if (uri === undefined && check === OWN_PATHS.check) {
+    const other = isProxy ? OF_OTHER_PRODUCTS.find(name => request.headers[name] !== undefined) : undefined
+    return other === undefined ? request : { reason: `${names.uri} is missing; the proxy sends ${other}` }
+  }
   if (!isProxy) return { reason: `${names.uri} counts only from TRUSTED_PROXIES` }
   const target = readTarget(String(uri))
   if (!target)

@@ -9,6 +9,7 @@ import type { IdentitySource } from '../proxy/request-headers.ts'
 import type { CachedHeaders } from '../session/session-cache.ts'
 import { identityFields } from '../session/session-fields.ts'
 import type { SigningKeys } from '../session/signing-keys.ts'
+import { type Encoded, encodeBounded, encodeHeaderValue, encodeNames } from '../util/header-values.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 import { createAssertions, createPublishedKeys, type PublishedKeySet, type SignedAssertion } from './assertions.ts'
 
@@ -89,45 +90,4 @@ function cachedFor(
 /** With forward-auth there is one application, and the proxy in front serves it. */
 export function forwardAuthAudience({ ASSERTION_AUDIENCE }: Settings, { clientId }: { clientId: string }): string {
   return ASSERTION_AUDIENCE ?? clientId
-}
-
-// Text as the value of a header: percent-encoded where needed, and cut if it is too long for applications.
-
-/** Many applications refuse a request whose headers are over 8 KiB; four of these have to fit into it. */
-const LONGEST_VALUE = 2048
-
-/** Percent-encodes characters that a header cannot carry, and the percent sign, so that `%61dmin` is not taken for `admin`. */
-export function encodeHeaderValue(text: string): string {
-  return text.replace(/[^\x21-\x7e]|%/gu, encodeURIComponent)
-}
-
-export interface Encoded {
-  readonly value: string
-  readonly isCut: boolean
-}
-
-/** Cut between two characters, so that the rest can be decoded. */
-export function encodeBounded(text: string, encode: (text: string) => string): Encoded {
-  const whole = encode(text.toWellFormed())
-  if (whole.length <= LONGEST_VALUE) return { value: whole, isCut: false }
-  let value = ''
-  for (const character of text.toWellFormed()) {
-    const encoded = encode(character)
-    if (value.length + encoded.length > LONGEST_VALUE) break
-    value += encoded
-  }
-  return { value, isCut: true }
-}
-
-/** Separated by commas, which are encoded within names; cut between two names, because half of one could be another. */
-export function encodeNames(names: readonly string[]): Encoded {
-  const kept: string[] = []
-  let length = 0
-  for (const name of names) {
-    const encoded = encodeHeaderValue(name.toWellFormed()).replaceAll(',', '%2C')
-    length += encoded.length + 1
-    if (length > LONGEST_VALUE + 1) return { value: kept.join(','), isCut: true }
-    kept.push(encoded)
-  }
-  return { value: kept.join(','), isCut: false }
 }

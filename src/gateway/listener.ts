@@ -1,12 +1,14 @@
 // The entrance of the HTTP server: writes answers to a response of node:http, and forwards what is admitted.
 
-import type { RequestListener, ServerResponse } from 'node:http'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { errorFields } from '../errors.ts'
 import { CLIENT_LEFT, type ObservedRequest } from '../observe/observed-request.ts'
 import { type ForwardOptions, sayContinue } from '../proxy/forward.ts'
+import { Http2Request, Http2Response } from '../proxy/http2-messages.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
+import { answerLargeHead } from './client-error.ts'
 import type { GatewayContext } from './context.ts'
-import { denialAnswer } from './denial.ts'
+import { speakGrpc } from './grpc-answers.ts'
 import { type Entrance, handle, reply } from './pipeline.ts'
 import { bringsBody } from './request.ts'
 import {
@@ -17,17 +19,20 @@ import {
   type OwnAnswer,
   type Pages,
   send,
+  sentBy,
   unreadableAnswer,
 } from './respond.ts'
-import { createHome } from './routes/home.ts'
+import { createHome, createNotFound } from './routes/home.ts'
 import type { OwnRoutes } from './routes.ts'
+import { deniedAnswer } from './step-up.ts'
 
 /** The methods that an application may get. TRACE would show a script the cookies that it must not see. */
 export const ALLOWED = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 
 export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): RequestListener {
   const { store, lifecycle, proxy, pages, observe } = context
-  const home = createHome(context)
+  const home = context.host ? createNotFound(context) : createHome(context)
+  const isEmptyHost = context.host !== undefined && proxy.upstreams.all.length === 0
 
   const entrance: Entrance<ServerResponse, OwnAnswer, void> = {
     isTraced: true,
@@ -48,12 +53,14 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
       return ownRoutes.answer(request, response.req)
     },
 
-    screen: request =>
-      request.method === 'TRACE'
-        ? errorAnswer(pages, request, 'method_not_allowed', { headers: { allow: ALLOWED } })
-        : undefined,
+    screen(request) {
+      if (request.method === 'TRACE')
+        return errorAnswer(pages, request, 'method_not_allowed', { headers: { allow: ALLOWED } })
+      // A host without an application is for forward-auth.
+      return isEmptyHost ? speakGrpc(request, errorAnswer(pages, request, 'not_found')) : undefined
+    },
 
-    deny: (request, admission) => denialAnswer(context, request, admission),
+    deny: (request, admission) => speakGrpc(request, deniedAnswer(context, request, admission)),
 
     forward(request, admission, response) {
       const upstream = proxy.upstreams.for(request.path)
@@ -71,7 +78,7 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
     },
 
     end(observed, response) {
-      if (isOver(response)) observe.ended(observed, response.statusCode, response.req.socket)
+      if (isOver(response)) observe.ended(observed, response.statusCode, sentBy(response))
       else watchToEnd(context, observed, response)
     },
   }
@@ -79,6 +86,8 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
   return (incoming, response) => {
     try {
       store.beginTurn?.()
+      if (incoming instanceof Http2Request && incoming.isHeadTooLarge)
+        return answerLargeHead(context, incoming as unknown as IncomingMessage, response)
       const result = handle(context, entrance, incoming, response)
       if (result instanceof Promise) result.catch(() => response.destroy())
     } catch (error) {
@@ -102,17 +111,20 @@ function sendToResponse(
 
 /** Answered at once, with nothing left that the client could be slow to take or to send. */
 function isOver(response: ServerResponse): boolean {
+  if (response instanceof Http2Response) return response.isOver
   return response.writableEnded && response.socket?.writableLength === 0 && !bringsBody(response.req)
 }
 
 function watchToEnd({ proxy, observe }: GatewayContext, observed: ObservedRequest, response: ServerResponse): void {
-  const { socket } = response.req
+  const sent = sentBy(response)
   proxy.slowClients.watch(observed, response)
   response.on('close', () => {
     const status = response.headersSent ? response.statusCode : CLIENT_LEFT
-    observe.ended(observed, status, socket)
+    observe.ended(observed, status, sent)
   })
 }
+
+const PAGES_OF_FAILURES = { timeout: 'gateway_timeout', unreachable: 'bad_gateway', no_token: 'no_token' } as const
 
 /** The page in place of an application that failed. */
 export function createFailureAnswer(pages: Pages): ForwardOptions['answerFailure'] {
@@ -129,10 +141,10 @@ export function createFailureAnswer(pages: Pages): ForwardOptions['answerFailure
     const answer =
       failure === 'busy'
         ? busyAnswer(pages, request, { outcome })
-        : errorAnswer(pages, request, failure === 'timeout' ? 'gateway_timeout' : 'bad_gateway', {
+        : errorAnswer(pages, request, PAGES_OF_FAILURES[failure], {
             isUser: loaded !== undefined,
             outcome,
           })
-    reply(sender, request.observed, answer, response)
+    reply(sender, request.observed, speakGrpc(request, answer), response)
   }
 }

@@ -4,7 +4,7 @@
 //   own route?     /login, /callback, … are answered by us              route
 //   screen         what is refused whatever the rules say               pass
 //   identify       the session of its ticket, refreshed if due          admit
-//                  or, without one, its bearer token
+//                  or, without one, its key or bearer token
 //   rule           what the rules say about the caller                  admit
 //   deny           to the login page, or a refusal                      decide
 //   or forward     to the application, or to the home page              decide
@@ -14,8 +14,9 @@
 // cache, and need no turn of the event loop.
 
 import { isTooLong, pathProblem } from '../access/request-path.ts'
+import type { Report } from '../events.ts'
 import { type ObservedRequest, type Outcome, requestFields } from '../observe/observed-request.ts'
-import { isOwnPath } from '../paths.ts'
+import { isOwnPath, isResourceMetadataPath } from '../paths.ts'
 import { callerOf } from '../proxy/proxy-request.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
@@ -27,8 +28,11 @@ import {
   identify,
   identifyByToken,
   limitFailures,
+  noteActivity,
+  ticketOf,
 } from './admission.ts'
 import { readCookie } from './cookies.ts'
+import { identifyByKey } from './identify-by-key.ts'
 import { type GatewayRequest, type RequestHead, readGatewayRequest, wasReset } from './request.ts'
 
 /** Every answer says how the metrics count the request. */
@@ -106,8 +110,11 @@ function reportUnreadable(context: AdmissionContext, head: RequestHead, observed
       path: rawPath(path),
     })
   }
-  const ticket = readCookie(headers.cookie, context.auth.cookies.session)
-  if (ticket) context.auth.sessions.get(ticket).then(report, () => report())
+  const find = async () => {
+    const ticket = await ticketOf(context, { headers })
+    return ticket === undefined ? undefined : context.auth.sessions.get(ticket)
+  }
+  if (readCookie(headers.cookie, context.auth.cookies.session)) find().then(report, () => report())
   else report()
 }
 
@@ -141,8 +148,13 @@ function route<Target, Answer extends WithOutcome, Result>(
   request: GatewayRequest,
   target: Target,
 ): MaybePromise<Result> {
-  if (!isOwnPath(request.path, context.paths.signIn)) return pass(context, entrance, request, request, target)
+  if (!isOwn(context, request.path)) return pass(context, entrance, request, request, target)
   return reply(entrance, request.observed, entrance.own(request, target), target)
+}
+
+/** Whether we answer a path ourselves. */
+export function isOwn({ paths, resources }: AdmissionContext, path: string): boolean {
+  return isOwnPath(path, paths.signIn) || (resources !== undefined && isResourceMetadataPath(path))
 }
 
 /** `asked` is the request that the rules judge: another than `request` where a proxy asks about it. */
@@ -179,8 +191,13 @@ function admitCaller(
   asked: GatewayRequest,
   identification: CallerIdentification,
 ): MaybePromise<Admission> {
-  if (identification.loaded) return recordAdmission(context, asked, applyRules(context, asked, identification))
-  return andThen(identifyByToken(context, request, asked, identification), identification =>
+  if (identification.loaded) {
+    noteActivity(context, asked, identification.loaded)
+    return recordAdmission(context, asked, applyRules(context, asked, identification))
+  }
+  const found =
+    identifyByKey(context, request, asked, identification) ?? identifyByToken(context, request, asked, identification)
+  return andThen(found, identification =>
     andThen(limitFailures(context, asked, applyRules(context, asked, identification)), admission =>
       recordAdmission(context, asked, admission),
     ),
@@ -192,12 +209,26 @@ export function recordAdmission(
   request: GatewayRequest,
   admission: Admission,
 ): Admission {
-  const { observed, method, path } = request
+  const { observed } = request
   const caller = callerOf(admission)
   if (caller) observed.user = caller.session.userInfo.username
-  if (admission.outcome === 'refused')
-    observe.report('refused', { ...requestFields(request, caller), method, path, role: caller?.who.role })
+  if (admission.outcome === 'refused') reportRefused(observe.report, request, admission)
   return admission
+}
+
+/** A visitor is not audited: everybody could fill the trail with refusals of a public page. */
+function reportRefused(report: Report, request: GatewayRequest, admission: Admission): void {
+  const { method, path } = request
+  const caller = callerOf(admission)
+  const fields = {
+    ...requestFields(request, caller),
+    method,
+    path,
+    ...(admission.condition && { reason: admission.condition }),
+    ...(admission.missingScopes && { reason: 'insufficient_scope', scope: admission.missingScopes.join(' ') }),
+  }
+  if (caller) report('refused', { ...fields, role: caller.who.role })
+  else report('visitor_refused', fields)
 }
 
 function decide<Target, Answer extends WithOutcome, Result>(

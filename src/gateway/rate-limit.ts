@@ -1,4 +1,4 @@
-// Limits per address and minute: sign-in requests, and tickets or tokens that are not valid.
+// Limits per address and minute: sign-in requests, and tickets, tokens or proofs of a device that are not valid.
 import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible'
 import { network } from '../config/networks.ts'
 import type { Report } from '../events.ts'
@@ -14,7 +14,7 @@ export interface RateLimit {
   take(kind: LimitKind, request: ProxyRequest): Promise<GiveBack | undefined>
 }
 
-type LimitKind = 'sign-in' | 'ticket' | 'logout'
+type LimitKind = 'sign-in' | 'ticket' | 'logout' | 'device'
 type GiveBack = () => void
 
 interface CountResult {
@@ -45,7 +45,7 @@ export function createRateLimit({ perMinute, shared, report }: RateLimitOptions)
   const count = shared ? countTogether(shared.client, limit, own) : (who: string) => countOne(own, who)
   let isReported = false
   function reportUnknown(): GiveBack {
-    if (!isReported) report('address_unknown', { remedy: 'hand over { address }, of whoever is at the other end' })
+    if (!isReported) report('address_unknown', { remedy: 'hand over { address }, of the client at the other end' })
     isReported = true
     return NOTHING_TO_GIVE_BACK
   }

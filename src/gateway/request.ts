@@ -40,12 +40,13 @@ export type BeginRequest = (head: Omit<RequestHead, 'url'>) => ObservedRequest
 
 export function createBeginRequest(proxies: Networks | undefined): BeginRequest {
   const newId = createRequestIds()
+  const addressOf = createClientAddress(proxies)
   return ({ method = 'GET', headers, socket }) => {
     const peer = socket.remoteAddress ?? ''
     const given = headers[REQUEST_ID]
     // Only a trusted proxy may name a request.
     const requestId = isRequestId(given) && isTrusted(proxies, peer) ? given : newId()
-    return new ArrivedRequest(requestId, method, headers, peer, proxies)
+    return new ArrivedRequest(requestId, method, headers, peer, addressOf)
   }
 }
 
@@ -68,28 +69,49 @@ class ArrivedRequest implements ObservedRequest {
   isStream?: true
   readonly #headers: IncomingHttpHeaders
   readonly #peer: string
-  readonly #proxies: Networks | undefined
+  readonly #addressOf: ClientAddress
 
-  constructor(
-    requestId: string,
-    method: string,
-    headers: IncomingHttpHeaders,
-    peer: string,
-    proxies: Networks | undefined,
-  ) {
+  constructor(requestId: string, method: string, headers: IncomingHttpHeaders, peer: string, addressOf: ClientAddress) {
     this.requestId = requestId
     this.method = method
     this.#headers = headers
     this.#peer = peer
-    this.#proxies = proxies
+    this.#addressOf = addressOf
   }
 
   get address(): string {
-    return clientAddress(this.#proxies, this.#peer, this.#headers)
+    return this.#addressOf(this.#peer, this.#headers)
   }
 
   get userAgent(): string | undefined {
     return this.#headers['user-agent']?.slice(0, LONGEST_USER_AGENT)
+  }
+}
+
+type ClientAddress = (peer: string, headers: IncomingHttpHeaders) => string
+
+const MOST_ADDRESSES = 10_000
+const LONGEST_REMEMBERED = 100
+
+/**
+ * What a trusted proxy says of a client is read once: rules with networks ask at every request, and a list takes 2 µs to read,
+ * a twentieth of a signed-in check.
+ */
+function createClientAddress(proxies: Networks | undefined): ClientAddress {
+  const remembered = new Map<string, string>()
+  return (peer, headers) => {
+    const { 'x-forwarded-for': forwarded } = headers
+    // Most of them: nobody else is believed.
+    if (forwarded === undefined || !isTrusted(proxies, peer)) return plainAddress(peer)
+    if (typeof forwarded !== 'string') return clientAddress(proxies, peer, headers)
+    const known = remembered.get(forwarded)
+    if (known !== undefined) return known
+    const address = clientAddress(proxies, peer, headers)
+    // The list may be empty, or have no address but the proxy's own.
+    if (forwarded.length > LONGEST_REMEMBERED || address === plainAddress(peer)) return address
+    if (remembered.size >= MOST_ADDRESSES) remembered.clear()
+    remembered.set(forwarded, address)
+    return address
   }
 }
 

@@ -21,10 +21,12 @@ import type { Look } from '../pages/look.ts'
 import { NOTICES, type NoticeName, noticePage, noticeText } from '../pages/notices.ts'
 import type { Languages, Words } from '../pages/words/words.ts'
 import { OWN_PATHS, type OwnPaths } from '../paths.ts'
+import { Http2Response } from '../proxy/http2-messages.ts'
 import type { ProxyRequest } from '../proxy/proxy-request.ts'
 import { safeReturnPath } from '../session/attempts.ts'
+import { atMost } from '../util/at-most.ts'
 import { isByScript } from '../util/fetch-metadata.ts'
-import { type CookieNames, readCookie } from './cookies.ts'
+import { type CookieNames, readCookie, setCookie } from './cookies.ts'
 
 /** What our own answers are made with. */
 export interface Pages {
@@ -169,7 +171,7 @@ const TEMPORARY = new Set<number>([502, 503, 504])
 
 /** Only a request that changes nothing can be repeated; a forward-auth check is not what the browser has asked for. */
 function retryPathOf({ settings, paths }: Pages, { method, path, search }: ProxyRequest): string | undefined {
-  const isCheck = path === OWN_PATHS.check || path === OWN_PATHS.forward
+  const isCheck = path === OWN_PATHS.check || path === OWN_PATHS.forward || path.startsWith(OWN_PATHS.authz)
   return method === 'GET' && !isCheck ? safeReturnPath(path + search, settings.BASE_URL, paths.signIn) : undefined
 }
 
@@ -179,8 +181,9 @@ export function signedInAnswer(
   { observed }: ProxyRequest,
   location: string,
   cookies: readonly string[],
+  more: Readonly<Record<string, string>> = {},
 ): StatusAnswer {
-  const common = commonHeaders({ ...safetyHeaders(pages.settings), location, 'content-length': '0' })
+  const common = commonHeaders({ ...safetyHeaders(pages.settings), ...more, location, 'content-length': '0' })
   const headers = withRequestId(common, observed.requestId)
   for (const cookie of cookies) headers.push('set-cookie', cookie)
   return { outcome: 'own', status: 302, headers }
@@ -243,12 +246,22 @@ function answer(
 }
 
 /** The language of an answer: the one that this browser has chosen on one of our pages, else as PAGE_LANGUAGE says. */
-export function languageOf(
+export function languageOf(pages: Pages, { headers }: { readonly headers: IncomingHttpHeaders }): Words {
+  return chosenLanguage(pages, { headers }) ?? pages.languages.preferred(headers['accept-language'])
+}
+
+export function chosenLanguage(
   { languages, cookies }: Pages,
   { headers }: { readonly headers: IncomingHttpHeaders },
-): Words {
+): Words | undefined {
   const chosen = readCookie(headers.cookie, cookies.language)
-  return (chosen && languages.get(chosen)) || languages.preferred(headers['accept-language'])
+  return chosen ? languages.get(chosen) : undefined
+}
+
+const YEAR_SECONDS = 365 * 86_400
+
+export function languageCookie({ cookies }: Pages, lang: string): string {
+  return setCookie(cookies.language, lang, YEAR_SECONDS)
 }
 
 /** The headers that many answers share: names and values in turn, as Node sends them fastest. The id comes last. */
@@ -334,6 +347,11 @@ async function* chunksOf(reader: Reader, { chunks, next }: Required<FirstChunks>
   for (let read = await next; !read.done; read = await reader.read()) yield read.value
 }
 
+/** What counts the bytes of an answer: in HTTP/1.1 its connection, which answers one request after the other. */
+export function sentBy(response: ServerResponse): { readonly bytesWritten: number } {
+  return response instanceof Http2Response ? response : response.req.socket
+}
+
 /** Discards the body of a request, so that the next request on the connection is read; its deadline is the client's. */
 export function drain(incoming: IncomingMessage): void {
   if (!incoming.complete) incoming.resume()
@@ -402,7 +420,7 @@ const KEPT_MS = 60_000
 const MOST_KEPT = 10_000
 
 export function createFailedRequests(): FailedRequests {
-  const ids = new LRUCache<string, string>({ max: MOST_KEPT, ttl: KEPT_MS })
+  const ids = new LRUCache<string, string>({ ...atMost(MOST_KEPT), ttl: KEPT_MS })
 
   function browserOf({ observed, headers }: ProxyRequest, error: string): string {
     const { 'user-agent': userAgent = '' } = headers

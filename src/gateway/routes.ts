@@ -2,7 +2,7 @@
 
 import type { IncomingMessage } from 'node:http'
 import { requestFields, runInRequest } from '../observe/observed-request.ts'
-import { OWN_PATHS, type OwnPaths } from '../paths.ts'
+import { isResourceMetadataPath, OWN_PATHS, type OwnPaths } from '../paths.ts'
 import { isByScript, isForPage, isFromOwnOrigin } from '../util/fetch-metadata.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { SignedInCaller } from './admission.ts'
@@ -14,14 +14,18 @@ import { admit } from './pipeline.ts'
 import type { GatewayRequest } from './request.ts'
 import { errorAnswer, type OwnAnswer, redirectAnswer, tooManyAnswer } from './respond.ts'
 import { endDevices, showAccount } from './routes/account.ts'
+import { createPersonalKey, revokePersonalKey } from './routes/account-keys.ts'
 import { sendAsset } from './routes/assets.ts'
 import { backchannelLogout } from './routes/backchannel-logout.ts'
 import { finishSignIn, reportFormPost } from './routes/callback.ts'
+import { refreshDevice, registerDevice } from './routes/device.ts'
+import { enterHost, finishEntry, refuseEntry, toPortal } from './routes/enter.ts'
 import { chooseLanguage } from './routes/language.ts'
-import { showLogin, startAttempt } from './routes/login.ts'
+import { showLogin, startSignIn } from './routes/login.ts'
 import { signOut, signOutEverywhere } from './routes/logout.ts'
-import { answerDoctor, health, me, publicKeys, ready, sendMetrics } from './routes/status.ts'
+import { answerDoctor, health, me, publicKeys, ready, sendMetrics, stay } from './routes/status.ts'
 import { startTestSignIn } from './routes/test-sign-in.ts'
+import { stepUp } from './step-up.ts'
 
 export type Handler = (context: GatewayContext, request: GatewayRequest, form: URLSearchParams) => Promise<OwnAnswer>
 
@@ -39,13 +43,19 @@ const ROUTES: RouteTable = {
   [OWN_PATHS.signOutEverywhere]: { POST: guarded(signOutEverywhere) },
   [OWN_PATHS.account]: { GET: guarded(showAccount), HEAD: guarded(showAccount) },
   [OWN_PATHS.accountEnd]: { POST: guarded(endDevices) },
+  [OWN_PATHS.deviceRegister]: { POST: registerDevice },
+  [OWN_PATHS.deviceRefresh]: { POST: refreshDevice },
+  [OWN_PATHS.accountKeys]: { POST: guarded(createPersonalKey) },
+  [OWN_PATHS.accountKeysRevoke]: { POST: guarded(revokePersonalKey) },
   [OWN_PATHS.backchannelLogout]: { POST: backchannelLogout },
   [OWN_PATHS.health]: { GET: health, HEAD: health },
   [OWN_PATHS.ready]: { GET: ready, HEAD: ready },
   [OWN_PATHS.jwks]: { GET: publicKeys, HEAD: publicKeys },
   [OWN_PATHS.me]: { GET: me, HEAD: me },
+  [OWN_PATHS.stay]: { POST: stay },
   [OWN_PATHS.metrics]: { GET: sendMetrics, HEAD: sendMetrics },
   [OWN_PATHS.language]: { POST: chooseLanguage },
+  [OWN_PATHS.stepUp]: { GET: stepUp },
   [OWN_PATHS.doctor]: { GET: answerDoctor },
   [OWN_PATHS.doctorSignIn]: { GET: startTestSignIn },
   [OWN_PATHS.assets]: { GET: sendAsset, HEAD: sendAsset },
@@ -53,9 +63,42 @@ const ROUTES: RouteTable = {
 
 function signInRoutes({ login, callback, logout }: OwnPaths): RouteTable {
   return {
-    [login]: { GET: showLogin, HEAD: showLogin, POST: startAttempt },
+    [login]: { GET: showLogin, HEAD: showLogin, POST: startSignIn },
     [callback]: { GET: finishSignIn },
     [logout]: { GET: signOut, POST: signOut },
+  }
+}
+
+const enterSignedIn = guarded(enterHost)
+
+/** Signs in first, if need be, and comes back. */
+async function enter(context: GatewayContext, request: GatewayRequest, form: URLSearchParams): Promise<OwnAnswer> {
+  return refuseEntry(context, request) ?? enterSignedIn(context, request, form)
+}
+
+/** At BASE_URL. */
+function portalRoutes({ paths }: GatewayContext, routes: RouteTable): RouteTable {
+  return {
+    ...ROUTES,
+    [OWN_PATHS.enter]: { GET: enter },
+    [OWN_PATHS.entered]: { GET: finishEntry },
+    ...routes,
+    ...signInRoutes(paths),
+  }
+}
+
+const TO_PORTAL = { GET: toPortal, HEAD: toPortal, POST: toPortal }
+
+/** At a host of `hosts`: sign-in, account and console are the portal's. */
+function hostRoutes({ paths }: GatewayContext): RouteTable {
+  const ofPortal = Object.values(OWN_PATHS).filter(
+    path => path.startsWith(OWN_PATHS.account) || path.startsWith(OWN_PATHS.console) || path === OWN_PATHS.doctorSignIn,
+  )
+  return {
+    ...ROUTES,
+    ...Object.fromEntries([...ofPortal, paths.login, paths.callback].map(path => [path, TO_PORTAL])),
+    [paths.logout]: { GET: signOut, POST: signOut },
+    [OWN_PATHS.entered]: { GET: finishEntry },
   }
 }
 
@@ -67,15 +110,16 @@ export interface OwnRoutes {
 }
 
 interface OwnRoutesOptions {
-  /** Besides the gateway's own: those of the console. */
+  /** Besides the gateway's own, at the portal: those of the console. */
   readonly routes: RouteTable
   /** Answers that have begun. Shared with the routes of a former configuration, whose answers are waited for, too. */
   readonly pending: Set<Promise<OwnAnswer>>
 }
 
 export function createOwnRoutes(context: GatewayContext, { routes, pending }: OwnRoutesOptions): OwnRoutes {
-  const table = { ...ROUTES, ...routes, ...signInRoutes(context.paths) }
+  const table = context.host ? hostRoutes(context) : portalRoutes(context, routes)
   const check = createCheck(context)
+  const { resources } = context
 
   async function answerRoute(request: GatewayRequest, incoming: IncomingMessage | Request): Promise<OwnAnswer> {
     const answer = runInRequest(request.observed, () => answerFrom(table, context, request, incoming))
@@ -84,7 +128,12 @@ export function createOwnRoutes(context: GatewayContext, { routes, pending }: Ow
   }
 
   return {
-    answer: (request, incoming) => (isCheck(request.path) ? check(request) : answerRoute(request, incoming)),
+    answer(request, incoming) {
+      if (isCheck(request.path)) return check(request)
+      return resources && isResourceMetadataPath(request.path)
+        ? resources.answer(context.pages, request)
+        : answerRoute(request, incoming)
+    },
     async settle() {
       await Promise.allSettled(pending)
     },

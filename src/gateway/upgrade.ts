@@ -108,6 +108,7 @@ function unreadable(url: string | undefined): SocketAnswer {
 const DENIALS = {
   visitor: { outcome: 'visitor', status: 401 },
   refused: { outcome: 'refused', status: 403 },
+  step_up: { outcome: 'refused', status: 401 },
   limited: { outcome: 'refused', status: 429 },
   admitted: { outcome: 'admitted', status: 200 },
 } as const
@@ -154,6 +155,7 @@ const FAILURES = {
   busy: { outcome: 'error', status: 503, lines: ['retry-after: 5'] },
   timeout: { outcome: 'error', status: 504 },
   unreachable: { outcome: 'error', status: 502 },
+  no_token: { outcome: 'error', status: 502 },
 } as const
 
 const SENDER = {

@@ -13,7 +13,7 @@ export interface UserSession<R extends Role = Role, F extends string = string> {
   readonly groups: readonly string[]
   /** Which of several providers: a name means nothing beyond its own. Absent where there is one. */
   readonly provider?: string
-  /** A program with a bearer token, in place of a signed-in user. */
+  /** A program with a bearer token or a key, in place of a signed-in user. */
   readonly machine?: true
   /** What `onSignIn` of the application returned. */
   readonly data?: SessionData

@@ -7,6 +7,7 @@ import { EVENTS, type EventCode } from '../events.ts'
 import { decodeJson, encodeJson, sealValue, unsealValue } from '../session/sealing.ts'
 import type { DataKeys } from '../session/session-record.ts'
 import type { TrailEvent } from '../stores/trail.ts'
+import { atMost } from '../util/at-most.ts'
 import { safeJson } from '../util/safe-text.ts'
 
 type Plain = string | number | boolean
@@ -28,7 +29,7 @@ export type TagKind = (typeof TAG_KINDS)[number]
 const PLACE = 'audit trail'
 /** 72 bits: what is found is looked at once more when it is open. */
 const TAG_LENGTH = 12
-/** Whoever sends longer texts wants to fill the trail. */
+/** A client that sends longer texts wants to fill the trail. */
 const LONGEST_TEXT = 500
 const MOST_REMEMBERED = 1000
 
@@ -68,7 +69,7 @@ function codeOf(error: Error): string {
 /** Somebody who causes events by the thousand causes them under few names: their tags are remembered. */
 export function createSealer(keys: DataKeys): (event: AuditEvent) => TrailEvent {
   const known = new LRUCache<string, string>({
-    max: MOST_REMEMBERED,
+    ...atMost(MOST_REMEMBERED),
     memoMethod: name => hashOf(name, keys),
   })
   const tagsOf = (event: AuditEvent, kind: TagKind) =>

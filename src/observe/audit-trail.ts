@@ -6,7 +6,7 @@ import type { Store } from '../stores/store.ts'
 import type { PlacedEvent, TrailQuery } from '../stores/trail.ts'
 import { type AuditEvent, openEvent, TAG_KINDS, type TagKind, tagOf, valuesOf } from './audit-event.ts'
 
-/** All of them have to fit. `user` is a username, of whoever it happened to or who did it. */
+/** All of them have to fit. `user` is a username, of the user it happened to, or who did it. */
 export type AuditFilter = Partial<Readonly<Record<TagKind, string>>> & {
   /** Milliseconds since the epoch. */
   readonly since?: number
@@ -152,7 +152,7 @@ function createOpener({ since = 0, until = Number.POSITIVE_INFINITY, ...wanted }
 
 // Events of the audit trail as CSV (RFC 4180), for a spreadsheet.
 
-/** Those that most events have; whatever else one says stands in the last column, as JSON. */
+/** Those that most events have; all other fields are in the last column, as JSON. */
 const COLUMNS = ['user', 'sub', 'session', 'provider', 'address', 'userAgent', 'reason', 'requestId', 'worker'] as const
 
 /** Spreadsheets in Chinese take a file without it for another encoding. */

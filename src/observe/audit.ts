@@ -71,7 +71,7 @@ export function createAudit(options: AuditOptions): Audit {
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Whoever sends thousands that are turned away would fill the trail; every SIGHUP for the files of the log would stand in it. */
+/** A client that sends thousands of refused requests would fill the trail, and so would every SIGHUP for the files of the log. */
 function isLoggedOnly(code: AuditedCode, { again, changed }: Fields): boolean {
   return (code === 'rate_limited' && again === true) || (code === 'config_reloaded' && changed === 'nothing')
 }
@@ -134,7 +134,7 @@ const NEWLINE = 0x0a
 export function createAuditFile(path: string): AuditFile {
   let handle: FileHandle | undefined
   let isStale = false
-  /** A line was cut off by a full disk: what follows it must begin anew. */
+  /** A line was cut off by a full disk: what follows it begins a new line. */
   let isCut = false
 
   async function close(): Promise<void> {
@@ -181,7 +181,7 @@ export function createAuditFile(path: string): AuditFile {
   }
 }
 
-// Writes what must not hold anybody up: one write is in flight, and everything that comes meanwhile goes into the next.
+// Writes what must not hold anybody up: one write is in flight, and everything that comes during it goes into the next.
 // What cannot be written is kept, within a bound, and tried again.
 
 export interface BatchWriter<Item> {
@@ -205,7 +205,7 @@ interface BatchWriterOptions<Item> {
 const MOST_WAITING = 10_000
 /** Sealed within a few milliseconds, so that requests do not wait for it. */
 const MOST_IN_A_BATCH = 256
-/** The embedded store proves every session anew after a write: somebody who is refused all the time must not cause many. */
+/** The embedded store proves every session again after a write: somebody who is refused all the time must not cause many. */
 const GATHER_MS = 50
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 30_000
@@ -257,7 +257,7 @@ export function createBatchWriter<Item>(options: BatchWriterOptions<Item>): Batc
     else await pauseUntilClosing(Math.min(FIRST_PAUSE_MS * 2 ** failures, LONGEST_PAUSE_MS), false)
   }
 
-  /** `ref`: the process does not end by itself meanwhile. */
+  /** `ref`: the process does not end during it. */
   async function pauseUntilClosing(ms: number, ref: boolean): Promise<void> {
     await pause(ms, undefined, { ref, signal: closing.signal }).catch(() => {})
   }

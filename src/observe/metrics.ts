@@ -31,20 +31,46 @@ export function createMetrics(): Metrics {
   const storeSeconds = histogram('menshen_store_seconds')
   const providerSeconds = histogram('menshen_provider_seconds')
   const signIns = counter('menshen_sign_ins_total')
+  const stepUps = counter('menshen_step_ups_total')
   const signOuts = counter('menshen_sign_outs_total')
+  const sessionsEnded = counter('menshen_sessions_ended_total')
   const refreshes = counter('menshen_refreshes_total')
   const rateLimited = counter('menshen_rate_limited_total')
   const readProcess = createProcessMetrics()
 
   const byEvent: Partial<Record<EventCode, (fields: Readonly<Record<string, unknown>>) => void>> = {
-    sign_in: () => signIns.add('ok'),
+    sign_in({ replaced }) {
+      signIns.add('ok')
+      if (replaced) sessionsEnded.add('replaced')
+    },
     sign_in_failed: ({ reason }) => signIns.add(String(reason)),
-    sign_out: () => signOuts.add('user'),
-    // A request to end sessions may find none.
-    session_ended: ({ by, ended }) => ended !== 0 && signOuts.add(String(by)),
+    step_up() {
+      stepUps.add('ok')
+      sessionsEnded.add('replaced')
+    },
+    step_up_failed() {
+      stepUps.add('failed')
+      sessionsEnded.add('replaced')
+    },
+    sign_out({ ended = 1 }) {
+      signOuts.add('user')
+      countEnded('sign_out', ended)
+    },
+    // A request to end sessions may find none. Without `by` nobody did it.
+    session_ended({ by, reason, ended }) {
+      if (by !== undefined && ended !== 0) signOuts.add(String(by))
+      countEnded(reason === undefined ? (END_REASON_BY[String(by)] ?? 'other') : String(reason), ended)
+    },
     session_refreshed: () => refreshes.add('ok'),
-    session_refresh_failed: ({ reason }) => refreshes.add(String(reason)),
+    session_refresh_failed({ reason, outcome }) {
+      refreshes.add(String(reason))
+      if (outcome === 'ended') sessionsEnded.add('refresh_failed')
+    },
     rate_limited: () => rateLimited.add(),
+  }
+
+  function countEnded(reason: string, ended: unknown): void {
+    for (let n = 0; n < Number(ended ?? 1); n++) sessionsEnded.add(reason)
   }
 
   return {
@@ -92,7 +118,7 @@ function statusClass(status: number): string {
 // Every metric of ours: one row each with its type, its sentence, and all values that its labels can have.
 // docs/monitoring.md is made from these rows.
 
-/** By name, in the order of writing. The last value stands for all others. */
+/** By name, in the order of writing. The last value means all others. */
 export type LabelValues = Readonly<Record<string, readonly string[]>>
 
 export interface MetricRow {
@@ -110,7 +136,9 @@ const UNKNOWN = 'unknown_error'
 const OUTCOMES: readonly Outcome[] = ['admitted', 'visitor', 'refused', 'own', 'error']
 const PROVIDER_CALLS: readonly Work['provider'][] = [
   'token',
+  'pushed_request',
   'refresh',
+  'token_exchange',
   'user_info',
   'sign_out',
   'introspection',
@@ -132,6 +160,14 @@ const STORE_VERBS: readonly Work['store'][] = [
 ]
 const PROVIDER_ERRORS = (Object.keys(ERRORS) as ErrorCode[]).filter(code => code.startsWith('provider_'))
 
+/** Reasons of `session_ended` by who did it, where the event has no reason. */
+const END_REASON_BY: Readonly<Record<string, string>> = {
+  user: 'account',
+  developer: 'console',
+  provider: 'backchannel',
+  configuration: 'configuration',
+}
+
 export const METRICS = {
   menshen_requests_total: {
     type: 'counter',
@@ -147,10 +183,36 @@ export const METRICS = {
     help: 'Sign-ins that came back from the provider, by ok or the code that the login page shows',
     labels: { result: ['ok', ...LOGIN_ERRORS, UNKNOWN] },
   },
+  menshen_step_ups_total: {
+    type: 'counter',
+    help: 'Users who signed in again because a rule wants it, by whether the id_token says what it wants',
+    labels: { result: ['ok', 'failed'] },
+  },
   menshen_sign_outs_total: {
     type: 'counter',
     help: 'Acts that ended sessions, by who did it; one act may end several',
     labels: { by: ['user', 'developer', 'provider', 'configuration', 'other'] },
+  },
+  menshen_sessions_ended_total: {
+    type: 'counter',
+    help: 'Sessions that ended, by why: account is the page of devices, replaced a new sign-in in the same browser; those that expired, or that a command ended, are not counted',
+    labels: {
+      reason: [
+        'sign_out',
+        'replaced',
+        'idle',
+        'session_limit',
+        'refresh_failed',
+        'subject_changed',
+        'requirement_failed',
+        'unbound',
+        'account',
+        'console',
+        'backchannel',
+        'configuration',
+        'other',
+      ],
+    },
   },
   menshen_refreshes_total: {
     type: 'counter',
@@ -164,7 +226,7 @@ export const METRICS = {
   },
   menshen_store_seconds: {
     type: 'histogram',
-    help: 'How long the store took to answer; sessions at hand do not ask it',
+    help: 'How long the store took to answer; sessions in the cache do not ask it',
     labels: { verb: STORE_VERBS, result: ['ok', 'store_unavailable', UNKNOWN] },
   },
   menshen_upstream_seconds: {
@@ -188,7 +250,7 @@ export const METRICS = {
   },
   menshen_session_cache_total: {
     type: 'counter',
-    help: 'Requests with a ticket: whether its session was at hand or had to be looked for',
+    help: 'Requests with a ticket: whether its session was in the cache or had to be looked for',
     labels: { result: ['hit', 'miss'] },
   },
   menshen_rate_limited_total: {

@@ -5,8 +5,8 @@ import { OWN_PATHS } from '../paths.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
 import type { DeviceKind } from './device-name.ts'
 import { DEVICE_ICONS } from './icons.ts'
+import { type KeysView, keySection } from './key-section.ts'
 import { moment, page } from './layout.ts'
-
 import { displayName } from './shown-text.ts'
 import type { Words } from './words/words.ts'
 
@@ -35,6 +35,8 @@ export interface AccountView {
   readonly signIns: readonly SignIn[] | undefined
   /** How many have just been ended. */
   readonly ended: number | undefined
+  /** Where users can have keys of their own. */
+  readonly keys: KeysView | undefined
 }
 
 /** A role of the operator's choice is its own name. */
@@ -55,6 +57,7 @@ ${endedNotice(words, view)}
 ${view.others && view.signIns ? '' : html`<div class="notice bad" role="alert"><p>${t('account.store_away')}</p></div>`}
 ${identityList(words, loaded, view.providerName)}
 ${deviceSection(words, view)}
+${view.keys ? keySection(words, view.keys) : ''}
 ${view.signIns ? signInSection(words, view.signIns) : ''}
 <div class="ways">${signOutForms(words)}
 ${consoleLink(words, loaded)}

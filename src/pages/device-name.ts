@@ -39,7 +39,7 @@ export function deviceKind(userAgent = ''): DeviceKind {
 /** The library is loaded by the first page that needs it, not at the start. */
 export async function loadDeviceNames(): Promise<DeviceNames> {
   const { default: bowser } = await import('bowser')
-  // Of a browser that it does not know, the library gives whatever stands there.
+  // Of a browser that it does not know, the library gives the text as it is.
   const browsers = new Set<unknown>(Object.values(bowser.BROWSER_MAP))
   const systems = new Set<unknown>(Object.values(bowser.OS_MAP))
 

@@ -1,4 +1,4 @@
-// Small drawings of devices, in the colour of the text beside them. They say nothing that the text does not.
+// Small drawings of devices and keys, in the colour of the text beside them. They say nothing that the text does not.
 import { html } from 'hono/html'
 import type { DeviceKind } from './device-name.ts'
 
@@ -8,3 +8,5 @@ const tablet = html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><re
 const unknown = html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><rect x="3" y="4" width="18" height="16" rx="2"/><path d="M7 9l3 3-3 3M13 15h4"/></svg>`
 
 export const DEVICE_ICONS = { computer, phone, tablet, unknown } as const satisfies Record<DeviceKind, unknown>
+
+export const KEY_ICON = html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><circle cx="8" cy="15" r="4"/><path d="M11 12l9-9M16 7l3 3"/></svg>`

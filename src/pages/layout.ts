@@ -18,11 +18,13 @@ interface Document {
 
 interface Card extends Omit<Document, 'scripts'> {
   readonly script?: string
+  /** Without the choice of another language, which would leave a page that has to stay open. */
+  readonly isOneLanguage?: boolean
 }
 
 const STYLE = assetUrl('menshen.css')
 
-export function page({ words, title, body, script, styles = [] }: Card): string {
+export function page({ words, title, body, script, styles = [], isOneLanguage = false }: Card): string {
   return document({
     words,
     title,
@@ -33,7 +35,7 @@ export function page({ words, title, body, script, styles = [] }: Card): string 
 ${body}
 </main>
 <footer><span>${words.t('page.footer')}</span>
-${quietLanguageSwitch(words)}</footer>`,
+${isOneLanguage ? '' : quietLanguageSwitch(words)}</footer>`,
   })
 }
 
@@ -58,7 +60,7 @@ ${body}
 `)
 }
 
-// The choice of another language, on every page of ours. The form works without scripts.
+// The choice of another language. The form works without scripts.
 
 /** Of the form that changes the language: to which, and where it leads afterwards. */
 export const LANGUAGE_FIELDS = { language: 'language', returnTo: 'return' } as const
@@ -86,7 +88,7 @@ export function moment({ date }: Words, at: number) {
   return html`<time datetime="${new Date(at).toISOString()}">${date(at)}</time>`
 }
 
-/** How long ago, or in how long, with the date for whoever points at it. */
+/** How long ago, or in how long, with the date as its tooltip. */
 export function relativeMoment({ date, relative }: Words, at: number, now: number) {
   return html`<time datetime="${new Date(at).toISOString()}" title="${date(at)}" class="relative">${relative(at, now)}</time>`
 }

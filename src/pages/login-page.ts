@@ -3,6 +3,7 @@
 import { html } from 'hono/html'
 import type { TextConfig } from '../config/config-file.ts'
 import { isLoginError } from '../errors.ts'
+import type { EndReason } from '../session/end-reasons.ts'
 import { page } from './layout.ts'
 import { RETURN_FIELD, reference } from './notices.ts'
 import { shortPath } from './shown-text.ts'
@@ -32,6 +33,8 @@ interface LoginView {
   readonly signed?: string | undefined
   /** A sign-out has just happened. */
   readonly signedOut: 'here' | 'everywhere' | undefined
+  /** Why the session of this browser has ended. */
+  readonly endReason?: EndReason | undefined
 }
 
 /** Of the form: the page was shown to a visitor, who continues if another tab has signed in since. */
@@ -51,8 +54,9 @@ export function loginPage(words: Words, view: LoginView): string {
     script: 'login.js',
     body: html`
 <h1>${words.appName}</h1>
-${error === undefined ? '' : errorNotice(words, error)}
+${error === undefined ? '' : errorNotice(words, error, signedIn !== undefined)}
 ${signedOut && !signedIn ? signedOutNotice(words, signedOut) : ''}
+${view.endReason && !signedIn ? endReasonNotice(words, view.endReason) : ''}
 ${unusable ? missingNotice(words, missing) : ''}
 ${signedIn ? signedInNotice(words, signedIn) : html`<p class="lead">${ways.length > 1 ? t('login.choose') : t('login.use_account')}</p>`}
 ${signedIn || view.wanted === undefined ? '' : wantedNotice(words, view.wanted)}
@@ -95,11 +99,14 @@ function markOf(name = ''): string {
   return initial.toUpperCase()
 }
 
-function errorNotice({ t, rich }: Words, code: string) {
+function errorNotice({ t, rich }: Words, code: string, isSignedIn: boolean) {
   const known = isLoginError(code) ? code : 'other'
+  // A step-up that another account answered ends here, too.
+  const remedy =
+    known === 'callback_error' && isSignedIn ? t('error.callback_error.still_signed_in') : t(`error.${known}.remedy`)
   return html`<div class="notice bad" role="alert">
 <p><strong>${t(`error.${known}.message`)}</strong></p>
-<p>${t(`error.${known}.remedy`)}</p>
+<p>${remedy}</p>
 ${known === 'other' ? html`<p class="small">${rich('login.error_code', { code: html`<code>${shorten(code)}</code>` })}</p>` : ''}
 </div>`
 }
@@ -120,6 +127,11 @@ function signedInNotice({ t, rich }: Words, { name, continueTo }: { name: string
 
 function signedOutNotice({ t }: Words, where: 'here' | 'everywhere') {
   return html`<div class="notice good" role="status"><p><strong>${t(`login.signed_out_${where}`)}</strong></p></div>`
+}
+
+function endReasonNotice({ t }: Words, reason: EndReason) {
+  return html`<div class="notice mild" role="status"><p><strong>${t(`ended.${reason}`)}</strong></p>
+<p class="small">${t(`ended.${reason}_more`)}</p></div>`
 }
 
 function wantedNotice({ rich }: Words, wanted: string) {

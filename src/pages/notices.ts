@@ -1,7 +1,9 @@
 // Pages that only say something: not found, refused, out of order, do you really want to sign out.
 
 import { html } from 'hono/html'
+import type { RefusalCode } from '../access/conditions.ts'
 import { CONSOLE_ROLE, type Rule } from '../config/config-file.ts'
+import { DAYS, type Hours } from '../config/rule-conditions.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { Session } from '../session/session-record.ts'
 import { roleName } from './account-page.ts'
@@ -14,8 +16,13 @@ import type { Words } from './words/words.ts'
 export const NOTICES = {
   trial_done: { status: 200 },
   bad_request: { status: 400 },
+  entry_failed: { status: 400 },
   refused: { status: 403 },
   foreign: { status: 403 },
+  outside_network: { status: 403 },
+  outside_hours: { status: 403 },
+  foreign_origin: { status: 403 },
+  step_up_failed: { status: 403 },
   not_found: { status: 404 },
   method_not_allowed: { status: 405 },
   too_large: { status: 413 },
@@ -24,6 +31,7 @@ export const NOTICES = {
   headers_too_large: { status: 431 },
   broken: { status: 500 },
   bad_gateway: { status: 502 },
+  no_token: { status: 502 },
   busy: { status: 503 },
   gateway_timeout: { status: 504 },
   unavailable: { status: 503 },
@@ -36,7 +44,7 @@ interface Circumstances {
   readonly retryPath?: string | undefined
   /** Said to somebody who is signed in, and need not wonder whether that is why. */
   readonly isUser?: boolean | undefined
-  /** What the user can read out to whoever looks into it. */
+  /** What the user can read out to the operator. */
   readonly requestId?: string
 }
 
@@ -97,24 +105,129 @@ export function confirmSignOutPage(words: Words): string {
   })
 }
 
-// For a browser that has sent a form after its session had ended: what was typed in is not lost while the page stays open.
+// Between a sign-in and a host of `hosts`. The script goes on immediately.
 
-/** `isForm`: reloading the page sends the form again. */
-export function sessionEndedPage(words: Words, isForm: boolean, requestId: string): string {
-  const { t, paths } = words
+export function enteringPage(words: Words, host: string, url: string): string {
+  const { t, rich } = words
   return page({
     words,
-    title: t('session_ended.title'),
+    title: t('entering.title'),
+    script: 'enter.js',
     body: html`
-<h1>${t('session_ended.title')}</h1>
-<p class="lead">${isForm ? t('session_ended.form') : t('session_ended.page')}</p>
+<h1>${t('entering.title')}</h1>
+<p class="lead">${rich('entering.text', { host: html`<code>${host}</code>` })}</p>
+<a class="button" href="${url}" data-enter>${t('login.continue')}</a>`,
+  })
+}
+
+// For a browser that came from another site, and proves its device only when a page of ours asks. The script goes on immediately.
+
+export function provingPage(words: Words, path: string): string {
+  const { t } = words
+  return page({
+    words,
+    title: t('proving.title'),
+    script: 'enter.js',
+    body: html`
+<h1>${t('proving.title')}</h1>
+<p class="lead">${t('proving.text')}</p>
+<a class="button" href="${path}" data-enter>${t('login.continue')}</a>`,
+  })
+}
+
+// For a browser that has sent a form after its session had ended: what was typed in is not lost while the page stays open.
+
+/** `isForm`: reloading the page sends the form again. `stepUp` is where somebody who is signed in signs in again. */
+export function sessionEndedPage(words: Words, isForm: boolean, requestId: string, stepUp?: string): string {
+  const { t, paths } = words
+  const title = stepUp === undefined ? t('session_ended.title') : t('step_up.title')
+  const ended = stepUp === undefined ? t('session_ended.page') : t('step_up.required')
+  return page({
+    words,
+    title,
+    isOneLanguage: isForm,
+    body: html`
+<h1>${title}</h1>
+<p class="lead">${isForm ? t('session_ended.form') : ended}</p>
 <ol>
 <li>${t('session_ended.sign_in')}</li>
 <li>${isForm ? t('session_ended.reload_form') : t('session_ended.reload')}</li>
 </ol>
-<a class="button" href="${paths.login}" target="_blank" rel="noopener">${t('session.sign_in_again')}</a>
+<a class="button" href="${stepUp ?? paths.login}" target="_blank" rel="noopener">${t('session.sign_in_again')}</a>
 ${reference(words, requestId)}`,
   })
+}
+
+/** In the new tab, after the sign-in. */
+export function stepUpDonePage(words: Words, isForm: boolean): string {
+  const { t } = words
+  return page({
+    words,
+    title: t('step_up.done'),
+    body: html`
+<h1>${t('step_up.done')}</h1>
+<p class="lead">${isForm ? t('step_up.return_form') : t('step_up.return')}</p>
+<a class="button quiet" href="/">${t('page.home')}</a>`,
+  })
+}
+
+// For somebody whom a rule would admit from elsewhere, at another time, or signed in differently.
+
+interface ConditionView {
+  readonly hours: Hours | undefined
+  readonly requestId: string
+  /** The signed return path for another sign-in, if that could help. */
+  readonly signInAgain: string | undefined
+}
+
+export function conditionText(words: Words, name: RefusalCode, hours: Hours | undefined): string {
+  if (!hours) return noticeText(words, name)
+  return words.t('notice.outside_hours.open', { hours: hoursText(words, hours) })
+}
+
+export function conditionPage(
+  words: Words,
+  name: RefusalCode,
+  { hours, requestId, signInAgain }: ConditionView,
+): string {
+  const { t, paths } = words
+  return noticeFrame(
+    words,
+    name,
+    html`<p class="hint">${t(`notice.${name}.remedy`)}</p>
+${signInAgain === undefined ? '' : html`<form method="post" action="${paths.login}"><input type="hidden" name="${RETURN_FIELD}" value="${signInAgain}"><button type="submit" class="button">${t('session.sign_in_again')}</button></form>`}
+<a class="button quiet" href="/">${t('page.home')}</a>
+<p class="small"><code>${name}</code></p>
+${reference(words, requestId)}`,
+    conditionText(words, name, hours),
+  )
+}
+
+/** A Sunday, in UTC. */
+const SUNDAY = Date.UTC(2023, 0, 1)
+const DAY_MS = 86_400_000
+
+/** In the language of the page: the days, the hours and the name of the time zone. */
+export function hoursText({ lang, t }: Words, { days = DAYS, from, to, zone }: Hours): string {
+  const dayName = new Intl.DateTimeFormat(lang, { weekday: 'long', timeZone: 'UTC' })
+  // The week begins on Monday.
+  const order = [...DAYS.slice(1), DAYS[0]].filter(day => days.includes(day))
+  const names = order.map(day => dayName.format(SUNDAY + DAYS.indexOf(day) * DAY_MS))
+  const [first = '', last = ''] = [names[0], names.at(-1)]
+  const isRun =
+    order.length > 2 && DAYS.indexOf(order.at(-1) ?? 'sun') === (DAYS.indexOf(order[0] ?? 'mon') + order.length - 1) % 7
+  const shown = isRun ? t('hours.run', { first, last }) : new Intl.ListFormat(lang).format(names)
+  const time = from < to ? t('hours.time', { from, to }) : t('hours.next_day', { from, to })
+  return t('hours.all', {
+    days: order.length === DAYS.length ? t('hours.every_day') : shown,
+    time,
+    zone: zoneName(lang, zone),
+  })
+}
+
+function zoneName(lang: string, zone: string): string {
+  const parts = new Intl.DateTimeFormat(lang, { timeZone: zone, timeZoneName: 'longGeneric' }).formatToParts(SUNDAY)
+  return parts.find(({ type }) => type === 'timeZoneName')?.value ?? zone
 }
 
 // Shown in place of a second trip to the login page, when the browser did not keep the cookie of the first.

@@ -13,7 +13,7 @@ export function displayName({ nickname, username }: Pick<UserInfo, 'nickname' | 
 }
 
 const LONGEST_PATH_SHOWN = 60
-/** Without spaces: whoever made the link shall not write a sentence onto our page. */
+/** Without spaces: the author of a link must not write a sentence onto our page. */
 const PLAIN_SEGMENT = /^[\p{L}\p{N}\p{M}._~@!$&'()*+,;=:-]*$/u
 
 /** The path of an address without its query, with names as people write them. */

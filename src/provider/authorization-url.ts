@@ -1,10 +1,14 @@
 // The URL at which the browser signs in, with the parameters and names of the plan.
-import type { ProviderPlan } from './plan.ts'
+import type { ProviderPlan, Texts } from './plan.ts'
 
 export interface SentAttempt {
   readonly state: string
   readonly challenge?: string
   readonly nonce?: string
+  /** More parameters for this attempt alone. They replace those of the plan. */
+  readonly params?: Texts
+  /** The browser is inside the provider's own app. */
+  readonly inApp?: true
 }
 
 /** Without an attempt: only the parameters that all attempts have in common. */
@@ -25,6 +29,7 @@ export function authorizationUrl(
     ['code_challenge', attempt?.challenge],
     ['code_challenge_method', attempt?.challenge && 'S256'],
     ...Object.entries(authorization.params),
+    ...Object.entries(attempt?.params ?? {}),
   ]
   for (const [name, value] of params) {
     // A parameter that is renamed to an empty name is left out.

@@ -208,13 +208,17 @@ export function canVerify({ kind, endpoints, issuer }: ProviderPlan): boolean {
   return kind === 'oidc' || (endpoints.jwks !== undefined && issuer !== undefined)
 }
 
-/** Otherwise a rule with `bearer` would refuse every token without a visible reason. */
-export function assertVerifiable(rules: readonly Rule[], plans: readonly [ProviderPlan, ...ProviderPlan[]]): void {
+/** Otherwise a rule with `bearer` would refuse every token without a visible reason. `path` is where the rules are in the configuration. */
+export function assertVerifiable(
+  rules: readonly Rule[],
+  plans: readonly [ProviderPlan, ...ProviderPlan[]],
+  path = 'rules',
+): void {
   const first = rules.findIndex(({ bearer }) => bearer)
   if (first < 0 || plans.some(canVerify) || plans[0].endpoints.introspection) return
   throw new MenshenError(
     'bad_settings',
-    `rules.${first} says bearer, but tokens of the provider ${plans[0].preset} cannot be judged; expected issuer and jwksUrl, or introspectionUrl.`,
+    `${path}.${first} says bearer, but tokens of the provider ${plans[0].preset} cannot be judged; expected issuer and jwksUrl, or introspectionUrl.`,
   )
 }
 

@@ -1,4 +1,4 @@
-// The key with which a client authenticates instead of a secret (private_key_jwt), and its optional certificate.
+// The key with which a client authenticates instead of a secret (private_key_jwt, mutual TLS), and its certificate.
 
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { z } from 'zod'
@@ -92,6 +92,9 @@ function withAlgorithms(key: KeyObject, kid?: string): ClientKey {
 }
 
 function readPem(text: string): KeyObject {
+  // A passphrase would have to be kept beside the key.
+  if (/^\s*-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type: *4, *ENCRYPTED/m.test(text))
+    throw refusal('an encrypted key')
   // With `RSA` or `EC`: the form that OpenSSL wrote until version 3.
   if (!/^\s*-----BEGIN (RSA |EC )?PRIVATE KEY-----/.test(text)) throw refusal('no such key')
   return open(text)

@@ -4,7 +4,9 @@ import { type Phrase, phrase, phraseIn } from '../phrases.ts'
 import { sanitize } from '../util/json-path.ts'
 import { algorithmFor, readClientKey } from './client-key.ts'
 import type { Metadata, ProviderDocument } from './discovery.ts'
+import { PROOF_ALGORITHM } from './dpop.ts'
 import { ALGORITHMS } from './id-token.ts'
+import { usesMutualTls } from './mutual-tls.ts'
 import type { ProviderPlan } from './plan.ts'
 
 export interface Demand {
@@ -17,8 +19,12 @@ export interface Demand {
 const certain = (what: Phrase, remedy: Phrase): Demand => ({ what, remedy, isCertain: true })
 const likely = (what: Phrase, remedy: Phrase): Demand => ({ what, remedy, isCertain: false })
 
-const DPOP = certain(phrase('demands_dpop'), phrase('turn_off_for_client'))
-const PUSHED = certain(phrase('demands_pushed_requests'), phrase('turn_off_for_client'))
+const DPOP = certain(phrase('demands_dpop'), phrase('set_dpop'))
+const PROOF = likely(phrase('proof_refused'), phrase('check_proof'))
+const PUSHED = certain(phrase('demands_pushed_requests'), phrase('set_par'))
+const PUSH_REFUSED = likely(phrase('push_refused'), phrase('check_push'))
+const NO_PUSH_ENDPOINT = certain(phrase('no_push_endpoint'), phrase('set_push_endpoint'))
+const CERTIFICATE = likely(phrase('certificate_refused'), phrase('register_certificate'))
 const SIGNED = certain(phrase('demands_signed_requests'), phrase('turn_off_for_client'))
 const FORM_POST = certain(phrase('answers_by_form'), phrase('set_query_mode'))
 const CHALLENGE = likely(phrase('may_demand_pkce'), phrase('set_pkce'))
@@ -27,14 +33,30 @@ const CHALLENGE = likely(phrase('may_demand_pkce'), phrase('set_pkce'))
 export function demandsOf(plan: ProviderPlan, metadata: Metadata): Demand[] {
   const { document } = metadata
   if (!document) return []
-  return [...demandsOfRequest(plan, document), ...demandsOfTokens(document), ...demandsOfClient(plan, metadata)]
+  return [
+    ...demandsOfPush(plan, metadata),
+    ...demandsOfRequest(plan, document),
+    ...demandsOfTokens(document),
+    ...demandsOfProof(plan, document),
+    ...demandsOfClient(plan, metadata),
+  ]
+}
+
+function demandsOfPush({ par }: ProviderPlan, { document, endpoints }: Metadata): Demand[] {
+  if (par !== 'on' && !document?.demandsPushedRequests) return []
+  if (par === 'off') return [PUSHED]
+  return endpoints.par === undefined ? [NO_PUSH_ENDPOINT] : []
+}
+
+function demandsOfProof({ dpop }: ProviderPlan, { proofAlgorithms }: ProviderDocument): Demand[] {
+  if (dpop !== 'on' || !proofAlgorithms || proofAlgorithms.includes(PROOF_ALGORITHM)) return []
+  return [certain(phrase('proofs_only_by', { algorithms: listOf(proofAlgorithms) }), phrase('allow_es256_proofs'))]
 }
 
 function demandsOfRequest({ pkce, authorization }: ProviderPlan, document: ProviderDocument): Demand[] {
   const { responseTypes, responseModes, challengeMethods, scopes } = document
   const unlisted = authorization.scope.split(' ').filter(scope => scope && !scopes?.includes(scope))
   return [
-    ...(document.demandsPushedRequests ? [PUSHED] : []),
     ...(document.demandsSignedRequests ? [SIGNED] : []),
     ...(responseTypes && !responseTypes.includes('code')
       ? [certain(phrase('offers_no_code'), phrase('allow_code_grant_there'))]
@@ -60,6 +82,8 @@ const METHODS = {
   basic: 'client_secret_basic',
   post: 'client_secret_post',
   private_key_jwt: 'private_key_jwt',
+  tls_client_auth: 'tls_client_auth',
+  self_signed_tls_client_auth: 'self_signed_tls_client_auth',
   none: 'none',
 } as const
 
@@ -98,14 +122,22 @@ export interface Refusal {
 export function causeOf(plan: ProviderPlan, metadata: Metadata | undefined, refusal: Refusal): Demand | undefined {
   const { error, description = '' } = refusal
   const demands = metadata ? demandsOf(plan, metadata) : []
-  if (/dpop/i.test(error) || /\bdpop\b/i.test(description)) return DPOP
-  if (/request_uri|pushed[ _]authorization|\bPAR\b/.test(description)) return PUSHED
+  if (/dpop/i.test(error) || /\bdpop\b/i.test(description)) return isProven(plan, error) ? PROOF : DPOP
+  if (/request_uri|pushed[ _]authorization|\bPAR\b/.test(description))
+    return plan.par === 'on' || (plan.par === 'auto' && metadata?.document?.demandsPushedRequests)
+      ? PUSH_REFUSED
+      : PUSHED
   if (error === 'invalid_client' || error === 'unauthorized_client')
-    return metadata && demandsOfClient(plan, metadata)[0]
+    return (metadata && demandsOfClient(plan, metadata)[0]) ?? (usesMutualTls(plan) ? CERTIFICATE : undefined)
   const found = demands.find(({ isCertain }) => isCertain)
   if (found) return found
   const isAboutChallenge = /code_challenge|code_verifier|pkce/i.test(description)
   return !plan.pkce && (isAboutChallenge || error === 'invalid_request') ? CHALLENGE : undefined
+}
+
+/** `auto` answers these two errors by a proof; others do not begin it. */
+function isProven({ dpop }: ProviderPlan, error: string): boolean {
+  return dpop === 'on' || (dpop === 'auto' && /dpop/i.test(error))
 }
 
 export const FORM_POST_SENTENCE = demandSentence(FORM_POST)

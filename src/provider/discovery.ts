@@ -11,7 +11,9 @@ import { withDeadline } from '../util/deadline.ts'
 import { sanitize } from '../util/json-path.ts'
 import { leadsToPrivate } from './address-guard.ts'
 import { type BoundedFetch, readAnswer, type WholeAnswer } from './fetch.ts'
+import { usesMutualTls } from './mutual-tls.ts'
 import type { Endpoints, ProviderPlan } from './plan.ts'
+import { dropUndefined } from './presets/preset.ts'
 
 export interface Metadata {
   readonly endpoints: Endpoints
@@ -32,6 +34,8 @@ export interface Metadata {
 export interface ProviderDocument {
   readonly demandsPushedRequests: boolean
   readonly demandsSignedRequests: boolean
+  /** The algorithms for proofs of DPoP; absent if the provider does not say. */
+  readonly proofAlgorithms?: readonly string[] | undefined
   readonly responseTypes?: readonly string[] | undefined
   readonly responseModes?: readonly string[] | undefined
   readonly challengeMethods?: readonly string[] | undefined
@@ -59,6 +63,14 @@ const address = z.url({ protocol: /^https?$/ })
 const names = z.array(z.string()).max(100)
 /** Some providers write an empty value instead of leaving it out. */
 const optional = <T extends z.ZodType>(kind: T) => z.preprocess(value => value || undefined, kind.optional())
+/** RFC 8705, 5: where clients that show a certificate are found. */
+const aliases = z.object({
+  token_endpoint: optional(address),
+  userinfo_endpoint: optional(address),
+  revocation_endpoint: optional(address),
+  introspection_endpoint: optional(address),
+  pushed_authorization_request_endpoint: optional(address),
+})
 const document = z.object({
   issuer: z.string().min(1),
   authorization_endpoint: address,
@@ -68,6 +80,9 @@ const document = z.object({
   end_session_endpoint: optional(address),
   revocation_endpoint: optional(address),
   introspection_endpoint: optional(address),
+  // Nothing but its own use depends on these two.
+  pushed_authorization_request_endpoint: optional(address).catch(undefined),
+  mtls_endpoint_aliases: z.unknown().optional(),
   authorization_response_iss_parameter_supported: optional(z.boolean()),
   token_endpoint_auth_methods_supported: optional(names),
   token_endpoint_auth_signing_alg_values_supported: optional(names),
@@ -79,6 +94,7 @@ type Document = z.infer<typeof document>
 const advisory = z.object({
   require_pushed_authorization_requests: z.boolean().optional().catch(undefined),
   require_signed_request_object: z.boolean().optional().catch(undefined),
+  dpop_signing_alg_values_supported: names.optional().catch(undefined),
   response_types_supported: names.optional().catch(undefined),
   response_modes_supported: names.optional().catch(undefined),
   code_challenge_methods_supported: names.optional().catch(undefined),
@@ -151,10 +167,11 @@ async function discover(plan: ProviderPlan, fetch: BoundedFetch, timeoutMs: numb
       'provider_answer',
       phrase('discovery_other_issuer', { said: sanitize(said, 200), expected: issuer }),
     )
-  const metadata = { ...metadataOf(plan, found.data), document: documentOf(found.data, body) }
+  const served = withAliases(plan, found.data)
+  const metadata = { ...metadataOf(plan, served), document: documentOf(served, body) }
   if (plan.httpsOnly && Object.values(metadata.endpoints).some(url => url !== undefined && isPlainHttp(url)))
     throw phrasedError('provider_answer', phrase('discovery_plain_http'))
-  await refuseTrap(plan.discoveryUrl === undefined ? issuer : url, found.data, timeoutMs)
+  await refuseTrap(plan.discoveryUrl === undefined ? issuer : url, served, timeoutMs)
   return metadata
 }
 
@@ -181,6 +198,14 @@ function namesItself({ alsoIssuers }: ProviderPlan, said: string, issuer: string
   return said === issuer || said === `${issuer}/` || alsoIssuers.includes(said)
 }
 
+/** The document with the endpoints for clients that show a certificate, if this is one. */
+function withAliases(plan: ProviderPlan, found: Document): Document {
+  if (!usesMutualTls(plan) || !found.mtls_endpoint_aliases) return found
+  const { data } = aliases.safeParse(found.mtls_endpoint_aliases)
+  if (data) return { ...found, ...dropUndefined(data) }
+  throw phrasedError('provider_answer', phrase('discovery_unusable', { fields: 'mtls_endpoint_aliases' }))
+}
+
 function metadataOf({ endpoints, sendsIssuer }: ProviderPlan, found: Document): Metadata {
   const { token_endpoint_auth_methods_supported: clientAuths, id_token_signing_alg_values_supported: algorithms } =
     found
@@ -196,6 +221,7 @@ function metadataOf({ endpoints, sendsIssuer }: ProviderPlan, found: Document): 
       logout: endpoints.logout ?? found.end_session_endpoint,
       revocation: endpoints.revocation ?? found.revocation_endpoint,
       introspection: endpoints.introspection ?? found.introspection_endpoint,
+      par: endpoints.par ?? found.pushed_authorization_request_endpoint,
     },
     sendsIssuer: found.authorization_response_iss_parameter_supported ?? sendsIssuer,
     ...(clientAuths ? { clientAuths } : {}),
@@ -209,6 +235,7 @@ function documentOf(found: Document, body: unknown): ProviderDocument {
   return {
     demandsPushedRequests: said.require_pushed_authorization_requests ?? false,
     demandsSignedRequests: said.require_signed_request_object ?? false,
+    proofAlgorithms: said.dpop_signing_alg_values_supported,
     responseTypes: said.response_types_supported,
     responseModes: said.response_modes_supported,
     challengeMethods: said.code_challenge_methods_supported,

@@ -8,6 +8,7 @@ import { MenshenError } from '../errors.ts'
 import { phrase, phrasedError, phraseIn } from '../phrases.ts'
 import { withDeadline } from '../util/deadline.ts'
 import { createWaitingLine } from '../util/waiting-line.ts'
+import type { ClientCertificate } from './mutual-tls.ts'
 
 /** Some providers refuse requests without one. */
 export const USER_AGENT = 'menshen'
@@ -50,12 +51,24 @@ export interface BoundedCalls {
 
 /**
  * undici's `fetch` and `request` share connections between callers and have no deadline for the whole answer. Here each user has
- * separate connections. `lookup` can refuse the address of a host each time that a connection is opened.
+ * separate connections. `lookup` can refuse the address of a host each time that a connection is opened. `certificate` is shown
+ * to servers that ask for one.
  */
-export function createBoundedFetch(timeoutMs: number, lookup?: LookupFunction): BoundedCalls {
+export function createBoundedFetch(
+  timeoutMs: number,
+  lookup?: LookupFunction,
+  certificate?: ClientCertificate,
+): BoundedCalls {
   // One connector for all, so that a TLS session can be resumed. HTTP/2 could mix requests of several users. The connector has a
   // deadline, because undici does not close a socket that is still connecting when its client is destroyed.
-  const connect = buildConnector({ timeout: timeoutMs, keepAlive: false, allowH2: false, ...(lookup && { lookup }) })
+  const shown = certificate && { cert: certificate.cert.reveal(), key: certificate.key.reveal() }
+  const connect = buildConnector({
+    timeout: timeoutMs,
+    keepAlive: false,
+    allowH2: false,
+    ...(lookup && { lookup }),
+    ...shown,
+  })
   const open = new Set<Conversation>()
 
   function converse(): Conversation {

@@ -11,7 +11,8 @@ import {
   jwtVerify,
 } from 'jose'
 import { z } from 'zod'
-import { MenshenError } from '../errors.ts'
+import type { Rule } from '../config/config-file.ts'
+import { MenshenError, refuseIf } from '../errors.ts'
 import { type Phrase, phrase, phraseIn, quoted } from '../phrases.ts'
 import type { Metadata } from './discovery.ts'
 import type { ProviderKeys } from './jwks.ts'
@@ -266,4 +267,53 @@ const claimsWithSid = z.object({ iss: z.string(), sid: z.string().min(1).max(100
 export function providerSessionIn(claims: unknown): ProviderSession | undefined {
   const { success, data } = claimsWithSid.safeParse(claims)
   return success ? { issuer: data.iss, sid: data.sid } : undefined
+}
+
+// How and when the user signed in at the provider (OpenID Connect Core 2).
+
+/** `time` is `auth_time` in milliseconds. */
+export interface IdTokenAuthentication {
+  readonly time?: number
+  readonly acr?: string
+  readonly amr?: readonly string[]
+}
+
+const LONGEST_REFERENCE = 200
+const MOST_REFERENCES = 32
+
+/** Of a checked id_token, or of the claims of an access token. What is not of the usual form counts as not said. */
+export function authenticationIn(claims: Readonly<Record<string, unknown>>, now: number): IdTokenAuthentication {
+  const { auth_time, acr, amr } = claims
+  // One in the future, such as in milliseconds, would count as fresh for ever.
+  const isTime = typeof auth_time === 'number' && auth_time > 0 && auth_time <= now / 1000 + TOLERANCE_SECONDS
+  const means = (Array.isArray(amr) ? amr : [amr]).filter(isReference).slice(0, MOST_REFERENCES)
+  return {
+    ...(isTime && { time: Math.round(auth_time * 1000) }),
+    ...(isReference(acr) && { acr }),
+    ...(means.length > 0 && { amr: means }),
+  }
+}
+
+function isReference(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && value.length <= LONGEST_REFERENCE
+}
+
+/** Refuses rules that want something of an id_token where no provider gives one. */
+export function assertIdTokens(
+  rules: readonly Rule[],
+  plans: readonly Pick<ProviderPlan, 'kind' | 'preset'>[],
+  place = 'rules',
+): void {
+  if (plans.some(({ kind }) => kind === 'oidc')) return
+  const presets = plans.map(({ preset }) => preset).join(', ')
+  refuseIf(
+    rules.flatMap((rule, n) =>
+      (['acr', 'amr'] as const)
+        .filter(name => rule[name] !== undefined)
+        .map(name => ({
+          path: `${place}.${n}.${name}`,
+          message: `${place}.${n}.${name} is about the id_token, and the provider ${presets} gives none; expected a provider with OpenID Connect, or maxAge.`,
+        })),
+    ),
+  )
 }

@@ -8,6 +8,7 @@ import { likelyMeantOf } from '../config/suggestions.ts'
 import { MenshenError, type ProblemDraft, refuseIf, type SettingName, sentence, setting } from '../errors.ts'
 import { callbackPathOf, DEFAULT_SIGN_IN_PATHS } from '../paths.ts'
 import { algorithmFor, readClientKey, thumbprintOf } from './client-key.ts'
+import { type ClientCertificate, certificateOf, usesMutualTls } from './mutual-tls.ts'
 import { dropUndefined, fillIn, mergeConfig, type Preset, type ProviderKind } from './presets/preset.ts'
 import { PRESETS } from './presets/presets.ts'
 
@@ -32,6 +33,8 @@ export type ProviderSettings = Pick<
   | 'JWKS_URL'
   | 'STATE_CHECK'
   | 'PKCE'
+  | 'PAR'
+  | 'DPOP'
   | 'LOGOUT_STYLE'
   | 'LOGOUT_URL'
   | 'REVOKE'
@@ -82,6 +85,8 @@ function fromEnvironment(settings: ProviderSettings): ProviderConfig {
     scope: settings.SCOPE,
     stateCheck: settings.STATE_CHECK,
     pkce: settings.PKCE === undefined ? undefined : settings.PKCE === 'S256',
+    par: settings.PAR,
+    dpop: settings.DPOP,
     logoutUrl: settings.LOGOUT_URL?.startsWith('/') ? `{auth_url}${settings.LOGOUT_URL}` : settings.LOGOUT_URL,
     revoke: settings.REVOKE,
     logout: settings.LOGOUT_STYLE && { style: settings.LOGOUT_STYLE },
@@ -113,6 +118,8 @@ const DEFAULTS: CompleteProvider = {
   state: 'suffixed',
   stateCheck: 'bound',
   pkce: false,
+  par: 'auto',
+  dpop: 'auto',
   codeNames: ['code'],
   tokenRequest: { as: 'form', names: {}, headers: {}, redirectUri: true, state: false },
   tokenAnswer: { success: {}, names: {}, tokenType: 'optional' },
@@ -155,6 +162,7 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
     logout: fill(given.logoutUrl),
     revocation: fill(given.revocationUrl),
     introspection: fill(given.introspectionUrl),
+    par: fill(given.parUrl),
   }
   return {
     id,
@@ -174,6 +182,7 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
     clientKey,
     clientAuth,
     assertion: assertionOf(config, preset, clientKey, clientCert),
+    certificate: usesMutualTls({ clientAuth }) ? certificateOf(clientKey, clientCert) : undefined,
     authorization: {
       scope: given.scope.split(/\s+/).filter(Boolean).join(given.scopeSeparator),
       params: fillAll(given.authorizationParams),
@@ -183,6 +192,8 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
     state: given.state,
     stateCheck: given.stateCheck,
     pkce: given.pkce,
+    par: given.par,
+    dpop: given.dpop,
     codeNames: given.codeNames,
     tokenRequest: { ...given.tokenRequest, headers: fillHeaders(given.tokenRequest.headers) },
     tokenAnswer: given.tokenAnswer,
@@ -303,8 +314,8 @@ function missingOf(
   }
   if (!clientId) missing.push(named('CLIENT_ID', 'clientId'))
   if (clientAuth === 'private_key_jwt' && !have.clientKey) missing.push(named('CLIENT_KEY_FILE', 'clientKeyFile'))
-  if (clientAuth !== 'private_key_jwt' && clientAuth !== 'none' && !have.clientSecret)
-    missing.push(named('CLIENT_SECRET', 'clientSecret'))
+  const needsSecret = clientAuth !== 'private_key_jwt' && clientAuth !== 'none' && !usesMutualTls({ clientAuth })
+  if (needsSecret && !have.clientSecret) missing.push(named('CLIENT_SECRET', 'clientSecret'))
   return missing
 }
 
@@ -357,6 +368,8 @@ type PlannedConfig = Pick<
   | 'state'
   | 'stateCheck'
   | 'pkce'
+  | 'par'
+  | 'dpop'
   | 'codeNames'
   | 'tokenRequest'
   | 'tokenAnswer'
@@ -401,6 +414,9 @@ export interface ProviderPlan extends Readonly<PlannedConfig> {
     readonly thumbprint: string | undefined
   }
 
+  /** With mutual TLS: what the client shows to the provider. */
+  readonly certificate: ClientCertificate | undefined
+
   readonly authorization: {
     readonly scope: string
     readonly params: Texts
@@ -427,6 +443,8 @@ export interface Endpoints {
   readonly logout?: string | undefined
   readonly revocation?: string | undefined
   readonly introspection?: string | undefined
+  /** Of pushed authorization requests. */
+  readonly par?: string | undefined
 }
 
 export type UserInfoSource = CompleteProvider['userInfoFrom'][number]

@@ -2,6 +2,7 @@
 
 import type { Report } from '../events.ts'
 import type { MetadataSource } from './discovery.ts'
+import type { Dpop } from './dpop.ts'
 import type { BoundedFetch } from './fetch.ts'
 import type { TokenChecks } from './id-token.ts'
 import type { ProviderPlan } from './plan.ts'
@@ -11,6 +12,7 @@ export interface ProviderConnection extends TokenChecks {
   readonly redirectUri: string
   readonly metadata: MetadataSource
   readonly fetch: BoundedFetch
+  readonly dpop: Dpop
   readonly timeoutMs: number
   readonly report: Report
 }

@@ -10,13 +10,18 @@ import { type BearerUser, canVerify, verifyBearer } from './bearer.ts'
 import { createCompanyToken } from './company-token.ts'
 import { causeOf, type Demand, type Refusal } from './demands.ts'
 import { createMetadata, endpointOf } from './discovery.ts'
+import { createDpop } from './dpop.ts'
 import { type BoundedFetch, createBoundedFetch, createSlots } from './fetch.ts'
 import { isAccessTokenIssuer, matchesIssuer, type TokenName, verifySigned } from './id-token.ts'
+import { inAppUrl } from './in-app.ts'
 import { createProviderKeys } from './jwks.ts'
 import type { ProviderPlan } from './plan.ts'
 import type { ProviderConnection } from './provider-connection.ts'
+import { pushEndpoint, pushedAuthorizationUrl } from './pushed-request.ts'
+import { askAgain, type UserBefore } from './refreshed-user.ts'
 import { makeSignOutCalls, type SessionTokens, signOutCalls, signOutUrl } from './sign-out.ts'
 import { introspectToken, type Redemption, redeemCode, refreshTokens, type TokenSet } from './token.ts'
+import { type ExchangedToken, type ExchangeTarget, exchangeToken } from './token-exchange.ts'
 import { askUserInfo, type MappedUser, mapUser, type ProviderClaims } from './user.ts'
 
 /** The calls of a sign-in. */
@@ -28,18 +33,31 @@ export interface SignInCalls {
   fetchUser(tokens: TokenSet, code: string): Promise<MappedUser>
 }
 
-/** The demanded audiences of each interpretation of the path; `undefined` where neither a rule nor a setting has one. */
-export type Audiences = readonly (readonly string[] | undefined)[]
+/** The names that a token may be for by one interpretation of the path. */
+export interface Audience {
+  /** By a rule or a setting; without them the client's identifier counts. */
+  readonly configured?: readonly string[] | undefined
+  /** The addresses of what is asked for. */
+  readonly addresses: readonly string[]
+}
+
+/** Those of each interpretation of the path. */
+export type Audiences = readonly Audience[]
 
 /** Each of its calls has a separate connection. */
 export interface Provider extends SignInCalls {
   readonly plan: ProviderPlan
-  /** The URL at which the browser signs in. Throws while provider metadata is unavailable. */
-  authorizationUrl(attempt?: SentAttempt): Promise<string>
+  /**
+   * The URL at which the browser signs in. Throws while provider metadata is unavailable, or if the provider does not take a
+   * pushed request. `owner` is the network of the client: owners are served in turn.
+   */
+  authorizationUrl(attempt?: SentAttempt, owner?: string): Promise<string>
   /** Whether the values of `iss` in a callback are those of this provider, or may be missing. */
   acceptsCallbackIssuer(given: readonly string[]): Promise<boolean>
   /** The cause of an error in the callback, and what to do; `undefined` if nothing points to one. */
   explain(refusal: Refusal): Promise<Demand | undefined>
+  /** The issuer, by which clients find its metadata; `undefined` if it has none. */
+  authorizationServer(): Promise<string | undefined>
   /** Whether its tokens may have this issuer. */
   hasIssuer(issuer: string): Promise<boolean>
   /**
@@ -48,6 +66,13 @@ export interface Provider extends SignInCalls {
    */
   withSlot<T>(signIn: (calls: SignInCalls) => Promise<T>, owner?: string): Promise<T>
   refresh(tokens: SessionTokens & { readonly refreshToken: string }): Promise<TokenSet>
+  /** A token for an application in exchange for this access token. It runs when a slot is free. */
+  exchange(accessToken: string, target: ExchangeTarget): Promise<ExchangedToken>
+  /**
+   * The user after a refresh, by one call at most. Throws `SubjectChanged` if it is another one, and `RequirementUnmet` if
+   * `require` does not let them in any more.
+   */
+  refreshUser(tokens: TokenSet, before: UserBefore): Promise<MappedUser>
   /** Tells the provider by a direct call that a session has ended. */
   signOut(tokens: SessionTokens): Promise<void>
   /** The URL at which the browser signs out, which leads back to the login page; `undefined` if there is none. */
@@ -59,7 +84,7 @@ export interface Provider extends SignInCalls {
   /** The introspection response for a token; `undefined` without that endpoint. */
   introspect(token: string): Promise<unknown>
   /**
-   * The user of an access token, if it satisfies each of `audiences`: one of its names, or our own where it has none. Throws
+   * The user of an access token, if it satisfies each of `audiences` by one of its names. Throws
    * `provider_refused` if the token is not valid. `owner` is the network of the client, which has at most a share of the slots.
    */
   verifyBearer(token: string, audiences: Audiences, owner?: string): Promise<BearerUser>
@@ -77,6 +102,8 @@ export interface ProviderOptions {
 
 /** More waiting sign-ins than this are refused. */
 const SIGN_INS_WAITING = 500
+/** The same for token exchanges. */
+const EXCHANGES_WAITING = 500
 const SIGN_OUT_TIMEOUT_MS = 2000
 /** One network's share of the slots for tokens of machines. */
 const SHARE_OF_ONE_NETWORK = 1 / 4
@@ -89,9 +116,9 @@ export function createProvider(
   const redirectUri = BASE_URL + plan.callbackPath
   // Without metadata all addresses are configured by the operator.
   const guard = plan.kind === 'oidc' ? createAddressGuard(plan) : undefined
-  const calls = createBoundedFetch(timeoutMs, guard?.lookup)
-  const signOutFetch = createBoundedFetch(Math.min(SIGN_OUT_TIMEOUT_MS, timeoutMs), guard?.lookup)
-  const discovery = createBoundedFetch(timeoutMs, guard?.issuerLookup)
+  const calls = createBoundedFetch(timeoutMs, guard?.lookup, plan.certificate)
+  const signOutFetch = createBoundedFetch(Math.min(SIGN_OUT_TIMEOUT_MS, timeoutMs), guard?.lookup, plan.certificate)
+  const discovery = createBoundedFetch(timeoutMs, guard?.issuerLookup, plan.certificate)
   /** Each call has a span. */
   const traced = (what: Work['provider'], fetch: BoundedFetch): BoundedFetch =>
     traceCall ? (url, init) => traceCall(what, { method: init?.method ?? 'GET', url }, () => fetch(url, init)) : fetch
@@ -112,6 +139,7 @@ export function createProvider(
     metadata,
     keys,
     fetch: calls.fetch,
+    dpop: createDpop(plan),
     timeoutMs,
     now,
     report,
@@ -122,6 +150,10 @@ export function createProvider(
   })
   const company = plan.kind === 'company_token' ? createCompanyToken(asking('user_info')) : undefined
   const slots = createSlots(settings.PROVIDER_PARALLEL_CALLS, SIGN_INS_WAITING)
+  /** Sign-ins do not wait for the tokens of applications. */
+  const exchangeSlots = createSlots(settings.PROVIDER_PARALLEL_CALLS, EXCHANGES_WAITING)
+  /** Anybody can start an attempt: those who come back with a code do not wait for them. */
+  const pushSlots = createSlots(settings.PROVIDER_PARALLEL_CALLS, SIGN_INS_WAITING)
 
   function signInCalls(connection: ProviderConnection): SignInCalls {
     async function fetchClaims(tokens: TokenSet, code: string): Promise<ProviderClaims> {
@@ -151,8 +183,14 @@ export function createProvider(
   return {
     plan,
 
-    async authorizationUrl(attempt) {
-      return authorizationUrl(endpointOf(await metadata.get(), 'authorization'), plan, redirectUri, attempt)
+    async authorizationUrl(attempt, owner) {
+      const inApp = attempt?.inApp && inAppUrl(plan, redirectUri, attempt.state)
+      if (inApp) return inApp
+      const known = await metadata.get()
+      const endpoint = attempt && pushEndpoint(plan, known)
+      if (!endpoint) return authorizationUrl(endpointOf(known, 'authorization'), plan, redirectUri, attempt)
+      const push = () => pushedAuthorizationUrl(asking('pushed_request'), known, endpoint, attempt)
+      return pushSlots.withSlot(() => measure('provider', 'pushed_request', push), owner)
     },
 
     async acceptsCallbackIssuer([first, ...more]) {
@@ -164,6 +202,16 @@ export function createProvider(
 
     async explain(refusal) {
       return causeOf(plan, await metadata.get().catch(() => undefined), refusal)
+    },
+
+    async authorizationServer() {
+      const { issuer: configured } = plan
+      const said = await metadata.get().then(
+        ({ issuer }) => issuer,
+        () => undefined,
+      )
+      // It decides about the final slash. That of several tenants is a template, which no client could use.
+      return said?.replace(/\/$/, '') === configured?.replace(/\/$/, '') ? said : configured
     },
 
     async hasIssuer(name) {
@@ -182,6 +230,12 @@ export function createProvider(
     ...signInCalls(connection),
 
     refresh: tokens => measure('provider', 'refresh', () => refreshTokens(asking('refresh'), tokens)),
+    exchange: (accessToken, target) =>
+      exchangeSlots.withSlot(() =>
+        measure('provider', 'token_exchange', () => exchangeToken(asking('token_exchange'), accessToken, target)),
+      ),
+    refreshUser: (tokens, before) =>
+      askAgain(asking('user_info'), tokens, claimsInToken(tokens.accessToken), before, measure),
     async signOut(tokens) {
       const due = await signOutCalls(connection, tokens, traced('sign_out', signOutFetch.fetch))
       if (due.length > 0) await measure('provider', 'sign_out', () => makeSignOutCalls(due))
@@ -197,9 +251,9 @@ export function createProvider(
     introspect: token => measure('provider', 'introspection', () => introspectToken(asking('introspection'), token)),
 
     verifyBearer(token, audiences, owner) {
-      const demanded = audiences.map(names => ({
-        names: names ?? [plan.clientId, BASE_URL],
-        isConfigured: names !== undefined,
+      const demanded = audiences.map(({ configured, addresses }) => ({
+        names: [...(configured ?? [plan.clientId]), ...addresses],
+        isConfigured: configured !== undefined,
       }))
       return bearerSlots.withSlot(() => verifyBearer(asking('introspection'), token, demanded, measure), owner)
     },
@@ -235,10 +289,13 @@ export function unconfiguredProvider(plan: ProviderPlan): Provider {
     plan,
     authorizationUrl: async () => '',
     acceptsCallbackIssuer: async () => true,
+    authorizationServer: async () => undefined,
     hasIssuer: async () => false,
     explain: async () => undefined,
     withSlot: signIn => signIn(calls),
     refresh: refuse,
+    exchange: refuse,
+    refreshUser: refuse,
     signOut: refuse,
     signOutUrl: async () => undefined,
     canVerify: false,

@@ -3,8 +3,11 @@
 import type { Config } from '../config/config-file.ts'
 import { addressProblems, demandsHttps } from '../config/conflicts.ts'
 import type { Settings } from '../config/settings.ts'
+import { placedUpstreams, type UpstreamConfig } from '../config/upstream-config.ts'
 import { type ProblemDraft, refuseIf, type SettingName, sentence, setting } from '../errors.ts'
 import { issuerIn, refused } from './bearer.ts'
+import { needsDiscovery } from './discovery.ts'
+import { usesMutualTls } from './mutual-tls.ts'
 import { callbackFor, ONLY_PROVIDER, type ProviderPlan, planNamedProvider, planProvider } from './plan.ts'
 import { createProvider, type Provider, type ProviderOptions, unconfiguredProvider } from './provider.ts'
 
@@ -38,6 +41,8 @@ const OF_ONE_PROVIDER = {
   SCOPE: 'scope',
   STATE_CHECK: 'stateCheck',
   PKCE: 'pkce',
+  PAR: 'par',
+  DPOP: 'dpop',
   LOGOUT_STYLE: 'logout.style',
   LOGOUT_URL: 'logoutUrl',
   REVOKE: 'revoke',
@@ -51,19 +56,20 @@ type Plans = [ProviderPlan, ...ProviderPlan[]]
 /** The plans of all providers; throws if they contradict the settings. */
 export function planProviders(config: Config, settings: Settings): Plans {
   const [first, ...more] = planAll(config, settings)
-  const problems = [first, ...more].flatMap(plan => problemsOf(plan, settings))
-  refuseIf(problems)
+  const problems = [first, ...more].flatMap(plan => problemsOf(plan, config, settings))
+  refuseIf([...problems, ...exchangeProblems([first, ...more], config)])
   const inUse = (plan: ProviderPlan): ProviderPlan => ({
     ...plan,
     callbackPath: callbackFor(plan.id, settings.CALLBACK_PATH),
     httpsOnly: demandsHttps(settings),
+    dpop: plan.dpop === 'auto' && forwardsTokens(config, settings) ? 'off' : plan.dpop,
     ...(settings.ALLOW_UNVERIFIED_EMAIL && { emailVerified: {} }),
   })
   return [inUse(first), ...more.map(inUse)]
 }
 
 /** Problems that would otherwise appear at a sign-in or sign-out, or never. */
-function problemsOf(plan: ProviderPlan, settings: Settings): ProblemDraft[] {
+function problemsOf(plan: ProviderPlan, config: Config, settings: Settings): ProblemDraft[] {
   const { id, kind, issuer, discoveryUrl, endpoints, emailStep, clientAuth, pkce, logout } = plan
   const where = id === ONLY_PROVIDER ? 'provider' : `providers.${id}`
   const problems = addressProblems(
@@ -81,8 +87,9 @@ function problemsOf(plan: ProviderPlan, settings: Settings): ProblemDraft[] {
   if (clientAuth === 'none' && !pkce)
     problems.push({
       path: `${where}.clientAuth`,
-      message: sentence`${where}.clientAuth is "none" without ${setting('PKCE')}, so that whoever gets hold of a code can redeem it; expected ${where}.pkce: true${or(setting('PKCE', 'S256'))}.`,
+      message: sentence`${where}.clientAuth is "none" without ${setting('PKCE')}, so that anyone who gets hold of a code can redeem it; expected ${where}.pkce: true${or(setting('PKCE', 'S256'))}.`,
     })
+  problems.push(...profileProblems(plan, config, settings, where))
   // OpenID Connect: the metadata may have one.
   if (kind !== 'oidc' && (logout.style === 'browser' || logout.style === 'server') && !endpoints.logout)
     problems.push({
@@ -90,6 +97,50 @@ function problemsOf(plan: ProviderPlan, settings: Settings): ProblemDraft[] {
       message: sentence`${where}.logout.style is "${logout.style}", but there is no address for it; expected ${where}.logoutUrl${or(setting('LOGOUT_URL'))}.`,
     })
   return problems
+}
+
+/** Problems of pushed requests, mutual TLS and DPoP. */
+function profileProblems(plan: ProviderPlan, config: Config, settings: Settings, where: string): ProblemDraft[] {
+  const { id, par, dpop, clientAuth, certificate, endpoints } = plan
+  /** A named provider has no settings. */
+  const named = (name: string, key: string) => (id === ONLY_PROVIDER ? setting(name) : `${where}.${key}`)
+  const problems: ProblemDraft[] = []
+  if (usesMutualTls(plan) && !certificate)
+    problems.push({
+      path: `${where}.clientAuth`,
+      message: sentence`${named('CLIENT_AUTH', 'clientAuth')} is "${clientAuth ?? ''}", which needs a certificate and its key; expected both ${named('CLIENT_CERT_FILE', 'clientCertFile')} and ${named('CLIENT_KEY_FILE', 'clientKeyFile')}.`,
+    })
+  if (par === 'on' && !endpoints.par && !needsDiscovery(plan))
+    problems.push({
+      path: `${where}.par`,
+      message: sentence`${named('PAR', 'par')} is "on", but there is no address to push requests to; expected ${where}.parUrl, or a provider with discovery.`,
+    })
+  if (dpop === 'on' && forwardsTokens(config, settings))
+    problems.push({
+      path: `${where}.dpop`,
+      message: sentence`${named('DPOP', 'dpop')} is "on" with ${settings.FORWARD_ACCESS_TOKEN ? setting('FORWARD_ACCESS_TOKEN') : 'accessToken of an upstream'}: an application has no use for a token that is bound to a key of Menshen; expected one of the two.`,
+    })
+  return problems
+}
+
+/** Whether an application gets the access token of its user, or one in exchange for it. */
+function forwardsTokens(config: Config, settings: Settings): boolean {
+  return settings.FORWARD_ACCESS_TOKEN || placedUpstreams(config).some(({ option }) => accessTokenOf(option))
+}
+
+function accessTokenOf(option: string | UpstreamConfig): UpstreamConfig['accessToken'] {
+  return typeof option === 'string' ? undefined : option.accessToken
+}
+
+/** Where no provider has tokens of users, none can be exchanged. */
+function exchangeProblems(plans: Plans, config: Config): ProblemDraft[] {
+  if (plans.some(({ kind }) => kind !== 'company_token')) return []
+  return placedUpstreams(config)
+    .filter(({ option }) => typeof accessTokenOf(option) === 'object')
+    .map(({ path }) => ({
+      path: [...path, 'accessToken'].join('.'),
+      message: `${[...path, 'accessToken'].join('.')}: this provider gives no access token of the user that could be exchanged; expected false, or a provider with OAuth 2.0 or OpenID Connect.`,
+    }))
 }
 
 function planAll({ provider, providers }: Config, settings: Settings): Plans {

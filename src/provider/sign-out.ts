@@ -4,6 +4,7 @@ import { MenshenError } from '../errors.ts'
 import { quoted } from '../phrases.ts'
 import { getPath, notAccepted } from '../util/json-path.ts'
 import type { Metadata } from './discovery.ts'
+import type { DpopKey } from './dpop.ts'
 import { type BoundedFetch, readAnswer, type WholeAnswer } from './fetch.ts'
 import type { ProviderPlan } from './plan.ts'
 import type { ProviderConnection } from './provider-connection.ts'
@@ -17,6 +18,7 @@ export interface SessionTokens {
   readonly accessToken: string
   readonly refreshToken?: string | undefined
   readonly idToken?: string | undefined
+  readonly dpopKey?: DpopKey | undefined
 }
 
 type SignOutCall = () => Promise<void>

@@ -10,8 +10,17 @@ import { getPath, notAccepted } from '../util/json-path.ts'
 import { algorithmFor, readClientKey } from './client-key.ts'
 import { causeOf } from './demands.ts'
 import { endpointOf, type Metadata } from './discovery.ts'
+import { askForTokensWithProof, type DpopKey, newDpopKey } from './dpop.ts'
 import { type Answer, type BoundedFetch, NeverArrived, readAnswer, type WholeAnswer } from './fetch.ts'
-import { checkIdToken, type ProviderSession, providerSessionIn, verifySigned } from './id-token.ts'
+import {
+  authenticationIn,
+  checkIdToken,
+  type IdTokenAuthentication,
+  type ProviderSession,
+  providerSessionIn,
+  verifySigned,
+} from './id-token.ts'
+import { assertTls, usesMutualTls } from './mutual-tls.ts'
 import type { ProviderPlan, Texts } from './plan.ts'
 import type { ProviderConnection } from './provider-connection.ts'
 
@@ -39,8 +48,9 @@ export async function redeemCode(
     redirect_uri: redirectUri,
     ...(verifier !== undefined && { code_verifier: verifier }),
   }
-  const response = await askForTokens(connection, known, endpointOf(known, 'token'), grant, state)
-  const tokens = readTokens(await readAnswer(response), connection, known)
+  const key = connection.dpop.isOn() ? newDpopKey() : undefined
+  const answered = await askForTokens(connection, known, endpointOf(known, 'token'), grant, { key, state })
+  const tokens = await readTokens(answered, connection, known)
   if (plan.kind !== 'oidc') return withProviderSession(connection, known, tokens)
   if (!tokens.idToken) throw phrasedError('provider_answer', phrase('answer_unusable', { fields: 'id_token' }))
   const { idToken, accessToken } = tokens
@@ -48,13 +58,20 @@ export async function redeemCode(
   const signedInSince = oldestSignIn(plan, startedAt)
   const claims = await checkIdToken(connection, known, idToken, { isNonce, accessToken, signedInSince })
   const providerSession = providerSessionIn(claims)
-  return { ...tokens, claims, ...(providerSession ? { providerSession } : {}) }
+  const authentication = authenticationIn(claims, connection.now())
+  return { ...tokens, claims, authentication, ...(providerSession ? { providerSession } : {}) }
 }
 
 /** A refusal names its cause, where the metadata or the answer points to one. */
-function readTokens(answer: Answer, { plan, now }: ProviderConnection, known: Metadata): TokenSet {
+async function readTokens(
+  { answer, key }: AnsweredTokens,
+  { plan, now, dpop }: ProviderConnection,
+  known: Metadata,
+): Promise<TokenSet> {
   try {
-    return readTokenSet(answer, plan, now())
+    const tokens = readTokenSet(await readAnswer(answer), plan, now(), key)
+    if (key && !tokens.dpopKey) dpop.end()
+    return tokens
   } catch (error) {
     if (!(error instanceof RefusalError)) throw error
     const { code, status, said, description } = error
@@ -88,20 +105,34 @@ async function withProviderSession(
   }
 }
 
-/** `idToken` is the one of the sign-in: a refreshed one has to be about the same user. */
+interface RefreshedTokens {
+  readonly refreshToken: string
+  /** The one of the sign-in: a refreshed one has to be about the same user. */
+  readonly idToken?: string | undefined
+  /** To which the tokens are bound. Tokens without one stay without, unless the provider demands it. */
+  readonly dpopKey?: DpopKey | undefined
+}
+
 export async function refreshTokens(
   connection: ProviderConnection,
-  { refreshToken, idToken }: { readonly refreshToken: string; readonly idToken?: string | undefined },
+  { refreshToken, idToken, dpopKey }: RefreshedTokens,
 ): Promise<TokenSet> {
   const { plan } = connection
   const known = await connection.metadata.get()
   const url = known.endpoints.refresh ?? endpointOf(known, 'token')
   const grant = { grant_type: 'refresh_token', refresh_token: refreshToken, ...refreshParams(connection) }
-  const request = () => askForTokens(connection, known, url, grant)
-  const response = await retryUnarrived(request, connection.timeoutMs)
-  const tokens = readTokens(await readAnswer(response), connection, known)
-  if (plan.kind === 'oidc' && tokens.idToken) await checkRefreshed(connection, known, tokens.idToken, tokens, idToken)
-  return tokens
+  const request = () => askForTokens(connection, known, url, grant, { key: dpopKey })
+  const answered = await retryUnarrived(request, connection.timeoutMs)
+  const tokens = await readTokens(answered, connection, known)
+  if (plan.kind !== 'oidc' || !tokens.idToken) return tokens
+  return { ...tokens, claims: await checkRefreshed(connection, known, tokens.idToken, tokens, idToken) }
+}
+
+/** The provider speaks of another user than the session belongs to. */
+export class SubjectChanged extends MenshenError {
+  constructor(source: 'id_token' | 'user info') {
+    super('provider_refused', `the ${source} after the refresh is about another user`)
+  }
 }
 
 /** `$redirect_uri` is ours: some want it at the refresh too. */
@@ -110,24 +141,31 @@ function refreshParams({ plan, redirectUri }: ProviderConnection): Record<string
   return Object.fromEntries(entries.map(([name, text]) => [name, text === '$redirect_uri' ? redirectUri : text]))
 }
 
-/** It keeps the issuer and the user, and the nonce if it has one (OpenID Connect Core 12.2). */
+/** The claims of a valid one. It keeps the issuer and the user, and the nonce if it has one (OpenID Connect Core 12.2). */
 async function checkRefreshed(
   connection: ProviderConnection,
   known: Metadata,
   idToken: string,
   { accessToken }: TokenSet,
   before: string | undefined,
-): Promise<void> {
+): Promise<JWTPayload> {
   const old: JWTPayload = before === undefined ? {} : decodeJwt(before)
   const isNonce = (given: unknown) => given === undefined || old.nonce === undefined || given === old.nonce
-  const isAnother = ({ sub, iss }: JWTPayload) => before !== undefined && (sub !== old.sub || iss !== old.iss)
+  const assertSame = ({ sub, iss }: JWTPayload) => {
+    if (before === undefined) return
+    if (iss !== old.iss) throw new MenshenError('provider_refused', 'the refreshed id_token is of another issuer')
+    if (sub === undefined) throw new MenshenError('provider_refused', 'the refreshed id_token names no user')
+    if (sub !== old.sub) throw new SubjectChanged('id_token')
+  }
   try {
-    if (!isAnother(await checkIdToken(connection, known, idToken, { isNonce, accessToken }))) return
+    const claims = await checkIdToken(connection, known, idToken, { isNonce, accessToken })
+    assertSame(claims)
+    return claims
   } catch (error) {
     // One that is not even valid proves nothing, but what it says decides whether the session can live on.
-    if (!isAnother(claimsOf(idToken) ?? old)) throw error
+    assertSame(claimsOf(idToken) ?? old)
+    throw error
   }
-  throw new MenshenError('provider_refused', 'the refreshed id_token is of another user or issuer')
 }
 
 function claimsOf(token: string): JWTPayload | undefined {
@@ -142,7 +180,7 @@ function claimsOf(token: string): JWTPayload | undefined {
  * Only where the request cannot have arrived: a refresh token that rotates must not be spent twice. And only while there
  * is time: all tries together take no longer than two calls may.
  */
-async function retryUnarrived(request: () => Promise<WholeAnswer>, timeoutMs: number): Promise<WholeAnswer> {
+export async function retryUnarrived<T>(request: () => Promise<T>, timeoutMs: number): Promise<T> {
   const startedAt = performance.now()
   for (const wait of RETRY_AFTER_MS) {
     try {
@@ -214,21 +252,30 @@ function sendShaped(
   return fetch(target.href, { method, headers })
 }
 
-/** For the two grants. `state` is the one that came back with the code. */
+interface AnsweredTokens {
+  readonly answer: WholeAnswer
+  /** By which the request was proven. */
+  readonly key: DpopKey | undefined
+}
+
+/** For every grant. `state` is the one that came back with the code, `key` the one that the tokens are to be bound to. */
 export function askForTokens(
   connection: ProviderConnection,
   known: Metadata,
   url: string,
   { redirect_uri, ...grant }: Texts,
-  state?: string,
-): Promise<WholeAnswer> {
-  const { tokenRequest } = connection.plan
+  { key, state }: { readonly key: DpopKey | undefined; readonly state?: string },
+): Promise<AnsweredTokens> {
+  const { plan, dpop, now } = connection
+  const { tokenRequest } = plan
   const given = {
     ...grant,
     ...(redirect_uri !== undefined && tokenRequest.redirectUri && { redirect_uri }),
     ...(state !== undefined && tokenRequest.state && { state }),
   }
-  return askAsClient(connection, known, url, given, tokenRequest)
+  return askForTokensWithProof(dpop, { method: 'POST', url, now }, key, proof =>
+    askAsClient(connection, known, url, given, { ...tokenRequest, headers: { ...tokenRequest.headers, ...proof } }),
+  )
 }
 
 /** Puts the proof into the parameters, or returns it as a header. `url` is where they go. */
@@ -245,6 +292,11 @@ async function proveClient(
     params.set('client_id', clientId)
     params.set('client_assertion_type', 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer')
     params.set('client_assertion', await clientAssertion(plan, known, url, now()))
+    return {}
+  }
+  if (usesMutualTls({ clientAuth: method })) {
+    assertTls(url)
+    params.set('client_id', clientId)
     return {}
   }
   if (method === 'none') {
@@ -329,6 +381,10 @@ export interface TokenSet {
   /** Of the id_token, once it has been checked. */
   readonly claims?: Readonly<Record<string, unknown>>
   readonly providerSession?: ProviderSession
+  /** Of the same id_token. */
+  readonly authentication?: IdTokenAuthentication
+  /** To which the access token is bound; absent if it is not (DPoP). */
+  readonly dpopKey?: DpopKey
   /** The whole answer, for providers that say in it who the user is. */
   readonly answer?: unknown
 }
@@ -362,7 +418,7 @@ interface RefusalDetails {
 // Ten years: far beyond any real token, and far from where milliseconds stop being exact.
 const LONGEST_LIFETIME = 10 * 365 * 24 * 3600
 
-const lifetime = z
+export const lifetime = z
   .union([
     z.int(),
     z
@@ -374,12 +430,12 @@ const lifetime = z
 
 // RFC 6749, appendix A: what a token is made of, and so what can stand in a header.
 const token = z.string().regex(/^[\x21-\x7e]+$/)
-const bearer = z.string().regex(/^bearer$/i)
+const tokenTypes = z.string().regex(/^(bearer|dpop)$/i)
 
 // Made once: to make a schema takes longer than to use it.
 const tokenAnswer = z.object({
   access_token: token,
-  token_type: bearer.nullish(),
+  token_type: tokenTypes.nullish(),
   refresh_token: z.union([token, z.literal('')]).nullish(),
   expires_in: lifetime.nullish(),
   id_token: z.unknown(),
@@ -388,7 +444,8 @@ const tokenAnswer = z.object({
 /** Verdicts on a code or a refresh token; everything else may be different in a moment. */
 const VERDICTS = ['invalid_grant', 'invalid_token']
 
-export function readTokenSet(answer: Answer, plan: ProviderPlan, now: number): TokenSet {
+/** `key` is the one that the token request was proven by; the token is bound to it if the answer says so. */
+export function readTokenSet(answer: Answer, plan: ProviderPlan, now: number, key?: DpopKey): TokenSet {
   const body = readAccepted(answer, plan.tokenAnswer, [...VERDICTS, ...plan.refreshEnds])
   const { names, lifetimeSeconds, tokenType } = plan.tokenAnswer
   const named = (name: string) => getPath(body, names[name] ?? name)
@@ -397,15 +454,25 @@ export function readTokenSet(answer: Answer, plan: ProviderPlan, now: number): T
     ...(tokenType === 'required' ? ['token_type'] : []),
     ...(lifetimeSeconds === undefined ? ['expires_in'] : []),
   ]
+  const isBound = /^dpop$/i.test(String(given.token_type))
+  if (isBound && key === undefined) throw wrongBinding(phrase('tokens_bound_to_key'), phrase('set_dpop'))
   const { access_token, refresh_token, expires_in, id_token } = read(given, demanded, plan.kind === 'oidc')
+  // RFC 9449, 5: a client that relies on the protection discards the answer.
+  if (key !== undefined && !isBound && plan.dpop === 'on')
+    throw wrongBinding(phrase('tokens_not_bound'), phrase('bind_tokens'))
   return {
     accessToken: access_token,
     expiresIn: expires_in ?? lifetimeSeconds ?? 0,
     receivedAt: now,
     ...(refresh_token && plan.refreshes ? { refreshToken: refresh_token } : {}),
     ...(id_token ? { idToken: id_token } : {}),
+    ...(isBound && key !== undefined ? { dpopKey: key } : {}),
     answer: body,
   }
+}
+
+function wrongBinding(seen: Phrase, remedy: Phrase): RefusalError {
+  return new RefusalError('provider_answer', seen, 200, undefined, { remedy })
 }
 
 interface Expected {
@@ -467,7 +534,6 @@ function read(given: Record<string, unknown>, demanded: readonly string[], isOid
   const idToken = typeof given.id_token === 'string' ? given.id_token : undefined
   // Where it is not asked for, an odd one is none.
   const oddIdToken = isOidc && idToken === undefined && (given.id_token ?? undefined) !== undefined ? ['id_token'] : []
-  if (/^dpop$/i.test(String(given.token_type))) throw phrasedError('provider_answer', phrase('tokens_bound_to_key'))
   const places = new Set([...odd, ...missing, ...oddIdToken])
   if (!result.success || places.size > 0)
     throw phrasedError('provider_answer', phrase('answer_unusable', { fields: [...places].join(', ') }))

@@ -1,8 +1,9 @@
 // User info: the request, and the mapping of its answer to our fields.
 
+import { MACHINE_PREFIX } from '../config/machines.ts'
 import { FIELDS, type Field } from '../config/provider-config.ts'
 import { errorFields, MenshenError } from '../errors.ts'
-import { phrase, phrasedError } from '../phrases.ts'
+import { phrase, phrasedError, phraseIn } from '../phrases.ts'
 import {
   getPath,
   namesFrom,
@@ -14,7 +15,8 @@ import {
   withoutPath,
 } from '../util/json-path.ts'
 import type { Metadata } from './discovery.ts'
-import { type Answer, readAnswer, type WholeAnswer } from './fetch.ts'
+import { askWithBoundToken } from './dpop.ts'
+import { type Answer, type BoundedFetch, readAnswer, type WholeAnswer } from './fetch.ts'
 import { verifySigned } from './id-token.ts'
 import type { ProviderPlan, UserInfoSource } from './plan.ts'
 import type { ProviderConnection } from './provider-connection.ts'
@@ -39,19 +41,50 @@ export interface MappedUser {
   readonly groups: readonly string[]
   /** Everything that was said, the first source's word first. */
   readonly claims: Readonly<Record<string, unknown>>
+  /** The names of claims that no other source has said. */
+  readonly sole?: SoleClaims
+  /** Paths of claims that are unknown: an earlier answer had them, and they were not kept. */
+  readonly lost?: readonly string[]
   /** An address came, and the provider does not vouch for it. */
   readonly hasUnverifiedEmail?: true
 }
 
+/** By sources that a refresh can leave out. */
+export type SoleClaims = { readonly [Source in 'id_token' | 'token']?: readonly string[] }
+
 export type ProviderClaims = Readonly<Partial<Record<UserInfoSource, unknown>>>
 
-type Mapping = Pick<ProviderPlan, 'userInfoFrom' | 'fields' | 'fieldTypes' | 'require' | 'emailVerified'>
+export type Mapping = Pick<ProviderPlan, 'userInfoFrom' | 'fields' | 'fieldTypes' | 'require' | 'emailVerified'>
 
 const DEMANDED = ['sub', 'username'] as const
 
 /** Throws if somebody has no `sub` or `username`, or is not one of those whom `require` lets in. */
 export function mapUser(said: ProviderClaims, plan: Mapping): MappedUser {
-  const given = plan.userInfoFrom.map(source => said[source]).filter(answer => answer !== undefined)
+  return { ...mapAnswers(answersOf(said, plan), plan), sole: soleClaims(said, plan) }
+}
+
+export function answersOf(said: ProviderClaims, { userInfoFrom }: Pick<Mapping, 'userInfoFrom'>): readonly unknown[] {
+  return userInfoFrom.map(source => said[source]).filter(answer => answer !== undefined)
+}
+
+export function soleClaims(said: ProviderClaims, { userInfoFrom }: Pick<Mapping, 'userInfoFrom'>): SoleClaims {
+  const namesOf = (source: UserInfoSource) => Object.keys(Object(said[source]))
+  const soleOf = (source: UserInfoSource) => {
+    const others = new Set(userInfoFrom.filter(other => other !== source).flatMap(namesOf))
+    return namesOf(source).filter(name => !others.has(name))
+  }
+  const named = (['id_token', 'token'] as const)
+    .filter(source => userInfoFrom.includes(source))
+    .map(source => [source, soleOf(source)] as const)
+  return Object.fromEntries(named.filter(([, names]) => names.length > 0))
+}
+
+/** The user by these answers, the first answer's word first. A `require` by an unknown claim is not checked. */
+export function mapAnswers(
+  given: readonly unknown[],
+  plan: Mapping,
+  isUnknown: (path: string) => boolean = () => false,
+): MappedUser {
   if (plan.fieldTypes === 'text') assertTexts(given, plan)
   const { answers, hasUnverified, denied } = vouchedAnswers(given, plan)
   const text = (field: Field) => textFrom(answers, plan.fields[field])
@@ -67,13 +100,34 @@ export function mapUser(said: ProviderClaims, plan: Mapping): MappedUser {
   }
   for (const field of DEMANDED)
     if (userInfo[field] === '') throw missing(field, given, plan, hasUnverified && field === 'username')
+  assertNoMachine(userInfo)
   const claims: Record<string, unknown> = Object.fromEntries(
     answers.toReversed().flatMap(one => Object.entries(Object(one))),
   )
-  const unmet = notAmong(claims, plan.require)
-  if (unmet !== undefined) throw phrasedError('provider_answer', phrase('not_required', { name: unmet }))
+  const required = Object.entries(plan.require).filter(([path]) => !isUnknown(path))
+  const unmet = notAmong(claims, Object.fromEntries(required))
+  if (unmet !== undefined) throw new RequirementUnmet(unmet, userInfo.sub)
   const groups = namesFrom(answers, plan.fields.groups)
   return { userInfo, groups, claims, ...(hasUnverified && { hasUnverifiedEmail: true as const }) }
+}
+
+/** A user whom an application or a rule could take for one of `machines`. */
+function assertNoMachine({ username, sub }: UserInfo): void {
+  for (const [field, name] of Object.entries({ username, sub }))
+    if (name.trimStart().toLowerCase().startsWith(MACHINE_PREFIX))
+      throw phrasedError('provider_answer', phrase('name_of_machine', { field, prefix: MACHINE_PREFIX }))
+}
+
+/** The provider does not say of the user what `require` of the configuration wants. */
+export class RequirementUnmet extends MenshenError {
+  /** Of the user. */
+  readonly sub: string
+
+  constructor(name: string, sub: string) {
+    const sentence = phrase('not_required', { name })
+    super('provider_answer', phraseIn('en', sentence), undefined, sentence)
+    this.sub = sub
+  }
 }
 
 interface VouchedAnswers {
@@ -194,14 +248,21 @@ function missing(
 /** What user info says, read and accepted; `undefined` if the provider has no such endpoint, or nobody wants it. */
 export async function askUserInfo(connection: ProviderConnection, tokens: TokenSet): Promise<object | undefined> {
   const { plan } = connection
+  const said = await requestUserInfo(connection, tokens)
+  if (!said) return undefined
+  if (tokens.claims && getPath(said, 'sub') !== tokens.claims.sub)
+    throw phrasedError('provider_answer', phrase('user_info_of_another'))
+  return plan.emailStep ? { ...said, email: await emailOrNone(connection, plan.emailStep, tokens) } : said
+}
+
+/** The call alone. Whose user info it is remains to be checked. */
+export async function requestUserInfo(connection: ProviderConnection, tokens: TokenSet): Promise<object | undefined> {
+  const { plan } = connection
   const known = await connection.metadata.get()
   const { userInfo } = known.endpoints
   if (!userInfo || !plan.userInfoFrom.includes('userinfo')) return undefined
   const answer = await readUserInfo(connection, known, await ask(connection, userInfo, tokens))
-  const said = readAccepted(answer, plan.userInfoAnswer, [])
-  if (tokens.claims && getPath(said, 'sub') !== tokens.claims.sub)
-    throw phrasedError('provider_answer', phrase('user_info_of_another'))
-  return plan.emailStep ? { ...said, email: await emailOrNone(connection, plan.emailStep, tokens) } : said
+  return readAccepted(answer, plan.userInfoAnswer, [])
 }
 
 /** Nobody is kept out for want of an address. */
@@ -221,7 +282,7 @@ async function emailOrNone(
 
 /** OpenID Connect Core 5.3.2: some sign it. Then it has to be signed by one of their keys, and for us. */
 async function readUserInfo(connection: ProviderConnection, known: Metadata, response: WholeAnswer): Promise<Answer> {
-  const isSigned = /^application\/jwt\b/i.test(response.headers.get('content-type') ?? '')
+  const isSigned = /^application\/(jwt|jose)\b/i.test(response.headers.get('content-type') ?? '')
   if (!isSigned || connection.plan.kind !== 'oidc' || response.status !== 200) return readAnswer(response)
   // What the metadata promises is for id_tokens.
   const { signingAlgorithms: _, ...anyAlgorithm } = known
@@ -229,10 +290,12 @@ async function readUserInfo(connection: ProviderConnection, known: Metadata, res
   return { status: 200, body: await verifySigned(connection, anyAlgorithm, signed, ['sub'], { name: 'user info' }) }
 }
 
-async function ask({ fetch, plan }: ProviderConnection, url: string, tokens: TokenSet): Promise<WholeAnswer> {
+async function ask(connection: ProviderConnection, url: string, tokens: TokenSet): Promise<WholeAnswer> {
+  const { plan } = connection
   const { method, token, params, headers } = plan.userInfoRequest
   const target = new URL(url)
   const sent: Record<string, string> = { ...headers }
+  const fetch = token === 'bearer' ? fetchWithProof(connection, tokens) : connection.fetch
   if (token === 'bearer') sent.authorization = `Bearer ${tokens.accessToken}`
   else if ('header' in token) sent[token.header] = tokens.accessToken
   else target.searchParams.set(token.query, tokens.accessToken)
@@ -240,6 +303,15 @@ async function ask({ fetch, plan }: ProviderConnection, url: string, tokens: Tok
   if (method === 'POST') return fetch(target.href, { method, headers: sent, body: new URLSearchParams(fields) })
   for (const [name, value] of fields) target.searchParams.set(name, value)
   return fetch(target.href, { method, headers: sent })
+}
+
+/** An access token that is bound to a key goes with a proof of that key, in place of `Bearer`. */
+function fetchWithProof({ fetch, dpop, now }: ProviderConnection, { accessToken, dpopKey }: TokenSet): BoundedFetch {
+  if (dpopKey === undefined) return fetch
+  return (url, { method = 'GET', headers, ...init } = {}) =>
+    askWithBoundToken(dpop, { method, url, now }, { accessToken, dpopKey }, proof =>
+      fetch(url, { ...init, method, headers: { ...headers, ...proof } }),
+    )
 }
 
 /** `$client_id`, or `$openid`: what the token answer has under that name. Anything else is the text itself. */

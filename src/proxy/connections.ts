@@ -1,15 +1,17 @@
-// The connections to an application. Each serves one exchange at a time, so that no request waits in undici's queue.
+// The connections to an application. With HTTP/1.1 each serves one exchange at a time, so that no request waits in undici's
+// queue; with HTTP/2 one serves many. An application behind https chooses the protocol when it is connected to.
 
-import { isIP } from 'node:net'
+import { isIP, type Socket } from 'node:net'
 import { buildConnector, Client } from 'undici'
 import type { Settings } from '../config/settings.ts'
 import { dispatchExpecting, type ExpectingRequest } from './expect-continue.ts'
+import { createHttp2Pool, type Http2Exchange, type Http2Pool } from './http2-connections.ts'
 
 /** A connection that serves one exchange. */
-export type Connection = Pick<Client, 'dispatch' | 'destroy'>
+export type Connection = Pick<Client, 'dispatch' | 'destroy'> & { readonly isHttp2?: true }
 
 export interface Connections {
-  take(): Client
+  take(): Connection
   /** For a request whose body waits until the application asks for it. */
   takeExpecting(onContinue: () => void): Connection
   giveBack(connection: Connection): void
@@ -24,34 +26,83 @@ export interface Destination {
   readonly origin: string
   readonly socketPath?: string
   readonly ca?: string
+  /** Our certificate, and its key. */
+  readonly cert?: string
+  readonly key?: string
   /** The largest head of an answer, in bytes. */
   readonly maxHeaderSize?: number
+  /** It speaks HTTP/2 without TLS. */
+  readonly isH2c?: true
 }
 
-export function createConnections(destination: Destination, servername: string, settings: Settings): Connections {
-  const { origin, socketPath, ca } = destination
-  const connect = buildConnector({
+/** The application speaks another protocol than before. Nothing was sent: the exchange may begin again on a new connection. */
+export class ProtocolChanged extends Error {
+  readonly code = 'ERR_PROTOCOL_CHANGED'
+}
+
+export function createConnections(
+  destination: Destination,
+  servername: string,
+  settings: Settings,
+  headersTimeoutMs: number = settings.UPSTREAM_HEADERS_TIMEOUT_MS,
+): Connections {
+  const { origin, socketPath, ca, cert, key } = destination
+  const { protocol, hostname, host, port } = new URL(origin)
+  const isSecure = protocol === 'https:'
+  const connector = buildConnector({
     timeout: settings.UPSTREAM_CONNECT_TIMEOUT_MS,
-    allowH2: false,
+    allowH2: isSecure,
+    preferH2: true,
     ...(socketPath && { socketPath }),
     ...(ca && { ca }),
+    ...(cert && key && { cert, key }),
   })
+  // A TLS server name must not be an address; without a name the address itself is checked.
+  const connect: typeof connector = (how, callback) =>
+    connector(isIP(servername) ? { ...how, servername: '' } : how, callback)
   const options: Client.Options = {
-    headersTimeout: settings.UPSTREAM_HEADERS_TIMEOUT_MS,
+    headersTimeout: headersTimeoutMs,
     bodyTimeout: settings.UPSTREAM_IDLE_TIMEOUT_MS,
     maxHeaderSize: settings.MAX_HEADER_KB * 1024,
-    // A TLS server name must not be an address; without a name the address itself is checked.
-    connect: (how, callback) => connect(isIP(servername) ? { ...how, servername: '' } : how, callback),
+    connect: isSecure ? connectHttp1 : connect,
   }
   const deadlines = {
     connectMs: settings.UPSTREAM_CONNECT_TIMEOUT_MS,
-    headersMs: settings.UPSTREAM_HEADERS_TIMEOUT_MS,
+    headersMs: headersTimeoutMs,
     idleMs: settings.UPSTREAM_IDLE_TIMEOUT_MS,
   }
   const all = new Set<Connection>()
   // The one that was used last is the least likely to have been closed by the application.
   const idle: Client[] = []
   let mostIdle = settings.UPSTREAM_CONNECTIONS
+  /** Not known before the first connection: that one serves all who wait, if it is HTTP/2. */
+  let speaksHttp2 = isSecure || destination.isH2c === true
+  const http2 = createHttp2Pool({
+    origin,
+    maxHeaderSize: settings.MAX_HEADER_KB * 1024,
+    deadlines,
+    dial(done) {
+      const how = { protocol, host, hostname: hostname.replace(/^\[|\]$/g, ''), port, servername }
+      connect(how, (error, socket) => {
+        if (error || !socket || destination.isH2c || isHttp2(socket)) return done(error, socket)
+        speaksHttp2 = false
+        socket.destroy()
+        done(new ProtocolChanged(), null)
+      })
+    },
+  })
+
+  const shared = viaHttp2(http2)
+
+  /** For undici, which gets connections of HTTP/1.1 only. */
+  function connectHttp1(...[how, callback]: Parameters<typeof connector>): void {
+    connect(how, (error, socket) => {
+      if (error || !socket || !isHttp2(socket)) return error ? callback(error, null) : callback(null, socket as Socket)
+      speaksHttp2 = true
+      http2.adopt(socket)
+      callback(new ProtocolChanged(), null)
+    })
+  }
 
   function open(): Client {
     const connection = new Client(origin, options)
@@ -66,13 +117,15 @@ export function createConnections(destination: Destination, servername: string, 
   }
 
   return {
-    take: () => idle.pop() ?? open(),
+    take: () => (speaksHttp2 ? shared : (idle.pop() ?? open())),
     takeExpecting(onContinue) {
+      if (speaksHttp2) return viaHttp2(http2, onContinue)
       const connection = createExpecting({ destination, deadlines, onContinue })
       all.add(connection)
       return connection
     },
     giveBack(connection) {
+      if (connection === shared) return
       if (!(connection instanceof Client)) all.delete(connection)
       else if (idle.length < mostIdle) idle.push(connection)
       // Streams had opened more than the limit.
@@ -80,12 +133,30 @@ export function createConnections(destination: Destination, servername: string, 
     },
     keepNone() {
       mostIdle = 0
+      http2.keepNone()
       for (const connection of idle.splice(0)) leave(connection)
     },
     async close() {
+      http2.destroy()
       await Promise.allSettled([...all].map(connection => connection.destroy()))
     },
   }
+}
+
+function isHttp2(socket: Socket): boolean {
+  return (socket as Socket & { alpnProtocol?: unknown }).alpnProtocol === 'h2'
+}
+
+function viaHttp2(http2: Http2Pool, onContinue?: () => void): Connection {
+  return {
+    isHttp2: true,
+    dispatch(request, handler) {
+      const exchange = request as unknown as Http2Exchange
+      http2.dispatch(onContinue ? { ...exchange, onContinue } : exchange, handler)
+      return true
+    },
+    async destroy() {},
+  } as Connection
 }
 
 function createExpecting(shared: Pick<ExpectingRequest, 'destination' | 'deadlines' | 'onContinue'>): Connection {

@@ -24,6 +24,8 @@ export interface ExpectingRequest {
     readonly origin: string
     readonly socketPath?: string
     readonly ca?: string
+    readonly cert?: string
+    readonly key?: string
     readonly maxHeaderSize?: number
   }
   readonly deadlines: Deadlines

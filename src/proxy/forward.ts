@@ -1,18 +1,24 @@
 // Forwards an admitted request to the application behind it.
 
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
+import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import type { Report } from '../events.ts'
 import { type ObservedRequest, requestFields } from '../observe/observed-request.ts'
 import { mayBePartOfPage } from '../util/fetch-metadata.ts'
+import { GRPC_STATUS, isGrpc } from '../util/grpc.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 import type { SlotHolder } from './capacity.ts'
-import type { Connection } from './connections.ts'
+import { type Connection, ProtocolChanged } from './connections.ts'
+import type { ExchangedTokenFor } from './exchanged-token.ts'
+import { endGrpc } from './grpc-end.ts'
+import { Http2Request } from './http2-messages.ts'
 import { callerOf, type Identification, ownerOf, type ProxyRequest, type UpstreamFailure } from './proxy-request.ts'
-import type { RequestHeaders } from './request-headers.ts'
+import type { RequestHeaders, RequestTrailers } from './request-headers.ts'
 import { type HeaderList, keptTrailers, type ResponseHeaders } from './response-headers.ts'
 import { headersForDocument, headersOfLonger, sessionScriptFor, takesSessionScript } from './session-script.ts'
 import { pathForUpstream } from './stripped-prefix.ts'
+import { withChanges } from './upstream-headers.ts'
 import type { Upstream } from './upstreams.ts'
 
 /** Sends a request to an application. A promise only until the request has left: the answer comes when it comes. */
@@ -25,6 +31,8 @@ export type Forward = (
 
 export interface ForwardOptions {
   readonly requestHeaders: RequestHeaders
+  readonly requestTrailers: RequestTrailers
+  readonly exchangedToken: ExchangedTokenFor
   readonly responseHeaders: ResponseHeaders
   watch(request: ProxyRequest, identification: Identification, close: () => void): () => void
   /** Once the process is about to end, every answer closes its connection. */
@@ -42,11 +50,25 @@ export interface ForwardOptions {
 }
 
 export function createForward(options: ForwardOptions): Forward {
-  return (upstream, request, identification, response) => {
+  const forward = (
+    upstream: Upstream,
+    request: ProxyRequest,
+    identification: Identification,
+    response: ServerResponse,
+    exchanged?: string,
+  ) => {
     request.observed.upstream = upstream.destination.origin
-    const headers = options.requestHeaders(upstream, response.req, request, identification)
+    const headers = options.requestHeaders(upstream, response.req, request, identification, exchanged)
     return andThen(headers, headers =>
       relay(new ForwardedRequest(options, upstream, request, identification, headers, response)),
+    )
+  }
+  return (upstream, request, identification, response) => {
+    if (upstream.exchange === undefined) return forward(upstream, request, identification, response)
+    return andThen(options.exchangedToken(upstream, upstream.exchange, request, identification), exchanged =>
+      exchanged === 'failed'
+        ? options.answerFailure('no_token', request, identification, response)
+        : forward(upstream, request, identification, response, exchanged.token),
     )
   }
 }
@@ -69,6 +91,7 @@ class ForwardedRequest implements ExchangeOptions {
   readonly isBodyUnusual: boolean
   readonly expectsContinue: boolean
   readonly takesScript: boolean
+  readonly isGrpc: boolean
   readonly response: ServerResponse
   readonly #options: ForwardOptions
   readonly #request: ProxyRequest
@@ -97,6 +120,7 @@ class ForwardedRequest implements ExchangeOptions {
     this.isBodyUnusual = hasBody && length !== '0' && !EXPECTS_BODY.has(request.method)
     this.expectsContinue =
       hasBody && length !== '0' && request.headers.expect !== undefined && response.req.httpVersion !== '1.0'
+    this.isGrpc = isGrpc(request.headers)
     // The application may have stopped reading the body when it breaks off.
     if (hasBody) response.req.on('error', () => {})
     this.response = response
@@ -116,6 +140,10 @@ class ForwardedRequest implements ExchangeOptions {
     observed.trace?.asked(this.headers)
   }
 
+  trailers(): Record<string, string[]> {
+    return this.#options.requestTrailers(this.upstream, this.incoming)
+  }
+
   onContinue(): void {
     this.#hasContinued = true
     if (!this.response.headersSent && !this.response.destroyed) sayContinue(this.response)
@@ -124,12 +152,20 @@ class ForwardedRequest implements ExchangeOptions {
   onAnswer(status: number, isEndless: boolean): void {
     const { observed } = this.#request
     this.#isAnswered = true
-    if (isEndless) observed.isStream = true
+    if (isEndless) this.onEndless()
     this.#options.answered(observed, status)
   }
 
+  onEndless(): void {
+    this.#request.observed.isStream = true
+  }
+
   onLasting(): void {
-    this.#forget = this.#options.watch(this.#request, this.#identification, () => this.response.destroy())
+    const close = () =>
+      this.isGrpc
+        ? endGrpc(this.response, GRPC_STATUS.unauthenticated, 'the session or the permission has ended')
+        : void this.response.destroy()
+    this.#forget = this.#options.watch(this.#request, this.#identification, close)
   }
 
   answerHeaders(received: IncomingHttpHeaders): HeaderList {
@@ -222,13 +258,19 @@ export interface ExchangeOptions {
   readonly expectsContinue: boolean
   /** A document gets session.js. */
   readonly takesScript: boolean
+  /** A call may be silent for as long as it is open. */
+  readonly isGrpc: boolean
   readonly response: ServerResponse
   /** The application is about to be asked. */
   onStart(): void
+  /** Those of the request that the application gets, when the body has ended. Only HTTP/2 sends them. */
+  trailers(): Record<string, string[]>
   /** The client may send its body now. */
   onContinue(): void
   /** The head of its answer is here. */
   onAnswer(status: number, isEndless: boolean): void
+  /** It will not end on its own. */
+  onEndless(): void
   /** It has been open for more than a moment, in which its caller may sign out. */
   onLasting(): void
   /** The headers for the browser. */
@@ -269,6 +311,7 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
   #owner: string | undefined
   #isDone = false
   #wasRepeated = false
+  #hasChanged = false
   /** How many checks in a row found it waiting for its client, or for more of an answer that has begun. */
   #looks = 0
   #isLasting = false
@@ -281,19 +324,30 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
   }
 
   start(): void {
-    const { upstream, expectsContinue } = this.#options
-    const { connections } = upstream
-    this.#connection = expectsContinue
-      ? connections.takeExpecting(() => this.#options.onContinue())
-      : connections.take()
+    this.#connection = this.#take()
     this.#options.onStart()
     this.#dispatch(this.#connection)
   }
 
+  #take(): Connection {
+    const { upstream, expectsContinue } = this.#options
+    const { connections } = upstream
+    return expectsContinue ? connections.takeExpecting(() => this.#options.onContinue()) : connections.take()
+  }
+
   #dispatch(connection: Connection): void {
     const { method, path, headers, body, upstream, isBodyUnusual } = this.#options
+    if (connection.isHttp2) return void this.#dispatchByHttp2(connection)
     const request = { method, path, headers, body, servername: upstream.servername, reset: isBodyUnusual }
     connection.dispatch(request as Dispatcher.DispatchOptions, this)
+  }
+
+  #dispatchByHttp2(connection: Connection): void {
+    const { method, path, headers, body, isGrpc, incoming } = this.#options
+    const source = body && sourceOf(incoming)
+    const exchange = { method, path, headers, source, isGrpc }
+    const request = isGrpc ? exchange : { ...exchange, trailers: () => this.#options.trailers() }
+    connection.dispatch(request as unknown as Dispatcher.DispatchOptions, this)
   }
 
   turnAway(reason: UpstreamBusy['code']): void {
@@ -301,7 +355,13 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
   }
 
   cutOff(): void {
-    this.#options.response.destroy()
+    this.#breakOff('the server shuts down')
+  }
+
+  #breakOff(message: string): void {
+    const { response, isGrpc } = this.#options
+    if (isGrpc && response.headersSent) endGrpc(response, GRPC_STATUS.unavailable, message)
+    else response.destroy()
   }
 
   get owner(): string {
@@ -316,9 +376,13 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
 
   isSlow(): boolean {
     this.#last()
-    const { incoming, response } = this.#options
+    const { incoming, response, isGrpc } = this.#options
     const waitsForBody = !incoming.complete && incoming.readableLength === 0
-    this.#looks = response.headersSent || waitsForBody ? this.#looks + 1 : 0
+    this.#looks = response.headersSent || waitsForBody || isGrpc ? this.#looks + 1 : 0
+    if (isGrpc && this.#looks > 1 && (response.headersSent || !incoming.complete)) {
+      this.isEndless = true
+      this.#options.onEndless()
+    }
     return this.#looks > 1
   }
 
@@ -359,8 +423,9 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
       if (this.#isDone) return
     }
     this.#bodyLeft = Number(received['content-length'])
-    const headers = hasTrailers(response, status, received) ? received : { ...received, trailer: undefined }
-    if (takesScript) this.#suffix = sessionScriptFor(status, received)
+    const given = withChanges(upstream.responseChanges, received)
+    const headers = hasTrailers(response, status, received) ? given : { ...given, trailer: undefined }
+    if (takesScript) this.#suffix = sessionScriptFor(status, given)
     const sent = this.#suffix ? headersOfLonger(headers, this.#suffix.length) : headers
     response.writeHead(status, plainReason(statusMessage), this.#options.answerHeaders(sent))
     // The reader of an event stream waits for the head, even if there is no event yet. A page has arrived by then.
@@ -391,7 +456,8 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
-    if (this.#mayRepeat(error)) process.nextTick(() => this.#repeat())
+    if (error instanceof ProtocolChanged && this.#mayChange()) process.nextTick(() => this.#change())
+    else if (this.#mayRepeat(error)) process.nextTick(() => this.#repeat())
     else {
       this.#fail(error)
       this.#leave()
@@ -406,6 +472,20 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
     return !response.headersSent && !response.destroyed
   }
 
+  #mayChange(): boolean {
+    const isFirst = !this.#hasChanged
+    this.#hasChanged = true
+    return isFirst && !this.#isDone && !this.#options.response.destroyed
+  }
+
+  /** Nothing was sent: the application is asked by the other protocol. */
+  #change(): void {
+    if (this.#isDone) return void this.#leave()
+    if (this.#connection) this.#options.upstream.connections.giveBack(this.#connection)
+    this.#connection = this.#take()
+    this.#dispatch(this.#connection)
+  }
+
   #repeat(): void {
     this.#wasRepeated = true
     if (this.#connection) this.#dispatch(this.#connection)
@@ -415,7 +495,7 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
     if (this.#isDone) return
     const { response } = this.#options
     const hasLeft = response.destroyed
-    if (response.headersSent) response.destroy()
+    if (response.headersSent) this.#breakOff(error.message)
     this.#done(hasLeft ? undefined : error)
     this.#controller?.abort(error)
   }
@@ -434,6 +514,11 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
     this.#connection = undefined
     capacity.leave(this)
   }
+}
+
+/** The body as a stream, for HTTP/2. */
+function sourceOf(incoming: IncomingMessage | Http2Request): Readable {
+  return incoming instanceof Http2Request ? incoming.stream : incoming
 }
 
 function isEventStream({ 'content-type': type }: IncomingHttpHeaders): boolean {

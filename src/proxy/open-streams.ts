@@ -1,14 +1,17 @@
-// Answers that stay open: sockets and event streams. They end with the session that opened them, wherever that ended, and after
-// a reload if the new rules do not admit their caller.
+// Answers that stay open: sockets and event streams. They end with the session that opened them, wherever that ended, when the
+// hours of their rule end, and after a reload if the new rules do not admit their caller. `maxAge` of a rule ends none: it is
+// about the moment at which a stream is opened.
+import { type Conditions, meets } from '../access/conditions.ts'
 import type { Subject } from '../access/roles.ts'
 import { admits, type Rules } from '../access/rules.ts'
 import { errorFields } from '../errors.ts'
 import type { Report } from '../events.ts'
 import { runInRequest } from '../observe/observed-request.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
+import { authenticationOf } from '../session/session-record.ts'
 import type { Sessions } from '../session/sessions.ts'
 import { createWatchList, type Watched } from '../util/watch-list.ts'
-import type { Identification, ProxyRequest } from './proxy-request.ts'
+import type { Caller, Identification, ProxyRequest } from './proxy-request.ts'
 
 export interface OpenStreams {
   /** Watches a stream until the returned function is called. */
@@ -22,6 +25,8 @@ export interface OpenStreams {
 interface OpenedRequest {
   readonly request: ProxyRequest
   readonly rules: Rules
+  /** At a host of `hosts`: its rules in the configuration that is in use by then; `undefined` if the host is gone. */
+  readonly currentRules?: (() => Rules | undefined) | undefined
 }
 
 /** Who has opened a stream. */
@@ -29,7 +34,11 @@ interface StreamOwner {
   /** Whether nothing has changed, as far as this process knows without waiting; mostly true. */
   isCurrent?(): boolean
   /** Who they are now; `undefined` if their session or token has ended. */
-  identify(): Promise<{ readonly who: Subject | undefined } | undefined>
+  identify(): Promise<StreamCaller | undefined>
+}
+
+interface StreamCaller extends Pick<Caller, 'authentication'> {
+  readonly who: Subject | undefined
 }
 
 const VISITOR: StreamOwner = { isCurrent: () => true, identify: async () => ({ who: undefined }) }
@@ -53,7 +62,12 @@ interface Stream extends Watched, StreamOwner {
   isWatched: boolean
   /** The rules that admitted it last. */
   rules: Rules
+  readonly currentRules?: OpenedRequest['currentRules']
+  /** Those of its rules that have hours; absent before the first look. */
+  timed?: readonly Conditions[] | undefined
 }
+
+const UNTIMED: readonly Conditions[] = []
 
 const LOOK_EVERY_MS = 1000
 
@@ -61,15 +75,27 @@ export function createOpenStreams(
   sessions: Pick<Sessions, 'isCurrent' | 'getFresh'>,
   rulesNow: () => Rules,
   report: Report,
+  now: () => number,
 ): OpenStreams {
   const streams = createWatchList<Stream>(LOOK_EVERY_MS, stream => {
+    if (!isWithinHours(stream)) return stream.close()
     if (!stream.isWatched && !isAsItWas(stream)) void watch(stream)
   })
+
+  /** Whatever the store and the provider say: an outage does not keep a stream open. */
+  function isWithinHours(stream: Stream): boolean {
+    stream.timed ??= timedConditions(stream)
+    return stream.timed.length === 0 || stream.timed.every(({ hours }) => hours?.isOpen(now()))
+  }
   /** Streams that could not be checked last time. An outage is over when none is left. */
   const unchecked = new Set<Stream>()
 
+  function rulesOf({ currentRules }: Stream): Rules | undefined {
+    return currentRules ? currentRules() : rulesNow()
+  }
+
   function isAsItWas(stream: Stream): boolean {
-    if (stream.rules !== rulesNow()) return false
+    if (stream.rules !== rulesOf(stream)) return false
     try {
       const isCurrent = stream.isCurrent?.() ?? false
       if (isCurrent) unchecked.delete(stream)
@@ -92,7 +118,7 @@ export function createOpenStreams(
     try {
       const owner = await stream.identify()
       unchecked.delete(stream)
-      return owner !== undefined && mayStay(stream, owner.who)
+      return owner !== undefined && mayStay(stream, owner)
     } catch (error) {
       if (isListed(stream)) noteUnchecked(stream, error)
       return true
@@ -110,10 +136,25 @@ export function createOpenStreams(
     return streams.items[stream.index] === stream
   }
 
-  function mayStay(stream: Stream, who: Subject | undefined): boolean {
-    const { method, path } = stream.request
-    stream.rules = rulesNow()
-    return admits(stream.rules.ruleFor(method, path, who), who)
+  function mayStay(stream: Stream, { who, authentication }: StreamCaller): boolean {
+    const { method, path, observed } = stream.request
+    const rules = rulesOf(stream)
+    if (!rules) return false
+    stream.rules = rules
+    stream.timed = timedConditions(stream)
+    const { rule, conditions = [] } = stream.rules.decide(method, path, who)
+    if (!admits(rule, who) || !isWithinHours(stream)) return false
+    return conditions.every(
+      ({ networks, demand }) =>
+        (!networks || networks.has(observed.address)) &&
+        (!demand || meets(authentication, { ...demand, maxAge: undefined }, now())),
+    )
+  }
+
+  /** Of every interpretation of the path. */
+  function timedConditions({ rules, request }: Stream): readonly Conditions[] {
+    const timed = rules.conditionsFor(request.method, request.path).filter(({ hours }) => hours)
+    return timed.length === 0 ? UNTIMED : timed
   }
 
   function add(opened: OpenedRequest, { isCurrent, identify }: StreamOwner, close: () => void): () => void {
@@ -135,7 +176,7 @@ export function createOpenStreams(
         const latest = await sessions.getFresh(ticket)
         if (latest === undefined || latest === 'ended') return undefined
         loaded = latest
-        return latest
+        return { who: latest.who, authentication: authenticationOf(latest) }
       },
     }
   }

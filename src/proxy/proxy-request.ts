@@ -1,10 +1,13 @@
 // What the proxy knows of a request and of its caller. The gateway's own types extend these.
 
 import type { IncomingHttpHeaders } from 'node:http'
+import type { Authentication, Circumstances } from '../access/conditions.ts'
 import { network } from '../config/networks.ts'
 import type { ObservedRequest } from '../observe/observed-request.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
 import type { SessionUser } from '../session/session-fields.ts'
+import { authenticationOf } from '../session/session-record.ts'
+import { isChangeOfOthers } from '../util/fetch-metadata.ts'
 
 export interface ProxyRequest {
   readonly method: string
@@ -19,8 +22,12 @@ export interface ProxyRequest {
 }
 
 /** A user with a session, or a machine with a bearer token. */
-export interface Caller extends Pick<LoadedSession, 'who' | 'identityHeaders'>, Partial<Pick<LoadedSession, 'key'>> {
+export interface Caller
+  extends Pick<LoadedSession, 'who' | 'identityHeaders' | 'upstreamHeaders'>,
+    Partial<Pick<LoadedSession, 'key'>> {
   readonly session: SessionUser
+  /** How a machine's token came about, as far as it says; that of a user is with their session. */
+  readonly authentication?: Authentication
 }
 
 /** The caller of a request; a visitor has neither a session nor a token. */
@@ -41,6 +48,40 @@ export function callerOf({ loaded, bearer }: Identification): Caller | undefined
   return loaded ?? bearer
 }
 
+/** What the conditions of rules look at. Each is computed only if one of them asks for it. */
+export class RequestCircumstances implements Circumstances {
+  readonly at: number
+  readonly #request: Pick<ProxyRequest, 'method' | 'headers' | 'observed'>
+  readonly #identification: Identification
+  readonly #ownOrigin: string
+
+  constructor(
+    request: Pick<ProxyRequest, 'method' | 'headers' | 'observed'>,
+    identification: Identification,
+    ownOrigin: string,
+    at: number,
+  ) {
+    this.#request = request
+    this.#identification = identification
+    this.#ownOrigin = ownOrigin
+    this.at = at
+  }
+
+  get address(): string {
+    return this.#request.observed.address
+  }
+
+  /** A program with a token is no browser that another site could use. */
+  get isOwnOrigin(): boolean {
+    return this.#identification.bearer !== undefined || !isChangeOfOthers(this.#request, this.#ownOrigin)
+  }
+
+  get authentication(): Authentication | undefined {
+    const { loaded, bearer } = this.#identification
+    return loaded ? authenticationOf(loaded) : bearer?.authentication
+  }
+}
+
 /** Whose share of an application a request uses: a user's, a machine's, or that of a visitor's network. */
 export function ownerOf(request: ProxyRequest, identification: Identification): string {
   const caller = callerOf(identification)
@@ -49,5 +90,5 @@ export function ownerOf(request: ProxyRequest, identification: Identification): 
   return `user ${provider} ${userInfo.sub}`
 }
 
-/** Why an application gave no answer. */
-export type UpstreamFailure = 'busy' | 'timeout' | 'unreachable'
+/** Why an application gave no answer. `no_token`: it was not asked, because the provider gave no token for it. */
+export type UpstreamFailure = 'busy' | 'timeout' | 'unreachable' | 'no_token'

@@ -2,11 +2,13 @@
 
 import type { Rules } from '../access/rules.ts'
 import type { Settings } from '../config/settings.ts'
+import type { ExchangedTokens } from '../session/exchanged-tokens.ts'
+import { createExchangedTokenFor } from './exchanged-token.ts'
 import { createForward, type Forward, type ForwardOptions } from './forward.ts'
 import { type OpenStreams, watchCaller } from './open-streams.ts'
 import type { Identification, ProxyRequest } from './proxy-request.ts'
-import { createRequestHeaders, type IdentitySource } from './request-headers.ts'
-import { createOwnCookieTest, createResponseHeaders } from './response-headers.ts'
+import { createRequestHeaders, createRequestTrailers, type IdentitySource } from './request-headers.ts'
+import { createOwnCookieTest, createResponseHeaders, type OwnCookies } from './response-headers.ts'
 import type { SlowClients } from './slow-clients.ts'
 import { createTunnels, type OpenTunnel, type TunnelOptions } from './tunnel.ts'
 import type { Upstreams } from './upstreams.ts'
@@ -29,21 +31,26 @@ export interface ProxyOptions
   readonly settings: Settings
   readonly upstreams: Upstreams
   readonly identities: IdentitySource
+  readonly exchangedTokens: ExchangedTokens
   /** Names of our cookies, in lower case: applications neither get nor set them. */
-  readonly ownCookies: ReadonlySet<string>
+  readonly ownCookies: OwnCookies
   /** `Strict-Transport-Security` for answers that have none; absent without https. */
   readonly transportSecurity: string | undefined
   readonly rules: Rules
+  /** At a host of `hosts`: its rules in the configuration that is in use by then; `undefined` if the host is gone. */
+  readonly currentRules?: (() => Rules | undefined) | undefined
   readonly streams: OpenStreams
   readonly slowClients: SlowClients
 }
 
 export function createProxy(options: ProxyOptions): ReverseProxy {
-  const { settings, upstreams, identities, ownCookies, transportSecurity, rules, streams, slowClients } = options
-  const { lifecycle, report, answered, answerFailure, refuseFailure } = options
+  const { settings, upstreams, identities, ownCookies, transportSecurity, rules, currentRules } = options
+  const { streams, slowClients, lifecycle, report, answered, answerFailure, refuseFailure } = options
   const isOwnCookie = createOwnCookieTest(ownCookies)
   const shared = {
-    requestHeaders: createRequestHeaders({ settings, identities, ownCookies }),
+    requestHeaders: createRequestHeaders({ settings, identities, ownCookies, report }),
+    requestTrailers: createRequestTrailers({ settings, identities }),
+    exchangedToken: createExchangedTokenFor(options.exchangedTokens, report),
     responseHeaders: createResponseHeaders({
       baseUrl: settings.BASE_URL,
       authorities: upstreams.authorities,
@@ -51,7 +58,7 @@ export function createProxy(options: ProxyOptions): ReverseProxy {
       transportSecurity,
     }),
     watch: (request: ProxyRequest, identification: Identification, close: () => void) =>
-      watchCaller(streams, { request, rules }, identification, close),
+      watchCaller(streams, { request, rules, currentRules }, identification, close),
     lifecycle,
     report,
     answered,
@@ -61,11 +68,6 @@ export function createProxy(options: ProxyOptions): ReverseProxy {
     slowClients,
     watch: shared.watch,
     forward: createForward({ ...shared, answerFailure }),
-    openTunnel: createTunnels({
-      ...shared,
-      refuseFailure,
-      isOwnCookie,
-      headersTimeoutMs: settings.UPSTREAM_HEADERS_TIMEOUT_MS,
-    }),
+    openTunnel: createTunnels({ ...shared, refuseFailure, isOwnCookie }),
   }
 }

@@ -4,20 +4,28 @@
 import type { IncomingMessage } from 'node:http'
 import { isTrusted, type Networks, plainAddress } from '../config/networks.ts'
 import type { Settings } from '../config/settings.ts'
+import type { Report } from '../events.ts'
 import { type ObservedRequest, REQUEST_ID } from '../observe/observed-request.ts'
 import { connectionHeaders, splitList } from '../util/header-list.ts'
 import { matchHeaders, NEVER_KEPT, plainName } from '../util/header-names.ts'
+import { holdsKey } from '../util/key-form.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 import type { Caller, Identification, ProxyRequest } from './proxy-request.ts'
+import type { OwnCookies } from './response-headers.ts'
 import { withoutPrefix } from './stripped-prefix.ts'
 import type { Upstream } from './upstreams.ts'
 
 /** Names and values in turn. */
 export type RequestHeaders = (
-  upstream: Pick<Upstream, 'host' | 'hostHeader' | 'sentOrigin' | 'strippedPrefix' | 'audience'>,
+  upstream: Pick<
+    Upstream,
+    'host' | 'hostHeader' | 'sentOrigin' | 'strippedPrefix' | 'audience' | 'headers' | 'accessToken' | 'exchange'
+  >,
   incoming: Pick<IncomingMessage, 'rawHeaders'>,
   request: ProxyRequest,
   identification: Identification,
+  /** The token of `exchange`; absent for a visitor. */
+  exchanged?: string,
 ) => MaybePromise<string[]>
 
 /** The headers that tell an application who the caller is. */
@@ -34,29 +42,36 @@ export interface IdentitySource {
 interface RequestHeadersOptions {
   readonly settings: Settings
   readonly identities: IdentitySource
-  readonly ownCookies: ReadonlySet<string>
+  readonly ownCookies: OwnCookies
+  readonly report: Report
 }
 
-export function createRequestHeaders({ settings, identities, ownCookies }: RequestHeadersOptions): RequestHeaders {
-  const { TRUSTED_PROXIES, FORWARD_ACCESS_TOKEN } = settings
+export function createRequestHeaders(options: RequestHeadersOptions): RequestHeaders {
+  const { settings, identities, ownCookies, report } = options
+  const { TRUSTED_PROXIES } = settings
   const { protocol, host: ownHost, origin: ownOrigin } = new URL(settings.BASE_URL)
   const scheme = protocol.slice(0, -1)
   const withoutOurs = createCookieFilter(ownCookies)
   const headerOf = createHeaderPolicies(settings, identities.names)
 
-  return (upstream, { rawHeaders }, request, identification) => {
+  return (upstream, { rawHeaders }, request, identification, exchanged) => {
     const { loaded, bearer } = identification
     const { host, connection, te } = request.headers
     const named = connectionHeaders(connection)?.map(plainName)
+    const configured = upstream.headers
+    const token = bearer?.who.keyKind ? undefined : bearer
+    // A token of a machine was for us; with `accessToken` this header is ours.
+    const isTokenOurs = token !== undefined || upstream.accessToken || upstream.exchange !== undefined
     const headers = ['host', upstream.hostHeader ?? (host || upstream.host)]
     for (let i = 0; i < rawHeaders.length; i += 2) {
       const { name, plain, policy } = headerOf(rawHeaders[i] as string, i / 2)
-      if (policy === 'dropped' || named?.includes(plain)) continue
-      // The token was for us.
-      if (bearer && plain === 'authorization') continue
+      if (policy === 'dropped' || named?.includes(plain) || configured?.names.has(plain)) continue
       const value = rawHeaders[i + 1] as string
       if (policy === 'kept') headers.push(name, value)
-      else if (policy === 'address') headers.push(name, sentAddress(upstream, value, ownOrigin))
+      else if (policy === 'credentials') {
+        // No matter who the caller is, and whether or not the key counts here.
+        if (!isTokenOurs && !holdsKey(value)) headers.push(name, value)
+      } else if (policy === 'address') headers.push(name, sentAddress(upstream, value, ownOrigin))
       else {
         const others = withoutOurs(value)
         if (others) headers.push(name, others)
@@ -67,13 +82,47 @@ export function createRequestHeaders({ settings, identities, ownCookies }: Reque
     headers.push('x-forwarded-proto', scheme, 'x-forwarded-host', ownHost, REQUEST_ID, request.observed.requestId)
     if (upstream.strippedPrefix !== '') headers.push('x-forwarded-prefix', upstream.strippedPrefix)
     const caller = loaded ?? bearer
+    if (configured) headers.push(...configured.headersFor(caller, report))
     if (!caller) return headers
     return andThen(identities.headersFor(caller, upstream.audience, request.observed), identity => {
       for (const name in identity) headers.push(name, identity[name] as string)
-      const token = loaded ? bearerOf(loaded.session.accessToken) : request.headers.authorization
-      if (FORWARD_ACCESS_TOKEN && token) headers.push('authorization', token)
+      if (exchanged !== undefined) headers.push('authorization', `Bearer ${exchanged}`)
+      else if (upstream.accessToken) {
+        const sent = loaded ? bearerOf(loaded.session) : token && request.headers.authorization
+        if (sent) headers.push('authorization', sent)
+      }
       return headers
     })
+  }
+}
+
+/** Those trailers of a request that the application gets; it may treat them as headers. */
+export type RequestTrailers = (
+  upstream: Pick<Upstream, 'headers'>,
+  incoming: Pick<IncomingMessage, 'rawTrailers'>,
+) => Record<string, string[]>
+
+const NOT_IN_TRAILERS = new Set([
+  'authorization',
+  'content-length',
+  'content-type',
+  'content-encoding',
+  'content-range',
+])
+
+export function createRequestTrailers({
+  settings,
+  identities,
+}: Pick<RequestHeadersOptions, 'settings' | 'identities'>): RequestTrailers {
+  const headerOf = createHeaderPolicies(settings, identities.names)
+  return ({ headers: configured }, { rawTrailers }) => {
+    const kept: Record<string, string[]> = Object.create(null)
+    for (let i = 0; i < rawTrailers.length; i += 2) {
+      const { name, plain, policy } = headerOf(rawTrailers[i] as string, i / 2)
+      if (policy !== 'kept' || NOT_IN_TRAILERS.has(plain) || configured?.names.has(plain)) continue
+      kept[name.toLowerCase()] = [...(kept[name.toLowerCase()] ?? []), rawTrailers[i + 1] as string]
+    }
+    return kept
   }
 }
 
@@ -90,8 +139,8 @@ function sentAddress(
 }
 
 /** Removes our cookies from a Cookie header. The others stay in one piece, as they were sent. */
-export function createCookieFilter(ours: ReadonlySet<string>): (header: string) => string {
-  const shortest = Math.min(...[...ours].map(name => name.length))
+export function createCookieFilter(ours: OwnCookies): (header: string) => string {
+  const { shortest } = ours
 
   return header => {
     let kept: string | undefined
@@ -128,9 +177,9 @@ function forwardedFor(proxies: Networks | undefined, { address, headers }: Proxy
   return [...splitList(before), peer].join(', ')
 }
 
-/** Some providers (WeCom) give no token for the user. */
-function bearerOf(accessToken: string): string | undefined {
-  return accessToken ? `Bearer ${accessToken}` : undefined
+/** Some providers (WeCom) give no token for the user, and one that is bound to a key of ours (DPoP) is of no use elsewhere. */
+function bearerOf({ accessToken, dpopKey }: { accessToken: string; dpopKey?: string }): string | undefined {
+  return accessToken && dpopKey === undefined ? `Bearer ${accessToken}` : undefined
 }
 
 // Headers by which some application believes a client about who it is, where it comes from or what it asks for. None of
@@ -139,7 +188,7 @@ function bearerOf(accessToken: string): string | undefined {
 interface Claims {
   /** What a client could do with them. */
   readonly reason: string
-  /** In their plain form (see plainName); one that ends in `*` stands for all that begin so. */
+  /** In their plain form (see plainName); one that ends in `*` means all that begin so. */
   readonly names: readonly string[]
 }
 
@@ -250,7 +299,7 @@ export const SPOOFABLE_HEADERS: readonly Claims[] = [
     ],
   },
   {
-    reason: "the client's certificate, as whoever ends TLS names it",
+    reason: "the client's certificate, as the proxy that ends TLS names it",
     names: [
       ...['ssl-*', 'x-ssl-*', 'tls-client-*', 'x-tls-*', 'client-cert*', 'x-client-cert*', 'x-client-dn'],
       ...['x-client-s-dn', 'x-client-i-dn', 'x-client-verify', 'x-sap-webdisp-*'],
@@ -279,8 +328,8 @@ export interface KnownHeader {
   readonly name: string
   /** See plainName. */
   readonly plain: string
-  /** `address` is Origin and Referer, `filtered` is Cookie. */
-  readonly policy: 'dropped' | 'kept' | 'address' | 'filtered'
+  /** `address` is Origin and Referer, `credentials` is Authorization, `filtered` is Cookie. */
+  readonly policy: 'dropped' | 'kept' | 'address' | 'credentials' | 'filtered'
 }
 
 /** Browsers use a few dozen names; a client that makes up new ones must not fill the memory. */
@@ -293,21 +342,17 @@ export type HeaderOf = (name: string, index: number) => KnownHeader
 
 /** `identityNames` are the headers that tell the application who is there. */
 export function createHeaderPolicies(
-  settings: Pick<Settings, 'DROP_HEADERS' | 'KEEP_HEADERS' | 'FORWARD_ACCESS_TOKEN'>,
+  settings: Pick<Settings, 'DROP_HEADERS' | 'KEEP_HEADERS'>,
   identityNames: ReadonlySet<string>,
 ): HeaderOf {
-  const isNeverKept = matchHeaders([
-    ...NEVER_KEPT,
-    ...identityNames,
-    ...(settings.FORWARD_ACCESS_TOKEN ? ['authorization'] : []),
-    ...(settings.DROP_HEADERS ?? []),
-  ])
+  const isNeverKept = matchHeaders([...NEVER_KEPT, ...identityNames, ...(settings.DROP_HEADERS ?? [])])
   const isKept = matchHeaders(settings.KEEP_HEADERS ?? [])
   const headers = new Map<string, KnownHeader>()
 
   function decide(plain: string): KnownHeader['policy'] {
     if (isNeverKept(plain) || (isClaim(plain) && !isKept(plain))) return 'dropped'
     if (plain === 'origin' || plain === 'referer') return 'address'
+    if (plain === 'authorization') return 'credentials'
     return plain === 'cookie' ? 'filtered' : 'kept'
   }
 

@@ -138,8 +138,15 @@ export function keptTrailers(trailers: IncomingHttpHeaders): [name: string, valu
   )
 }
 
+/** The names of our cookies, in lower case. */
+export interface OwnCookies {
+  /** The length of the shortest. */
+  readonly shortest: number
+  has(name: string): boolean
+}
+
 /** Browsers keep `=name` as a cookie without a name, and send it back as `name`. */
-export function createOwnCookieTest(ownCookies: ReadonlySet<string>): (setCookie: string) => boolean {
+export function createOwnCookieTest(ownCookies: OwnCookies): (setCookie: string) => boolean {
   return setCookie => {
     const [name = ''] = setCookie.replace(/^[\s=]+/, '').split(/[=;]/, 1)
     return ownCookies.has(name.trim().toLowerCase())

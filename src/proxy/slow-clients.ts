@@ -1,5 +1,6 @@
 // Cuts off clients that do not read their answer, or do not send the body that they announced. It checks connections, so that
-// it covers every kind of answer, and counts checks without progress, so that a request costs no timer.
+// it covers every kind of answer, and counts checks without progress, so that a request costs no timer. With HTTP/2 each stream
+// is checked: one that its client does not read is cut off, and the others of its connection go on.
 
 import { readFile } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
@@ -9,7 +10,9 @@ import { isTrusted, plainAddress } from '../config/networks.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Report } from '../events.ts'
 import { type ObservedRequest, observedFields } from '../observe/observed-request.ts'
+import { isGrpc } from '../util/grpc.ts'
 import { createWatchList, type Watched } from '../util/watch-list.ts'
+import { Http2Response } from './http2-messages.ts'
 
 export interface SlowClients {
   /** Watches the connection of this answer from now on. */
@@ -37,6 +40,18 @@ interface ClientConnection extends Watched {
   unwanted: number
 }
 
+/** A stream of HTTP/2. */
+interface ClientStream extends Watched {
+  readonly response: Http2Response
+  readonly observed: ObservedRequest
+  delivered: number
+  queued: number | undefined
+  /** How much more the client may send before we have read it; changes with everything that arrives. */
+  window: number
+  unread: number
+  unsent: number
+}
+
 /** The number of checks until the deadline. */
 const LOOKS = 30
 /** Where the client's reading cannot be seen, the deadline is this many times longer. */
@@ -51,7 +66,58 @@ export function createSlowClients({ settings, report }: SlowClientsOptions): Slo
   const connections = new WeakMap<Socket, ClientConnection>()
   const watched = createWatchList<ClientConnection>(Math.ceil(settings.CLIENT_TIMEOUT_MS / LOOKS), look)
 
+  const streams = createWatchList<ClientStream>(Math.ceil(settings.CLIENT_TIMEOUT_MS / LOOKS), lookAtStream)
+
   let reading: Promise<SendQueueOf> | undefined
+
+  function lookAtStream(stream: ClientStream): void {
+    const { response } = stream
+    const pending = response.writableLength
+    const delivered = response.bytesWritten - pending
+    if (pending === 0 || delivered !== stream.delivered) {
+      stream.unread = 0
+      stream.queued = undefined
+    } else void lookAtWindow(stream)
+    stream.delivered = delivered
+    if (lacksBody(stream)) cutOffStream(stream, 'sends_nothing')
+  }
+
+  /**
+   * What waits may wait for the connection, which other streams use as well, or because the client takes nothing of this
+   * stream. Nothing shows which one it is while the connection flows.
+   */
+  async function lookAtWindow(stream: ClientStream): Promise<void> {
+    const queueOf = await sendQueues()
+    const { socket } = stream.response
+    const { queued: before } = stream
+    const queued = queueOf(socket)
+    const flows = queued !== undefined && before !== undefined && queued < before
+    stream.queued = queued
+    stream.unread += flows ? 1 / UNSEEN_READING : 1
+    if (stream.unread >= checksAllowed({ socket, queued })) cutOffStream(stream, 'reads_nothing')
+  }
+
+  function cutOffStream({ response, observed }: ClientStream, reason: string): void {
+    if (response.destroyed) return
+    const { user } = observed
+    report('client_cut_off', { ...observedFields(observed), ...(user === undefined ? {} : { user }), reason })
+    response.destroy()
+  }
+
+  function watchStream(observed: ObservedRequest, response: Http2Response): void {
+    const stream = {
+      response,
+      observed,
+      delivered: 0,
+      queued: undefined,
+      window: 0,
+      unread: 0,
+      unsent: 0,
+      index: 0,
+    }
+    streams.add(stream)
+    response.once('close', () => streams.remove(stream))
+  }
 
   function look(connection: ClientConnection): void {
     if (seemsUnread(connection)) void lookCloser(connection)
@@ -80,7 +146,7 @@ export function createSlowClients({ settings, report }: SlowClientsOptions): Slo
   }
 
   /** A proxy reads only after its kernel has passed megabytes on, and has its own deadlines. */
-  function checksAllowed({ socket, queued }: ClientConnection): number {
+  function checksAllowed({ socket, queued }: Pick<ClientConnection, 'socket' | 'queued'>): number {
     const isProxy = isTrusted(settings.TRUSTED_PROXIES, socket.remoteAddress ?? '')
     return queued === undefined || isProxy ? LOOKS * UNSEEN_READING : LOOKS
   }
@@ -123,10 +189,27 @@ export function createSlowClients({ settings, report }: SlowClientsOptions): Slo
   }
 
   return {
-    watch: (observed, response) => watch(observed, response.req.socket, response),
+    watch: (observed, response) =>
+      response instanceof Http2Response
+        ? watchStream(observed, response)
+        : watch(observed, response.req.socket, response),
     watchSocket: (observed, socket) => watch(observed, socket, undefined),
-    stop: () => watched.stop(),
+    stop() {
+      watched.stop()
+      streams.stop()
+    },
   }
+}
+
+/** Not for gRPC, whose calls may be silent like a WebSocket. */
+function lacksBody(stream: ClientStream): boolean {
+  const { req: request } = stream.response
+  if (request.complete || isGrpc(request.headers)) return false
+  const { localWindowSize: window = 0 } = request.stream.state
+  const isWaiting = request.readableLength === 0 && window === stream.window
+  stream.unsent = isWaiting ? stream.unsent + 1 : 0
+  stream.window = window
+  return stream.unsent >= LOOKS
 }
 
 /** A stream without data is not idle: only bytes that wait to be read count. */

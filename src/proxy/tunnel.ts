@@ -6,12 +6,15 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Report } from '../events.ts'
 import { type ObservedRequest, REQUEST_ID, requestFields } from '../observe/observed-request.ts'
+import { destroyAfter } from '../util/destroy-after.ts'
 import type { SlotHolder } from './capacity.ts'
+import type { ExchangedTokenFor } from './exchanged-token.ts'
 import { failureEvent } from './forward.ts'
 import { callerOf, type Identification, ownerOf, type ProxyRequest, type UpstreamFailure } from './proxy-request.ts'
 import type { RequestHeaders } from './request-headers.ts'
 import type { HeaderList, ResponseHeaders } from './response-headers.ts'
 import { pathForUpstream, prefixedCookie } from './stripped-prefix.ts'
+import { withChanges } from './upstream-headers.ts'
 import type { Upstream } from './upstreams.ts'
 
 /** Opens the socket to the application; from then on it counts among the streams. */
@@ -26,9 +29,9 @@ export type OpenTunnel = (
 
 export interface TunnelOptions {
   readonly requestHeaders: RequestHeaders
+  readonly exchangedToken: ExchangedTokenFor
   readonly responseHeaders: ResponseHeaders
   isOwnCookie(setCookie: string): boolean
-  readonly headersTimeoutMs: number
   watch(request: ProxyRequest, identification: Identification, close: () => void): () => void
   /** Sockets would keep a process from its end. */
   readonly lifecycle: { readonly closing: boolean }
@@ -57,7 +60,10 @@ interface Tunnel {
 export function createTunnels(options: TunnelOptions): OpenTunnel {
   return async (upstream, request, identification, incoming, head) => {
     const { socket } = incoming
-    const headers = await options.requestHeaders(upstream, incoming, request, identification)
+    const exchanged =
+      upstream.exchange && (await options.exchangedToken(upstream, upstream.exchange, request, identification))
+    if (exchanged === 'failed') return options.refuseFailure('no_token', request, identification, socket)
+    const headers = await options.requestHeaders(upstream, incoming, request, identification, exchanged?.token)
     // The sockets that were open have ended in the meantime.
     if (options.lifecycle.closing) return options.refuseFailure('closing', request, identification, socket)
     if (!socket.destroyed) enter(options, { upstream, request, identification, socket, head, headers })
@@ -112,7 +118,7 @@ function connect(options: TunnelOptions, tunnel: Tunnel): void {
   const outgoing = dial(tunnel)
   const early = readEarly(socket, head)
   let isAnswered = false
-  const timer = setTimeout(() => outgoing.destroy(TOO_SLOW), options.headersTimeoutMs)
+  const timer = setTimeout(() => outgoing.destroy(TOO_SLOW), upstream.headersTimeoutMs)
   socket.once('close', () => outgoing.destroy())
   outgoing.once('close', () => clearTimeout(timer))
   outgoing.on('upgrade', (answer, upstreamSocket, upstreamHead) => {
@@ -130,7 +136,7 @@ function connect(options: TunnelOptions, tunnel: Tunnel): void {
     const signedIn = callerOf(identification) !== undefined
     observed.status = answer.statusCode ?? 502
     const ours = { upstream, path, requestId, signedIn, cookies }
-    passOn(answer, options.responseHeaders(answer.headers, ours), socket)
+    passOn(answer, options.responseHeaders(withChanges(upstream.responseChanges, answer.headers), ours), socket)
   })
   outgoing.on('error', error => {
     if (socket.destroyed || isAnswered) return
@@ -145,7 +151,7 @@ function connect(options: TunnelOptions, tunnel: Tunnel): void {
   outgoing.end()
 }
 
-const TOO_SLOW = new Error('no answer within UPSTREAM_HEADERS_TIMEOUT_MS')
+const TOO_SLOW = new Error('no answer within UPSTREAM_HEADERS_TIMEOUT_MS or timeoutSeconds')
 
 function dial({ upstream, request, headers }: Tunnel): ClientRequest {
   const { destination } = upstream
@@ -172,11 +178,14 @@ function accept({ isOwnCookie }: TunnelOptions, tunnel: Tunnel, { rawHeaders, he
   const { observed, path } = request
   observed.status = 101
   const lines = ['HTTP/1.1 101 Switching Protocols']
+  const changes = upstream.responseChanges ?? {}
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const [name = '', value = ''] = rawHeaders.slice(i, i + 2)
+    if (Object.hasOwn(changes, name.toLowerCase())) continue
     if (name.toLowerCase() !== 'set-cookie') lines.push(`${name}: ${value}`)
     else if (!isOwnCookie(value)) lines.push(`${name}: ${prefixedCookie(upstream, value, path)}`)
   }
+  for (const name in changes) if (changes[name] !== null) lines.push(`${name}: ${changes[name]}`)
   if (headers[REQUEST_ID] === undefined) lines.push(`${REQUEST_ID}: ${observed.requestId}`)
   socket.write(headOf([...lines, ...setCookieLines(identification.cookies)]), 'latin1')
 }
@@ -263,11 +272,4 @@ function joinSockets(one: Duplex, other: Duplex, oneHead: Buffer, otherHead: Buf
     here.on('close', () => there.destroy())
     here.once('end', () => destroyAfter(there, HALF_CLOSED_MS))
   }
-}
-
-/** The timer goes with the socket if that is closed before. */
-export function destroyAfter(socket: Duplex, ms: number): void {
-  if (socket.destroyed) return
-  const deadline = setTimeout(() => socket.destroy(), ms)
-  socket.once('close', () => clearTimeout(deadline))
 }

@@ -6,9 +6,9 @@ import { openUpstreams, type Upstream, type Upstreams } from './upstreams.ts'
 
 export interface UpstreamPool {
   /** The applications of a configuration, which `use` then puts in use. */
-  choose(settings: Settings, config: Config): Upstreams
+  choose(settings: Settings, config: Pick<Config, 'upstreams'>): Upstreams
   /** From now on requests go to these. Requests to others finish. */
-  use(upstreams: Upstreams): void
+  use(upstreams: Pick<Upstreams, 'all'>): void
   /** How many requests wait for one of them. */
   readonly waiting: number
   /** How many sockets and event streams are open. */

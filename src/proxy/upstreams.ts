@@ -2,12 +2,22 @@
 
 import { readFileSync } from 'node:fs'
 import { decodedOnce } from '../access/spellings.ts'
-import type { Config, UpstreamConfig } from '../config/config-file.ts'
+import type { Config } from '../config/config-file.ts'
 import type { Settings } from '../config/settings.ts'
+import type { UpstreamConfig } from '../config/upstream-config.ts'
+import { readUpstreamFiles, type UpstreamFiles } from '../config/upstream-files.ts'
+import { type ExchangeTarget, exchangeTarget } from '../provider/token-exchange.ts'
+import { fingerprintOf } from '../util/fingerprint.ts'
 import { createLongestPrefix } from '../util/longest-prefix.ts'
 import { type Capacity, createCapacity } from './capacity.ts'
 import { type Connections, createConnections, type Destination } from './connections.ts'
 import { authorityOf } from './response-headers.ts'
+import {
+  createUpstreamHeaders,
+  type ResponseChanges,
+  responseChangesOf,
+  type UpstreamHeaders,
+} from './upstream-headers.ts'
 
 export interface Upstream {
   readonly prefix: string
@@ -19,6 +29,16 @@ export interface Upstream {
   readonly strippedPrefix: string
   /** Its HTML documents get session.js. */
   readonly sessionScript: boolean
+  /** Headers that the configuration gives to it; `undefined` without any. */
+  readonly headers: UpstreamHeaders | undefined
+  /** What the configuration changes in the headers of its answers; `undefined` if nothing. */
+  readonly responseChanges: ResponseChanges | undefined
+  /** It is sent the access token of the user. */
+  readonly accessToken: boolean
+  /** The token that it is sent in place of that one; `undefined` if none. */
+  readonly exchange: ExchangeTarget | undefined
+  /** How long it may take until its answer begins. */
+  readonly headersTimeoutMs: number
   /** The host of its address. */
   readonly host: string
   /** The Host that it is sent; `undefined` for the browser's. */
@@ -44,14 +64,23 @@ export interface Upstreams {
 }
 
 /** Reuses one of `known` with the same fingerprint, with its connections and its queue. */
-export function openUpstreams(settings: Settings, config: Config, known: readonly Upstream[] = []): Upstreams {
-  const ca = settings.UPSTREAM_CA_FILE && readFileSync(settings.UPSTREAM_CA_FILE, 'utf8')
+export function openUpstreams(
+  settings: Settings,
+  config: Pick<Config, 'upstreams'>,
+  known: readonly Upstream[] = [],
+): Upstreams {
+  const sharedCa = settings.UPSTREAM_CA_FILE && readFileSync(settings.UPSTREAM_CA_FILE, 'utf8')
   const { UPSTREAM: url, ASSERTION_AUDIENCE: audience } = settings
   const options = { ...(url && { '/': { url, audience } }), ...config.upstreams }
   const all = Object.entries(options)
-    .map(([prefix, option]) => {
-      const fingerprint = fingerprintOf(prefix, option, settings, ca)
-      return known.find(upstream => upstream.fingerprint === fingerprint) ?? openUpstream(prefix, option, settings, ca)
+    .map(([prefix, given]) => {
+      const option: UpstreamConfig = typeof given === 'string' ? { url: given } : given
+      const files = { ...(sharedCa && { ca: sharedCa }), ...readUpstreamFiles(prefix, option) }
+      const fingerprint = fingerprintFor(prefix, option, settings, files)
+      return (
+        known.find(upstream => upstream.fingerprint === fingerprint) ??
+        openUpstream(prefix, option, settings, files, fingerprint)
+      )
     })
     .sort((one, other) => other.prefix.length - one.prefix.length)
   const upstreamOf = createLongestPrefix(new Map(all.map(upstream => [upstream.prefix, upstream])))
@@ -64,36 +93,49 @@ export function openUpstreams(settings: Settings, config: Config, known: readonl
   }
 }
 
-type UpstreamOption = string | UpstreamConfig
-
-/** Everything that an upstream is made from. */
-function fingerprintOf(prefix: string, option: UpstreamOption, settings: Settings, ca: string | undefined): string {
+/** Of everything that an upstream is made from, secrets too. */
+function fingerprintFor(prefix: string, option: UpstreamConfig, settings: Settings, files: UpstreamFiles): string {
   const limits = Object.entries(settings).filter(([name]) => name.startsWith('UPSTREAM_'))
-  return JSON.stringify([prefix, option, limits, ca])
+  const { FORWARD_ACCESS_TOKEN, MAX_HEADER_KB, BASE_URL } = settings
+  // Applications of two hosts have each their own queue, also at the same address.
+  return fingerprintOf([prefix, option, limits, FORWARD_ACCESS_TOKEN, MAX_HEADER_KB, files, BASE_URL])
 }
 
-function openUpstream(prefix: string, option: UpstreamOption, settings: Settings, ca: string | undefined): Upstream {
-  const fingerprint = fingerprintOf(prefix, option, settings, ca)
-  const { url, ...more }: UpstreamConfig = typeof option === 'string' ? { url: option } : option
-  const { audience = url, stripPrefix, sessionScript = false, host: sentHost = settings.UPSTREAM_HOST_HEADER } = more
+function openUpstream(
+  prefix: string,
+  option: UpstreamConfig,
+  settings: Settings,
+  { headers: headerValues, ...tls }: UpstreamFiles,
+  fingerprint: string,
+): Upstream {
+  const { url, audience = url, stripPrefix, sessionScript = false, timeoutSeconds } = option
+  const { host: sentHost = settings.UPSTREAM_HOST_HEADER, accessToken = settings.FORWARD_ACCESS_TOKEN } = option
+  const headersTimeoutMs =
+    timeoutSeconds === undefined ? settings.UPSTREAM_HEADERS_TIMEOUT_MS : Math.ceil(timeoutSeconds * 1000)
   const socketPath = url.startsWith('unix:') ? url.slice('unix:'.length) : undefined
-  const origin = socketPath ? 'http://localhost' : url
+  const isH2c = url.startsWith('h2c:')
+  const origin = socketPath ? 'http://localhost' : url.replace(/^h2c:/, 'http:')
   const { host, hostname } = new URL(origin)
   const servername = hostname.replace(/^\[|\]$/g, '')
   const maxHeaderSize = settings.MAX_HEADER_KB * 1024
-  const destination = { origin, maxHeaderSize, ...(socketPath && { socketPath }), ...(ca && { ca }) }
+  const destination = { origin, maxHeaderSize, ...(socketPath && { socketPath }), ...(isH2c && { isH2c }), ...tls }
   const capacity = createCapacity({
     slots: settings.UPSTREAM_CONNECTIONS,
     streams: settings.UPSTREAM_STREAMS,
     queue: settings.UPSTREAM_QUEUE,
     queueMs: settings.UPSTREAM_QUEUE_TIMEOUT_MS,
   })
-  const connections = createConnections(destination, servername, settings)
+  const connections = createConnections(destination, servername, settings, headersTimeoutMs)
   const hostHeader = sentHost === 'browser' ? undefined : sentHost === 'upstream' ? host : sentHost
   return {
     prefix,
     strippedPrefix: stripPrefix ? encodeURI(prefix) : '',
     sessionScript,
+    headers: createUpstreamHeaders(option, headerValues),
+    responseChanges: responseChangesOf(option),
+    accessToken: accessToken === true,
+    exchange: typeof accessToken === 'object' ? exchangeTarget(accessToken) : undefined,
+    headersTimeoutMs,
     fingerprint,
     capacity,
     connections,

@@ -3,6 +3,8 @@
 
 import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { z } from 'zod'
+import type { AuthenticationDemand } from '../access/conditions.ts'
+import type { Settings } from '../config/settings.ts'
 import type { SentAttempt } from '../provider/authorization-url.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
 import type { Entry, Store } from '../stores/store.ts'
@@ -28,7 +30,18 @@ export interface Attempt {
   readonly startedAt?: number
   /** A test sign-in of the doctor: it creates no session, and its result goes to the holder of the ticket. */
   readonly testSignIn?: { readonly ticket: string; readonly show: boolean }
+  /** Started in place of another whose answer came late; it is never started again itself. */
+  readonly isRetry?: true
+  /** A signed-in user signs in again: whose session it replaces, when they had signed in, and what the rules want. */
+  readonly stepUp?: {
+    readonly sub: string
+    readonly time: number
+    readonly demands: readonly AuthenticationDemand[]
+  }
 }
+
+/** What is remembered of an attempt after it was used. */
+export type UsedAttempt = Pick<Attempt, 'provider' | 'returnPath' | 'fragment'> & { readonly isTestSignIn?: true }
 
 const attemptSchema: z.ZodType<Attempt> = z.object({
   provider: z.string().exactOptional(),
@@ -38,37 +51,77 @@ const attemptSchema: z.ZodType<Attempt> = z.object({
   fragment: z.string().exactOptional(),
   startedAt: z.number().exactOptional(),
   testSignIn: z.object({ ticket: z.string(), show: z.boolean() }).exactOptional(),
+  isRetry: z.literal(true).exactOptional(),
+  stepUp: z
+    .object({
+      sub: z.string(),
+      time: z.number(),
+      demands: z.array(
+        z.object({
+          maxAge: z.number().optional(),
+          acr: z.array(z.string()).optional(),
+          amr: z.array(z.string()).optional(),
+        }),
+      ),
+    })
+    .exactOptional(),
 })
+
+const usedSchema: z.ZodType<UsedAttempt> = z.object({
+  provider: z.string().exactOptional(),
+  returnPath: z.string().exactOptional(),
+  fragment: z.string().exactOptional(),
+  isTestSignIn: z.literal(true).exactOptional(),
+})
+
+/** What is kept for the callback, besides what belongs to the protocol. */
+export type KeptFields = Omit<Attempt, 'provider' | 'verifier' | 'nonce' | 'startedAt'>
 
 /** The page that the visitor wants. */
 export type Wanted = Pick<Attempt, 'returnPath' | 'fragment'>
 
 /** The part of a provider's plan that decides how an attempt starts. */
-export type AttemptPlan = Pick<ProviderPlan, 'id' | 'kind' | 'state' | 'stateCheck' | 'pkce'>
+export type AttemptPlan = Pick<ProviderPlan, 'id' | 'kind' | 'state' | 'stateCheck' | 'pkce'> &
+  Partial<Pick<ProviderPlan, 'par'>>
 
 export interface Attempts {
-  start(
-    plan: AttemptPlan,
-    browser: string | undefined,
-    wanted: Wanted,
-    testSignIn?: Attempt['testSignIn'],
-  ): Promise<AttemptStart>
+  /** How long an attempt, and the cookie of its browser, lives. */
+  readonly seconds: number
+  start(plan: AttemptPlan, browser: string | undefined, kept: KeptFields): Promise<AttemptStart>
   /** The attempt; `undefined` if this browser did not start it, or has redeemed it. */
   find(browser: string | undefined, state: string): Promise<Attempt | undefined>
   /** The same, and removes it. */
   take(browser: string | undefined, state: string): Promise<Attempt | undefined>
+  /** After `take`: what `findUsed` gives. Never rejects, because the sign-in does not depend on it. */
+  remember(browser: string, state: string, attempt: Attempt): Promise<void>
+  /** An attempt that this browser has used. */
+  findUsed(browser: string | undefined, state: string): Promise<UsedAttempt | undefined>
+  /** Whether the attempt with this state is a retry, for a browser that has lost its secret, too. */
+  isRetry(state: string): Promise<boolean>
+  /** Remembers a client that came back without the cookies that it was given, for a minute. Never rejects. */
+  noteWithoutCookies(client: string): Promise<void>
+  isWithoutCookies(client: string): Promise<boolean>
 }
 
-export const ATTEMPT_SECONDS = 600
+const WITHOUT_COOKIES_MS = 60_000
 const STATE_SUFFIX = '_idp'
 const STATE_BYTES = 32
 
-export function createAttempts({ store, now }: { readonly store: Store; readonly now: () => number }): Attempts {
+interface AttemptsOptions {
+  readonly settings: Pick<Settings, 'ATTEMPT_MINUTES'>
+  readonly store: Store
+  readonly now: () => number
+}
+
+export function createAttempts({ settings, store, now }: AttemptsOptions): Attempts {
+  const seconds = settings.ATTEMPT_MINUTES * 60
   return {
-    async start(plan, known, wanted, testSignIn) {
+    seconds,
+
+    async start(plan, known, kept) {
       const state = newState(plan)
       // Where the state need not be known, a record only keeps the page that this tab wants.
-      if (!storesAttempt(plan) && !wanted.returnPath) return { sent: { state } }
+      if (!storesAttempt(plan) && !kept.returnPath && !kept.stepUp) return { sent: { state } }
       const browser = known && isTicket(known) ? known : newTicket()
       const verifier = plan.pkce ? newTicket() : undefined
       const nonce = plan.kind === 'oidc' ? newTicket() : undefined
@@ -76,46 +129,79 @@ export function createAttempts({ store, now }: { readonly store: Store; readonly
         provider: plan.id,
         ...(verifier && { verifier }),
         ...(nonce && { nonce }),
-        ...(wanted.returnPath && { returnPath: wanted.returnPath }),
-        ...(wanted.fragment !== undefined && { fragment: wanted.fragment }),
+        ...kept,
         startedAt: now(),
-        ...(testSignIn && { testSignIn }),
       }
       const key = attemptKey(browser, state)
       const entry = {
         value: sealValue(sealingKey(browser), encodeJson(attempt), key),
-        expiresAt: now() + ATTEMPT_SECONDS * 1000,
+        expiresAt: now() + seconds * 1000,
         labels: [],
       }
       try {
         await store.create(key, entry)
       } catch (error) {
         // Without the record the cookie may still lead to the page.
-        if (storesAttempt(plan)) throw error
+        if (storesAttempt(plan) || kept.stepUp) throw error
         return { sent: { state } }
       }
+      if (kept.isRetry) await store.create(retryKey(state), { ...entry, value: new Uint8Array() })
       const challenge = verifier && hash('sha256', verifier, 'base64url')
       return { sent: { state, ...(nonce && { nonce }), ...(challenge && { challenge }) }, browser }
     },
 
     async find(browser, state) {
-      return browser ? opened(browser, state, await store.read(attemptKey(browser, state))) : undefined
+      if (!browser) return undefined
+      const key = attemptKey(browser, state)
+      return opened(attemptSchema, browser, key, await store.read(key))
     },
 
     async take(browser, state) {
-      return browser ? opened(browser, state, await store.take(attemptKey(browser, state))) : undefined
+      if (!browser) return undefined
+      const key = attemptKey(browser, state)
+      return opened(attemptSchema, browser, key, await store.take(key))
+    },
+
+    async remember(browser, state, { provider, returnPath, fragment, testSignIn }) {
+      const used: UsedAttempt = {
+        ...(provider !== undefined && { provider }),
+        ...(returnPath !== undefined && { returnPath }),
+        ...(fragment !== undefined && { fragment }),
+        ...(testSignIn && { isTestSignIn: true }),
+      }
+      const key = usedKey(browser, state)
+      const value = sealValue(sealingKey(browser), encodeJson(used), key)
+      await store.create(key, { value, expiresAt: now() + seconds * 1000, labels: [] }).catch(() => {})
+    },
+
+    async findUsed(browser, state) {
+      if (!browser) return undefined
+      const key = usedKey(browser, state)
+      return opened(usedSchema, browser, key, await store.read(key))
+    },
+
+    async isRetry(state) {
+      return (await store.read(retryKey(state))) !== undefined
+    },
+
+    async noteWithoutCookies(client) {
+      const expiresAt = now() + WITHOUT_COOKIES_MS
+      await store.create(clientKey(client), { value: new Uint8Array(), expiresAt, labels: [] }).catch(() => {})
+    },
+
+    async isWithoutCookies(client) {
+      return (await store.read(clientKey(client))) !== undefined
     },
   }
 }
 
-function opened(browser: string, state: string, entry: Entry | undefined): Attempt | undefined {
-  const key = attemptKey(browser, state)
-  return entry && decodeJson(attemptSchema, unsealValue(sealingKey(browser), entry.value, key))
+function opened<T>(schema: z.ZodType<T>, browser: string, key: string, entry: Entry | undefined): T | undefined {
+  return entry && decodeJson(schema, unsealValue(sealingKey(browser), entry.value, key))
 }
 
 /** Whether the attempt has a record in the store. */
-export function storesAttempt({ stateCheck, pkce, kind }: AttemptPlan): boolean {
-  return stateCheck === 'bound' || pkce || kind === 'oidc'
+export function storesAttempt({ stateCheck, pkce, kind, par }: AttemptPlan): boolean {
+  return stateCheck === 'bound' || pkce || kind === 'oidc' || par === 'on'
 }
 
 function newState({ state }: AttemptPlan): string {
@@ -131,6 +217,20 @@ export function looksLikeState(state: string, plans: readonly AttemptPlan[]): bo
 
 function attemptKey(browser: string, state: string): string {
   return `attempt:${hash('sha256', `${browser} ${state}`, 'base64url')}`
+}
+
+/** Another key than the attempt's: nothing that was used can be taken for what was not. */
+function usedKey(browser: string, state: string): string {
+  return `used-attempt:${hash('sha256', `${browser} ${state}`, 'base64url')}`
+}
+
+function clientKey(client: string): string {
+  return `without-cookies:${hash('sha256', client, 'base64url')}`
+}
+
+/** By the state alone: a browser without cookies has no secret. */
+function retryKey(state: string): string {
+  return `retry:${hash('sha256', state, 'base64url')}`
 }
 
 // The return path: where the visitor goes after signing in. It is always a path of our origin. Until the sign-in starts it is

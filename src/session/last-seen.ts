@@ -1,8 +1,10 @@
-// When a session was last seen, for the console. It is written every few minutes, and no request waits for it.
+// When a session was last seen, for the console. It is written every few minutes, and no request waits for it. With
+// SESSION_IDLE_MINUTES idle.ts writes it instead, for activity alone.
 import { errorFields } from '../errors.ts'
+import type { Entry, Stored } from '../stores/store.ts'
 import type { LoadedSession } from './session-cache.ts'
 import { sessionFields } from './session-fields.ts'
-import { newPublicPart, publicPartOf, withSeenAt } from './session-record.ts'
+import { type DataKeys, newPublicPart, type PublicUser, publicPartOf, withSeenAt } from './session-record.ts'
 import type { StoredSessionsOptions } from './stored-sessions.ts'
 
 const NOTE_AGAIN_MS = 10_000
@@ -24,14 +26,12 @@ export function createLastSeen({
   const mayNote = createLimit(MOST_A_SECOND)
   let isFailing = false
 
-  async function note({ key, session, signedInAt }: LoadedSession): Promise<void> {
+  async function note(loaded: LoadedSession): Promise<void> {
     const seenAt = now()
-    const stored = await store.read(key)
+    const stored = await store.read(loaded.key)
     if (!stored) return
-    const keys = await keyring.current()
-    const publicPart = publicPartOf(stored, key, keys) ?? newPublicPart(session, { signedInAt, seenAt })
-    const entry = withSeenAt(stored, publicPart, seenAt, key, keys)
-    if (entry) await store.replace(key, entry, stored.version)
+    const entry = seenEntry(stored, loaded, seenAt, await keyring.current())
+    if (entry) await store.replace(loaded.key, entry, stored.version)
     isFailing = false
   }
 
@@ -51,6 +51,17 @@ export function createLastSeen({
       // A store that cannot be written is not tried again at every request.
       .finally(() => setTimeout(() => noting.delete(key), NOTE_AGAIN_MS).unref())
   }
+}
+
+/** The record with a new time of last use; `undefined` if its format is unknown. */
+export function seenEntry(
+  stored: Stored,
+  { key, session, signedInAt }: Pick<LoadedSession, 'key' | 'signedInAt'> & { readonly session: PublicUser },
+  seenAt: number,
+  keys: DataKeys,
+): Entry | undefined {
+  const publicPart = publicPartOf(stored, key, keys) ?? newPublicPart(session, { signedInAt, seenAt })
+  return withSeenAt(stored, publicPart, seenAt, key, keys)
 }
 
 function createLimit(most: number): (at: number) => boolean {

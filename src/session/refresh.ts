@@ -1,5 +1,5 @@
 // Refreshes a session's tokens: once at a time per session, for all requests, processes and machines, and to its end even if the
-// client has gone. Lock, reload, check again, refresh, save.
+// client has gone. Lock, reload, check again, refresh, save. Then asks who the user is now (identity-refresh.ts).
 
 import { setTimeout as pause } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
@@ -10,15 +10,24 @@ import { createSlots, type Slots } from '../provider/fetch.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
 import type { Provider } from '../provider/provider.ts'
 import type { SessionTokens } from '../provider/sign-out.ts'
-import type { TokenSet } from '../provider/token.ts'
+import { SubjectChanged, type TokenSet } from '../provider/token.ts'
 import type { Store } from '../stores/store.ts'
+import { atMost } from '../util/at-most.ts'
+import {
+  createIdentityRefreshes,
+  endSession,
+  type IdentityProvider,
+  type IdentityRefreshes,
+  type IdentityRefreshOptions,
+  type RefreshResult,
+} from './identity-refresh.ts'
 import { createLeases, type Lease, type Leases } from './lease.ts'
 import type { LoadedSession } from './session-cache.ts'
 import { sessionFields } from './session-fields.ts'
 import { type Session, sameTokens, tokenExpiresAt } from './session-record.ts'
+import type { SessionChange } from './stored-sessions.ts'
 
-/** The session as it is now; `ended` if the refresh failed and closed it; `undefined` if it was gone already. */
-export type RefreshResult = LoadedSession | 'ended' | undefined
+export type { RefreshResult }
 
 interface Refresher {
   refresh(ticket: string, seen: LoadedSession): Promise<RefreshResult>
@@ -27,15 +36,16 @@ interface Refresher {
 }
 
 /** The calls to a provider that a session needs. */
-export interface SessionProvider extends Pick<Provider, 'refresh' | 'signOut'> {
-  readonly plan: Pick<ProviderPlan, 'refreshLead'>
+export interface SessionProvider extends Pick<Provider, 'refresh' | 'signOut'>, IdentityProvider {
+  readonly plan: Pick<ProviderPlan, 'refreshLead'> & IdentityProvider['plan']
 }
 
-export interface RefresherOptions {
+export interface RefresherOptions extends IdentityRefreshOptions {
   readonly store: Store
   /** By the provider's id in the session. */
   readonly providers: { get(id: string | undefined): SessionProvider | undefined }
-  readonly settings: Pick<Settings, 'REFRESH_FAILURE' | 'PROVIDER_TIMEOUT_MS' | 'PROVIDER_PARALLEL_CALLS'>
+  readonly settings: Pick<Settings, 'REFRESH_FAILURE' | 'PROVIDER_TIMEOUT_MS' | 'PROVIDER_PARALLEL_CALLS'> &
+    IdentityRefreshOptions['settings']
   readonly now: () => number
   readonly report: Report
   readonly measure?: Measure
@@ -46,11 +56,7 @@ export interface RefresherOptions {
   /** The same, or `seen` if the store provably still holds it. */
   reload(ticket: string, seen: LoadedSession): Promise<LoadedSession | undefined>
   /** Saves new tokens, or keeps the record at least until `until`; `undefined` if the session is gone. */
-  save(
-    ticket: string,
-    seen: LoadedSession,
-    change: { tokens: TokenSet } | { until: number },
-  ): Promise<LoadedSession | undefined>
+  save(ticket: string, seen: LoadedSession, change: SessionChange): Promise<LoadedSession | undefined>
 }
 
 /** What the steps of a refresh share. */
@@ -61,6 +67,7 @@ export interface RefreshContext extends RefresherOptions {
   readonly leases: Leases
   readonly backoffs: Backoffs
   readonly slots: Slots
+  readonly identities: IdentityRefreshes
 }
 
 /** One refresh of one session. */
@@ -87,10 +94,10 @@ export function leaseLife(providerTimeoutMs: number): number {
 
 /**
  * The longest refresh, with OpenID Connect and nothing cached: discovery, its host names, the tokens with their retries (one and a
- * half), the keys, and the keys again if the signing key is new.
+ * half, and with DPoP two more), the keys, and the keys again if the signing key is new.
  */
 function longestRefresh(providerTimeoutMs: number): number {
-  return providerTimeoutMs * 6 + LEASE_MARGIN_MS
+  return providerTimeoutMs * 8 + LEASE_MARGIN_MS
 }
 
 export function createRefresher(options: RefresherOptions): Refresher {
@@ -104,12 +111,13 @@ export function createRefresher(options: RefresherOptions): Refresher {
     backoffs: createBackoffs(now),
     // No limit on waiting: a refusal would sign the user out.
     slots: createSlots(settings.PROVIDER_PARALLEL_CALLS, Number.POSITIVE_INFINITY),
+    identities: createIdentityRefreshes(options),
   }
   const inFlight = new Map<string, RefreshInFlight>()
 
   function start(ticket: string, seen: LoadedSession): RefreshInFlight {
     const { promise: trouble, reject: inTrouble } = Promise.withResolvers<never>()
-    const run = () => runRefresh(context, { ticket, seen, inTrouble })
+    const run = async () => context.identities.latest(ticket, await runRefresh(context, { ticket, seen, inTrouble }))
     const result = measure('refresh', 'tokens', run).finally(() => inFlight.delete(seen.key))
     // There may be no caller left to handle a rejection.
     trouble.catch(() => {})
@@ -131,6 +139,7 @@ export function createRefresher(options: RefresherOptions): Refresher {
     async settle() {
       const endings = [...inFlight.values()].map(({ result, trouble }) => Promise.race([result, trouble]))
       await Promise.allSettled(endings)
+      await context.identities.settle()
       await context.leases.settle()
     },
   }
@@ -231,8 +240,10 @@ async function refreshAsHolder(
     const tokens = await provider.refresh({ ...session, refreshToken })
     const saved = await saveTokens(context, refresh, latest, tokens)
     backoffs.forget(seen.key)
-    if (saved) report('session_refreshed', sessionFields(seen))
-    else await revokeTokens(context, provider, latest, { refreshToken, ...tokens })
+    if (saved) {
+      report('session_refreshed', sessionFields(seen))
+      context.identities.begin(ticket, saved, tokens, provider)
+    } else await revokeTokens(context, provider, latest, { refreshToken, ...tokens })
     return saved
   } catch (error) {
     if (!(error instanceof MenshenError) || error.code === 'store_unavailable') throw error
@@ -265,6 +276,7 @@ async function failRefresh(
   // If another process has the lease by now, it may be about to succeed.
   if (!(await lease.isOurs())) return 'taken'
   backoffs.forget(seen.key)
+  if (error instanceof SubjectChanged) return endSession(context, seen, 'subject_changed')
   await store.remove(seen.key)
   report('session_refresh_failed', { ...fields, outcome: 'ended' })
   return 'ended'
@@ -339,12 +351,12 @@ const FIRST_MS = 1000
 const LONGEST_MS = 30_000
 const MOST = 10_000
 
-export function createBackoffs(now: () => number): Backoffs {
-  const backoffs = new LRUCache<string, { until: number; wait: number }>({ max: MOST })
+export function createBackoffs(now: () => number, longestMs: number = LONGEST_MS): Backoffs {
+  const backoffs = new LRUCache<string, { until: number; wait: number }>(atMost(MOST))
   return {
     isOn: key => now() < (backoffs.get(key)?.until ?? 0),
     lengthen(key) {
-      const wait = Math.min((backoffs.get(key)?.wait ?? FIRST_MS / 2) * 2, LONGEST_MS)
+      const wait = Math.min((backoffs.get(key)?.wait ?? FIRST_MS / 2) * 2, longestMs)
       backoffs.set(key, { until: now() + wait, wait })
     },
     forget: key => void backoffs.delete(key),

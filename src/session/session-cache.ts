@@ -24,6 +24,35 @@ export interface LoadedSession {
   readonly who: Identity
   /** Headers for the applications that were visited last. They are dropped with the session. */
   identityHeaders?: readonly CachedHeaders[] | undefined
+  /** The same for the headers that the configuration gives to applications. */
+  upstreamHeaders?: readonly CachedUpstreamHeaders[] | undefined
+  /** What this process has done about the device of the session. */
+  deviceNotes?: DeviceNotes | undefined
+  /** Tokens for the applications that were visited last, see exchanged-tokens.ts. A refresh makes another session of it. */
+  exchangedTokens?: readonly CachedToken[] | undefined
+}
+
+export interface DeviceNotes {
+  /** It is being written that the browser has shown its second cookie. */
+  isSeen?: boolean
+  /** When a request without the second cookie was reported last. */
+  reportedAt?: number
+}
+
+/** The token for one application. */
+export interface CachedToken {
+  /** Of the target. */
+  readonly id: string
+  readonly token: string
+  readonly until: number
+}
+
+/** The configured headers for one application. */
+export interface CachedUpstreamHeaders {
+  /** The application's, compared by identity: a new configuration has new ones. */
+  readonly of: object
+  /** Names and values in turn. */
+  readonly pairs: readonly string[]
 }
 
 /** The identity headers for one application. */

@@ -1,8 +1,9 @@
-// The provider's claims of a user at sign-in, kept with the session. Roles are derived from them by the current configuration,
+// The provider's claims of a user, at sign-in or after the last refresh, kept with the session. Roles are derived from them by the current configuration,
 // so that a change of it counts for every session.
 import { z } from 'zod'
 import type { RoleConfig } from '../config/config-file.ts'
 import type { TokenSet } from '../provider/token.ts'
+import type { MappedUser, SoleClaims } from '../provider/user.ts'
 import { decodeJson, encodeJson, seal, unseal } from './sealing.ts'
 import { sealingKey } from './ticket.ts'
 
@@ -13,6 +14,8 @@ export interface KeptClaims {
   readonly claims: Claims
   /** Names of claims that came and are not kept; `all` if it may be any name. */
   readonly lost: readonly string[] | 'all'
+  /** The names of claims that one source alone has said: a refresh may not repeat them. */
+  readonly sole?: SoleClaims
 }
 
 const NOTHING_KEPT: KeptClaims = { claims: {}, lost: 'all' }
@@ -21,14 +24,17 @@ const NOTHING_KEPT: KeptClaims = { claims: {}, lost: 'all' }
 const MOST_BYTES = 16 * 1024
 const MOST_BYTES_OF_NAMES = 4 * 1024
 
-const keptSchema: z.ZodType<KeptClaims> = z.object({
+export const keptSchema: z.ZodType<KeptClaims> = z.object({
   claims: z.record(z.string(), z.unknown()),
   lost: z.union([z.array(z.string()), z.literal('all')]),
+  sole: z
+    .object({ id_token: z.array(z.string()).exactOptional(), token: z.array(z.string()).exactOptional() })
+    .exactOptional(),
 })
 
 /** The claims that are kept, and the names of those without room. Claims that a role depends on come first. */
 export function claimsToKeep(
-  claims: Claims,
+  { claims, sole, lost: unknown = [] }: Pick<MappedUser, 'claims' | 'sole' | 'lost'>,
   roles: readonly RoleConfig[],
   tokens: Pick<TokenSet, 'accessToken' | 'refreshToken' | 'idToken'>,
 ): { readonly kept: KeptClaims; readonly left: readonly string[] } {
@@ -38,12 +44,13 @@ export function claimsToKeep(
   // A token response can be a source of claims. Tokens are kept in the session, and replaced by each refresh.
   const isSecret = (value: unknown) => typeof value === 'string' && secrets.includes(value)
   const said = Object.entries(claims).filter(([, value]) => value !== undefined)
-  const hidden = said.filter(([, value]) => isSecret(value)).map(([name]) => name)
+  const hidden = [...unknown, ...said.filter(([, value]) => isSecret(value)).map(([name]) => name)]
+  const names = sole && encodeJson(sole).length <= MOST_BYTES_OF_NAMES ? { sole } : {}
   const entries = said
     .filter(([, value]) => !isSecret(value))
     .map(([name, value]) => ({ name, value, bytes: encodeJson({ [name]: value }).length, isNamed: isNamed(name) }))
   if (entries.reduce((sum, { bytes }) => sum + bytes, 0) <= MOST_BYTES)
-    return { kept: { claims: toClaims(entries), lost: hidden }, left: [] }
+    return { kept: { claims: toClaims(entries), lost: shortList(hidden), ...names }, left: [] }
   const kept: typeof entries = []
   let room = MOST_BYTES
   for (const entry of entries.sort((a, b) => Number(b.isNamed) - Number(a.isNamed) || a.bytes - b.bytes))
@@ -52,9 +59,18 @@ export function claimsToKeep(
       room -= entry.bytes
     }
   const left = entries.filter(entry => !kept.includes(entry)).map(({ name }) => name)
-  const lost = [...hidden, ...left]
-  const isShort = encodeJson(lost).length <= MOST_BYTES_OF_NAMES
-  return { kept: { claims: toClaims(kept), lost: isShort ? lost : 'all' }, left }
+  return { kept: { claims: toClaims(kept), lost: shortList([...hidden, ...left]), ...names }, left }
+}
+
+function shortList(lost: readonly string[]): KeptClaims['lost'] {
+  return encodeJson(lost).length <= MOST_BYTES_OF_NAMES ? lost : 'all'
+}
+
+/** Of each token alone: a change of them says nothing about the user, and needs no write. */
+const OF_A_TOKEN: ReadonlySet<string> = new Set(['iat', 'exp', 'nbf', 'jti', 'at_hash', 'nonce', 'expires_in'])
+
+export function withoutTokenClaims(claims: Claims): Claims {
+  return Object.fromEntries(Object.entries(claims).filter(([name]) => !OF_A_TOKEN.has(name)))
 }
 
 /** Whether the path may have had a claim that is not kept. */

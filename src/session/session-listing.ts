@@ -68,9 +68,12 @@ export interface EndedSessions {
 export function createSessionListing({
   store,
   keyring,
+  isAlive = () => true,
 }: {
   store: Store
   keyring: Pick<DataKeyring, 'current'>
+  /** False for a session that has ended, and whose record is still there. */
+  isAlive?: (session: ListedSession) => boolean
 }): SessionListing {
   async function endAllWith(label: string, isMeant = (_entry: Stored) => true): Promise<EndedSessions> {
     const keys = await keyring.current()
@@ -110,14 +113,16 @@ export function createSessionListing({
     return { count: own.count + other.count, ...(user === undefined ? {} : { user }) }
   }
 
+  const livingIn = (page: SessionPage) => ({ ...page, sessions: page.sessions.filter(isAlive) })
+
   async function listWith(label: string, query: { after?: string; limit: number }): Promise<SessionPage> {
-    const page = pageOf(await store.list({ label, ...query }), await keyring.current())
+    const page = livingIn(pageOf(await store.list({ label, ...query }), await keyring.current()))
     return { ...page, sessions: page.sessions.sort((one, other) => sinceOf(other) - sinceOf(one)) }
   }
 
   return {
     async newest(query) {
-      return pageOf(await store.newest(query), await keyring.current())
+      return livingIn(pageOf(await store.newest(query), await keyring.current()))
     },
 
     async list({ username, ...query }) {
@@ -131,7 +136,8 @@ export function createSessionListing({
 
     async getListed(key) {
       const stored = await store.read(key)
-      return stored && listedOf(stored, await keyring.current())
+      const listed = stored && listedOf(stored, await keyring.current())
+      return listed && isAlive(listed) ? listed : undefined
     },
 
     end: key => store.remove(key),

@@ -3,11 +3,14 @@
 import { createHmac } from 'node:crypto'
 import { decodeJwt } from 'jose'
 import { z } from 'zod'
+import type { Authentication } from '../access/conditions.ts'
 import type { Role } from '../config/config-file.ts'
+import type { DpopKey } from '../provider/dpop.ts'
 import type { ProviderSession } from '../provider/id-token.ts'
 import type { TokenSet } from '../provider/token.ts'
 import type { MappedUser, UserInfo } from '../provider/user.ts'
 import type { Entry } from '../stores/store.ts'
+import { type DeviceBinding, deviceText, readDevice } from './device-binding.ts'
 import { decodeJson, encodeJson, packRecord, type RecordParts, seal, unpackRecord, unseal } from './sealing.ts'
 import { recordKey, sealingKey } from './ticket.ts'
 
@@ -25,7 +28,13 @@ export interface Session {
   readonly providerSession?: ProviderSession
   /** For the sign-out in the browser. */
   readonly idToken?: string
+  /** The key to which the tokens are bound. */
+  readonly dpopKey?: DpopKey
   readonly groups?: readonly string[]
+  /** How the user signed in at the provider, as far as its id_token said. A refresh does not change it. */
+  readonly authentication?: Authentication
+  /** The device that the session is bound to, or may be. */
+  readonly device?: DeviceBinding
   /** Data of the application that embeds Menshen. */
   readonly data?: SessionData
 }
@@ -55,9 +64,14 @@ export interface SignedIn {
   readonly user: MappedUser
   readonly provider: string | undefined
   readonly origin?: SignInOrigin
+  /** By default that of the tokens. */
+  readonly authentication?: Authentication | undefined
+  /** If the session may be bound to its device. */
+  readonly device?: DeviceBinding | undefined
 }
 
-export function newSession({ tokens, user, provider }: SignedIn, userRole: Role): Session {
+export function newSession(signedIn: SignedIn, userRole: Role): Session {
+  const { tokens, user, provider, authentication = tokens.authentication ?? {}, device } = signedIn
   const { userInfo, groups } = user
   const session = {
     isAuthenticated: true as const,
@@ -65,14 +79,16 @@ export function newSession({ tokens, user, provider }: SignedIn, userRole: Role)
     userRole,
     ...(provider === undefined ? {} : { provider }),
     ...(groups.length > 0 ? { groups } : {}),
+    ...(Object.keys(authentication).length > 0 ? { authentication } : {}),
+    ...(device ? { device } : {}),
   }
   return withTokens(session, tokens)
 }
 
-/** A refresh token or provider session that the answer leaves out stays as it was. */
+/** A refresh token or provider session that the answer leaves out stays as it was. The key is that of the new tokens. */
 export function withTokens(
-  session: Omit<Session, 'accessToken' | 'tokenIssuedAt' | 'tokenExpiresIn'>,
-  { accessToken, refreshToken, receivedAt, expiresIn, providerSession, idToken }: TokenSet,
+  { dpopKey: _, ...session }: Omit<Session, 'accessToken' | 'tokenIssuedAt' | 'tokenExpiresIn'>,
+  { accessToken, refreshToken, receivedAt, expiresIn, providerSession, idToken, dpopKey }: TokenSet,
 ): Session {
   return {
     ...session,
@@ -82,7 +98,13 @@ export function withTokens(
     tokenExpiresIn: expiresIn,
     ...(providerSession === undefined ? {} : { providerSession }),
     ...(idToken === undefined ? {} : { idToken }),
+    ...(dpopKey === undefined ? {} : { dpopKey }),
   }
+}
+
+export function withUser(session: Session, { userInfo, groups }: Pick<MappedUser, 'userInfo' | 'groups'>): Session {
+  const { groups: _, ...rest } = session
+  return { ...rest, userInfo, ...(groups.length > 0 ? { groups } : {}) }
 }
 
 export function tokenExpiresAt(session: Session): number {
@@ -146,7 +168,7 @@ function labelsOf({ userInfo, provider, providerSession, idToken }: Session, key
 }
 
 /** The user's `sub` at the provider. The id_token was checked when it was received. */
-function subjectIn(idToken: string | undefined): string | undefined {
+export function subjectIn(idToken: string | undefined): string | undefined {
   if (idToken === undefined) return undefined
   try {
     return decodeJwt(idToken).sub
@@ -161,7 +183,7 @@ export interface UserId {
   readonly provider?: string | undefined
 }
 
-export function userIdOf({ userInfo, provider }: Session): UserId {
+export function userIdOf({ userInfo, provider }: Pick<Session, 'userInfo' | 'provider'>): UserId {
   return { sub: userInfo.sub, provider }
 }
 
@@ -233,7 +255,10 @@ interface SessionTimes {
   readonly seenAt: number
 }
 
-export function newPublicPart(session: Session, times: SessionTimes, origin: SignInOrigin = {}): PublicPart {
+/** What the public part has of a session. */
+export type PublicUser = Pick<Session, 'userInfo' | 'userRole' | 'provider'>
+
+export function newPublicPart(session: PublicUser, times: SessionTimes, origin: SignInOrigin = {}): PublicPart {
   const { userInfo, userRole, provider } = session
   const { username, nickname } = userInfo
   const { signedInAt, seenAt } = times
@@ -289,6 +314,15 @@ type Writable<T> = { -readonly [Field in keyof T]: T[Field] }
 /** The name of the application's data among the mapped fields. No mapped field has it. */
 const DATA = ''
 
+/**
+ * The name of the authentication among the mapped fields, where its value is a text as well: a former version reads it as a
+ * field of the user, and writes it back unchanged. No mapped field has it.
+ */
+const AUTHENTICATION = '\n'
+
+/** The same for the device. */
+const DEVICE = '\t'
+
 /** Of the fields of specification 5.4, before those that the configuration maps: their names and values in turn. */
 const FIXED_FIELDS = 18
 
@@ -307,13 +341,42 @@ export function openSession(parts: RecordParts, ticket: string, key: string): Se
 function toList(session: Session, signedInAt: number): unknown[] {
   const { accessToken, refreshToken, tokenIssuedAt, tokenExpiresIn, userRole, provider, providerSession } = session
   const { sub, ou_id, nickname, phone_number, ou_name, email, username, ...further } = session.userInfo
+  // A version that does not know of keys finds no session here, and not one with a token that it cannot use.
+  const access = session.dpopKey === undefined ? accessToken : [accessToken, session.dpopKey]
   return [
-    ...[signedInAt, tokenIssuedAt, tokenExpiresIn, accessToken, refreshToken, session.idToken],
+    ...[signedInAt, tokenIssuedAt, tokenExpiresIn, access, refreshToken, session.idToken],
     ...[userRole, provider, providerSession?.issuer, providerSession?.sid, session.groups],
     ...[sub, ou_id, nickname, phone_number, ou_name, email, username],
     ...Object.entries(further).flat(),
+    ...(session.authentication === undefined ? [] : [AUTHENTICATION, authenticationText(session.authentication)]),
+    ...(session.device === undefined ? [] : [DEVICE, deviceText(session.device)]),
     ...(session.data === undefined ? [] : [DATA, session.data]),
   ]
+}
+
+function authenticationText({ time, acr, amr, failed }: Authentication): string {
+  return JSON.stringify([time, acr, amr, failed])
+}
+
+/** What cannot be read was not said. */
+function readAuthentication(text: string): Authentication {
+  try {
+    const [time, acr, amr, failed]: unknown[] = JSON.parse(text)
+    return {
+      ...(isNumber(time) && { time }),
+      ...(isText(acr) && { acr }),
+      ...(isTexts(amr) && { amr }),
+      ...(isText(failed) && { failed }),
+    }
+  } catch {
+    return {}
+  }
+}
+
+/** When the user proved who they are, as far as is known; else when they signed in here. */
+export function authenticationOf({ session, signedInAt }: { session: Session; signedInAt: number }): Authentication {
+  const { authentication } = session
+  return authentication?.time === undefined ? { ...authentication, time: signedInAt } : authentication
 }
 
 function parseList(plain: Buffer): readonly unknown[] {
@@ -327,11 +390,17 @@ function parseList(plain: Buffer): readonly unknown[] {
 
 /** `undefined` if a field has the wrong type. Absent fields are null. */
 function fromList(list: readonly unknown[]): Omit<SealedPart, 'bytes'> | undefined {
-  const [signedInAt, tokenIssuedAt, tokenExpiresIn, accessToken, refreshToken, idToken] = list
+  const [signedInAt, tokenIssuedAt, tokenExpiresIn, access, refreshToken, idToken] = list
   const [, , , , , , userRole, provider, issuer, sid, groups] = list
-  const userInfo = userInfoFrom(list)
+  const read = userInfoFrom(list)
+  if (!read) return undefined
+  const { userInfo, authentication, device } = read
   if (!isNumber(signedInAt) || !isNumber(tokenIssuedAt) || !isNumber(tokenExpiresIn)) return undefined
-  if (!isText(accessToken) || !isText(userRole) || !userInfo) return undefined
+  // A token that is bound to a key is in a list with it.
+  let accessToken: unknown = access
+  let dpopKey: string | undefined
+  if (isTexts(access)) [accessToken, dpopKey] = access
+  if (!isText(accessToken) || !isText(userRole)) return undefined
   // The same order for every session: objects of one shape are the fastest and the smallest.
   const session: Writable<Session> = {
     isAuthenticated: true,
@@ -349,8 +418,15 @@ function fromList(list: readonly unknown[]): Omit<SealedPart, 'bytes'> | undefin
   else if (issuer !== null || sid !== null) return undefined
   if (isText(idToken)) session.idToken = idToken
   else if (idToken !== null) return undefined
+  if (dpopKey !== undefined) session.dpopKey = dpopKey
   if (isTexts(groups)) session.groups = groups
   else if (groups !== null) return undefined
+  if (authentication) session.authentication = authentication
+  if (device !== undefined) {
+    const binding = readDevice(device)
+    if (!binding) return undefined
+    session.device = binding
+  }
   if (hasData(list)) {
     const data = list.at(-1)
     if (!isData(data)) return undefined
@@ -359,16 +435,27 @@ function fromList(list: readonly unknown[]): Omit<SealedPart, 'bytes'> | undefin
   return { session, signedInAt }
 }
 
-function userInfoFrom(list: readonly unknown[]): UserInfo | undefined {
+interface ReadUserInfo {
+  readonly userInfo: UserInfo
+  readonly authentication?: Authentication
+  readonly device?: string
+}
+
+function userInfoFrom(list: readonly unknown[]): ReadUserInfo | undefined {
   const [, , , , , , , , , , , sub, ou_id, nickname, phone_number, ou_name, email, username] = list
   if (!isText(sub) || !isText(ou_id) || !isText(nickname) || !isText(phone_number)) return undefined
   if (!isText(ou_name) || !isText(email) || !isText(username)) return undefined
   const userInfo = { sub, ou_id, nickname, phone_number, ou_name, email, username }
-  if (list.length === FIXED_FIELDS) return userInfo
+  if (list.length === FIXED_FIELDS) return { userInfo }
   const further = list.slice(FIXED_FIELDS, hasData(list) ? -2 : undefined)
   if (!isTexts(further) || further.length % 2 > 0) return undefined
   const pairs = further.flatMap((name, n) => (n % 2 === 0 ? [[name, further[n + 1]] as const] : []))
-  return { ...Object.fromEntries(pairs), ...userInfo }
+  const { [AUTHENTICATION]: authentication, [DEVICE]: device, ...mapped } = Object.fromEntries(pairs)
+  return {
+    userInfo: { ...mapped, ...userInfo },
+    ...(authentication !== undefined && { authentication: readAuthentication(authentication) }),
+    ...(device !== undefined && { device }),
+  }
 }
 
 function hasData(list: readonly unknown[]): boolean {

@@ -4,14 +4,18 @@ import type { ScopedName } from '../access/scoped-name.ts'
 import type { RoleConfig } from '../config/config-file.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Measure } from '../events.ts'
+import { createEndReasons, type EndReason } from './end-reasons.ts'
+import type { KeepClaims } from './identity-refresh.ts'
+import { createIdleSessions } from './idle.ts'
 import { createLastSeen } from './last-seen.ts'
 import { createRefresher, type RefresherOptions, type RefreshResult } from './refresh.ts'
 import type { LoadedSession } from './session-cache.ts'
 import { claimsToKeep, isLost, type KeptClaims } from './session-claims.ts'
-import { identityOf, sessionFields, userFields } from './session-fields.ts'
-import { createSessionListing, type SessionListing } from './session-listing.ts'
+import { identityOf, type SessionUser, sessionFields, userFields } from './session-fields.ts'
+import { createSessionLimit } from './session-limit.ts'
+import { createSessionListing, type ListedSession, type SessionListing } from './session-listing.ts'
 import { isDue, newSession, type Session, type SessionData, type SignedIn } from './session-record.ts'
-import { createStoredSessions, type StoredSessionsOptions } from './stored-sessions.ts'
+import { createStoredSessions, type DeviceChange, type StoredSessionsOptions } from './stored-sessions.ts'
 
 export interface Sessions extends SessionListing {
   /** `addData` returns the application's data for the session. */
@@ -22,15 +26,35 @@ export interface Sessions extends SessionListing {
   loadSync(ticket: string): LoadedSession | undefined
   /** Whether a loaded session is unchanged in the store and not due, without waiting. */
   isCurrent(loaded: LoadedSession): boolean
-  /** The session of a ticket, after a refresh if that was due. */
-  getFresh(ticket: string): Promise<RefreshResult>
+  /** The session of a ticket, after a refresh if that was due and `mayRefresh` does not object. */
+  getFresh(ticket: string, mayRefresh?: (loaded: LoadedSession) => boolean): Promise<RefreshResult>
   /** The session of a ticket, without a refresh. */
   get(ticket: string): Promise<LoadedSession | undefined>
+  /** The same, from the store whatever is cached. */
+  reload(ticket: string): Promise<LoadedSession | undefined>
+  /** Changes the device that a session is bound to; the session as it is by then. */
+  changeDevice(ticket: string, loaded: LoadedSession, change: DeviceChange): Promise<LoadedSession | undefined>
+  /** Ends a session whose browser has never proved itself. False if the session has changed since it was loaded. */
+  endUnbound(loaded: LoadedSession): Promise<boolean>
+  /** What the provider said of the user. */
+  readClaims(ticket: string): Promise<KeptClaims>
   /** Ends the session and returns it. */
   close(ticket: string): Promise<ClosedSession | undefined>
+  /** Ends the oldest sessions of the user that are beyond SESSIONS_PER_USER. */
+  enforceLimit(loaded: LoadedSession): Promise<void>
+  /** The user does something: SESSION_IDLE_MINUTES counts from now on. */
+  noteActivity(loaded: LoadedSession): void
+  /** When a session ends without activity; `undefined` if it does not. */
+  idleEndOf(session: Pick<LoadedSession, 'key' | 'seenAt'>): number | undefined
+  /** Why the session of this ticket has ended, if its user is to be told. The second time `undefined`. */
+  takeEndReason(ticket: string): Promise<EndReason | undefined>
   /** Changes the providers and roles. Sessions get their roles by the new ones. */
   use(directory: SessionDirectory): void
-  /** Resolves when no refresh is under way. */
+  /** The settings at the start, before the first request. */
+  begin(settings: EndSettings): Promise<void>
+  /** Changes the settings. */
+  useSettings(settings: EndSettings): void
+  /** Resolves when no refresh is under way, and all activity is written. Nothing is noticed any more. */
   settle(): Promise<void>
 }
 
@@ -46,7 +70,13 @@ export interface SessionDirectory {
   readonly scopedName?: ScopedName
 }
 
-interface SessionsOptions extends SessionDirectory, Omit<StoredSessionsOptions, 'identify'> {
+/** When sessions end, besides their tokens. */
+export type EndSettings = Pick<Settings, 'SESSION_IDLE_MINUTES' | 'SESSIONS_PER_USER'>
+
+interface SessionsOptions
+  extends SessionDirectory,
+    Omit<StoredSessionsOptions, 'identify'>,
+    Pick<RefresherOptions, 'owners' | 'endKeysOf'> {
   readonly measure?: Measure
   readonly settings: StoredSessionsOptions['settings'] &
     RefresherOptions['settings'] &
@@ -56,16 +86,31 @@ interface SessionsOptions extends SessionDirectory, Omit<StoredSessionsOptions, 
 export function createSessions(options: SessionsOptions): Sessions {
   const { store, keyring, settings, now } = options
   let directory: SessionDirectory = options
+  const reasons = createEndReasons(options)
+  const idle = createIdleSessions({ ...options, reasons })
+  const limit = createSessionLimit({ ...options, reasons, idle })
   const stored = createStoredSessions({
     ...options,
+    countsActivity: idle.isOn,
     identify: (session, claims) => identifyIn(directory, session, claims),
   })
-  const { load, reload, save } = stored
+  const { load, reload, save, readClaims } = stored
   const providers = { get: (id: string | undefined) => directory.providers.get(id) }
   const noteVisit = createLastSeen(options)
   const warnOfShortLife = createShortLifeWarning(options)
   const isDueAt = (session: Session, at: number) => isDue(session, leadOf(session), at)
-  const refresher = createRefresher({ ...options, load, reload, save, providers, isDueAt })
+  const keepClaims: KeepClaims = (user, tokens) => claimsToKeep(user, directory.roles, tokens)
+  const refresher = createRefresher({
+    ...options,
+    load,
+    reload,
+    save,
+    readClaims,
+    keepClaims,
+    providers,
+    isDueAt,
+    reasons,
+  })
   const providerOf = ({ provider }: Session) => directory.providers.get(provider)
   const mustRefresh = ({ session }: LoadedSession) => isDueAt(session, now())
 
@@ -78,9 +123,20 @@ export function createSessions(options: SessionsOptions): Sessions {
 
   /** `undefined` if the session cannot be used without a refresh. */
   function visited(loaded: LoadedSession | undefined): LoadedSession | undefined {
-    if (!loaded || mustRefresh(loaded) || !providerOf(loaded.session)) return undefined
-    noteVisit(loaded)
+    if (!loaded || mustRefresh(loaded) || !providerOf(loaded.session) || idle.isIdle(loaded)) return undefined
+    seen(loaded)
     return loaded
+  }
+
+  function seen(loaded: LoadedSession): void {
+    if (!idle.isOn()) noteVisit(loaded)
+  }
+
+  /** Without a session that has ended for want of activity. */
+  async function getAlive(ticket: string): Promise<LoadedSession | undefined> {
+    const loaded = await stored.get(ticket)
+    if (!loaded || !idle.isIdle(loaded)) return loaded
+    return (await idle.end(loaded, sessionFields(loaded))) ? undefined : getAlive(ticket)
   }
 
   /** A session of a provider that is no longer configured ends. */
@@ -90,11 +146,42 @@ export function createSessions(options: SessionsOptions): Sessions {
     return 'ended'
   }
 
+  const isListedAlive = ({ key, publicPart }: ListedSession) =>
+    !publicPart || !idle.isIdle({ key, seenAt: publicPart.seenAt })
+  const listing = createSessionListing({ store, keyring, isAlive: isListedAlive })
+
   return {
-    ...createSessionListing({ store, keyring }),
-    get: stored.get,
+    ...listing,
+    get: getAlive,
+    reload: load,
+    changeDevice: (ticket, loaded, device) => save(ticket, loaded, { device }),
     close: stored.take,
-    settle: refresher.settle,
+    enforceLimit: limit.enforce,
+    noteActivity: idle.note,
+    idleEndOf: idle.endsAt,
+    takeEndReason: reasons.take,
+    readClaims,
+
+    async endUnbound(loaded) {
+      const current = await store.read(loaded.key)
+      if (current?.version !== loaded.version || !(await reasons.endUnchanged(current, 'unbound'))) return false
+      options.report('session_ended', { ...sessionFields(loaded), reason: 'unbound', ended: 1 })
+      return true
+    },
+
+    async settle() {
+      await Promise.all([refresher.settle(), idle.close()])
+    },
+
+    async begin({ SESSION_IDLE_MINUTES, SESSIONS_PER_USER }) {
+      limit.use(SESSIONS_PER_USER)
+      await idle.begin(SESSION_IDLE_MINUTES)
+    },
+
+    useSettings({ SESSION_IDLE_MINUTES, SESSIONS_PER_USER }) {
+      limit.use(SESSIONS_PER_USER)
+      idle.use(SESSION_IDLE_MINUTES)
+    },
 
     use(next) {
       directory = next
@@ -103,7 +190,7 @@ export function createSessions(options: SessionsOptions): Sessions {
 
     async open(signedIn, addData) {
       const { tokens, user, origin } = signedIn
-      const { kept, left } = claimsToKeep(user.claims, directory.roles, tokens)
+      const { kept, left } = keepClaims(user, tokens)
       const { provider } = signedIn
       // By the claims that are kept, as at every later request: otherwise the first request could have another role.
       const known = knownOf({ provider, username: user.userInfo.username, groups: user.groups }, () => kept)
@@ -111,19 +198,26 @@ export function createSessions(options: SessionsOptions): Sessions {
       warnOfShortLife(session.tokenExpiresIn, leadOf(session))
       if (left.length > 0) options.report('claims_left_out', { ...userFields(session), claims: left.slice(0, 20) })
       const data = await addData?.(session)
-      return stored.create(data ? { ...session, data } : session, origin, kept)
+      const since = await limit.sinceOf(session, session.tokenIssuedAt)
+      const [opened] = await Promise.all([
+        stored.create(data ? { ...session, data } : session, origin, kept, since),
+        options.owners?.confirm({ ...session, claims: kept }),
+      ])
+      idle.watch(opened.loaded)
+      return opened
     },
 
     getCached: ticket => visited(stored.getCached(ticket)),
     loadSync: ticket => visited(stored.loadSync(ticket)),
     isCurrent: loaded => stored.isCurrent(loaded) && visited(loaded) !== undefined,
 
-    async getFresh(ticket) {
-      const loaded = await stored.get(ticket)
+    async getFresh(ticket, mayRefresh = () => true) {
+      const loaded = await getAlive(ticket)
       if (!loaded) return undefined
       if (!providerOf(loaded.session)) return endAbandoned(ticket, loaded)
+      if (!mayRefresh(loaded)) return loaded
       if (mustRefresh(loaded)) return refresher.refresh(ticket, loaded)
-      noteVisit(loaded)
+      seen(loaded)
       return loaded
     },
   }
@@ -148,7 +242,11 @@ function knownOf(who: Omit<RoleInput, 'claims' | 'isLost'>, openClaims: () => Ke
 }
 
 /** The stored role is that of an earlier configuration. The current one decides. */
-function identifyIn({ roles, scopedName = asItIs }: SessionDirectory, session: Session, openClaims: () => KeptClaims) {
+export function identifyIn<S extends SessionUser>(
+  { roles, scopedName = asItIs }: Pick<SessionDirectory, 'roles' | 'scopedName'>,
+  session: S,
+  openClaims: () => KeptClaims,
+) {
   const { provider, userInfo, groups = [], userRole } = session
   const role = roleOf(knownOf({ provider, username: userInfo.username, groups }, openClaims), roles)
   const now = role === userRole ? session : { ...session, userRole: role }

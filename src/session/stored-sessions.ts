@@ -5,8 +5,10 @@ import type { Settings } from '../config/settings.ts'
 import { MenshenError } from '../errors.ts'
 import type { Report } from '../events.ts'
 import type { TokenSet } from '../provider/token.ts'
+import type { MappedUser } from '../provider/user.ts'
 import type { Entry, Store, Stored, StoredValue } from '../stores/store.ts'
 import type { DataKeyring } from './data-keys.ts'
+import type { DeviceBinding } from './device-binding.ts'
 import { isNewerSession, unpackRecord } from './sealing.ts'
 import { createSessionCache, type LoadedSession } from './session-cache.ts'
 import { type KeptClaims, openClaims, sealClaims } from './session-claims.ts'
@@ -24,6 +26,7 @@ import {
   sessionEndsAt,
   toEntry,
   withTokens,
+  withUser,
 } from './session-record.ts'
 
 import { isTicket, newTicket, recordKey } from './ticket.ts'
@@ -33,6 +36,7 @@ interface StoredSessions {
     session: Session,
     origin?: SignInOrigin,
     claims?: KeptClaims,
+    since?: number,
   ): Promise<{ ticket: string; loaded: LoadedSession }>
   /** Whether the store provably still holds this version, without waiting. */
   isCurrent(loaded: LoadedSession): boolean
@@ -46,7 +50,13 @@ interface StoredSessions {
   load(ticket: string): Promise<LoadedSession | undefined>
   /** The same, or `seen` if that is current. */
   reload(ticket: string, seen: LoadedSession): Promise<LoadedSession | undefined>
-  /** Saves new tokens, or keeps the record at least until `until`; `undefined` if the session is gone. */
+  /** What was said of the user, from the store. */
+  readClaims(ticket: string): Promise<KeptClaims>
+  /**
+   * Saves new tokens or the user as they are now, or keeps the record at least until `until`. If the session has other tokens
+   * by now, nothing is saved, and it is returned as it is; `undefined` if the session is gone. A change of the device is made
+   * to what it is by now.
+   */
   save(ticket: string, seen: LoadedSession, change: SessionChange): Promise<LoadedSession | undefined>
   /** Removes the session and returns it. */
   take(ticket: string): Promise<Pick<LoadedSession, 'key' | 'session'> | undefined>
@@ -54,7 +64,19 @@ interface StoredSessions {
   forget(): void
 }
 
-export type SessionChange = { readonly tokens: TokenSet } | { readonly until: number }
+export type SessionChange =
+  | { readonly tokens: TokenSet }
+  | { readonly until: number }
+  | { readonly user: UserChange }
+  | { readonly device: DeviceChange }
+
+/** The device as it is to be, or `undefined` to leave it as it is. */
+export type DeviceChange = (device: DeviceBinding | undefined) => DeviceBinding | undefined
+
+/** Who the user of a session is now. */
+export interface UserChange extends Pick<MappedUser, 'userInfo' | 'groups'> {
+  readonly claims: KeptClaims
+}
 
 export interface StoredSessionsOptions {
   readonly store: Store
@@ -66,6 +88,8 @@ export interface StoredSessionsOptions {
     session: Session,
     claims: () => KeptClaims,
   ) => { readonly session: Session; readonly who: Identity }
+  /** Whether a refresh leaves the time of last use as it is. */
+  readonly countsActivity?: () => boolean
   readonly now: () => number
   readonly report: Report
 }
@@ -107,19 +131,29 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
   function keep(ticket: string, opened: ReadSession): LoadedSession {
     const { key, version, expiresAt, signedInAt, seenAt, bytes } = opened
     const { session, who } = identify(opened.session, () => openClaims(opened.claimsPart, ticket, key))
-    const loaded = { key, version, expiresAt, signedInAt, seenAt, session, who, identityHeaders: undefined }
+    const loaded = {
+      key,
+      version,
+      expiresAt,
+      signedInAt,
+      seenAt,
+      session,
+      who,
+      identityHeaders: undefined,
+      upstreamHeaders: undefined,
+      deviceNotes: undefined,
+    }
     cache?.set(ticket, loaded, bytes)
     return loaded
   }
 
   /** A session that was just written. It is read again only if the store cannot prove that it holds it. */
-  async function loadWritten(
-    ticket: string,
-    { version, ...written }: WrittenSession,
-  ): Promise<LoadedSession | undefined> {
-    const { session, publicPart, entry } = written
+  async function loadWritten(ticket: string, written: WrittenSession): Promise<LoadedSession | undefined> {
+    return store.holds(recordKey(ticket), written.version) ? asWritten(ticket, written) : load(ticket)
+  }
+
+  function asWritten(ticket: string, { version, session, publicPart, entry }: WrittenSession): LoadedSession {
     const key = recordKey(ticket)
-    if (!store.holds(key, version)) return load(ticket)
     const { signedInAt, seenAt } = publicPart
     const expiresAt = sessionEndsAt(session, signedInAt, maxHours)
     const { sealedPart, claimsPart = NO_CLAIMS } = unpackRecord(entry.value) ?? {}
@@ -127,11 +161,25 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
     return keep(ticket, { key, version, expiresAt, signedInAt, seenAt, session, bytes, claimsPart })
   }
 
-  /** The parts of a record that a refresh keeps: origin and claims. */
-  async function readOriginAndClaims(key: string): Promise<{ origin: SignInOrigin; claimsPart: Uint8Array }> {
+  /** The parts of a record that a refresh keeps: origin, claims, and its place among the sessions of its user. */
+  async function readKeptParts(
+    key: string,
+  ): Promise<{ origin: SignInOrigin; claimsPart: Uint8Array; since?: number | undefined; expiresAt: number }> {
     const stored = await store.read(key)
     const origin = originOf((stored && (await publicPart(stored))) ?? {})
-    return { origin, claimsPart: (stored && unpackRecord(stored.value)?.claimsPart) ?? NO_CLAIMS }
+    const claimsPart = (stored && unpackRecord(stored.value)?.claimsPart) ?? NO_CLAIMS
+    return { origin, claimsPart, since: stored?.since, expiresAt: stored?.expiresAt ?? 0 }
+  }
+
+  /** The session with what has changed. Its role is derived, as at every load. */
+  function changed(session: Session, change: SessionChange): Session {
+    if ('tokens' in change) return withTokens(session, change.tokens)
+    if ('user' in change) return identify(withUser(session, change.user), () => change.user.claims).session
+    if ('device' in change) {
+      const device = change.device(session.device)
+      return device ? { ...session, device } : session
+    }
+    return session
   }
 
   async function publicPart(stored: Stored): Promise<PublicPart | undefined> {
@@ -155,39 +203,52 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
       return isTicket(ticket) ? (getCached(ticket) ?? load(ticket)) : undefined
     },
 
-    async create(session, origin, claims) {
+    async create(session, origin, claims, since = session.tokenIssuedAt) {
       const ticket = newTicket()
       const { tokenIssuedAt } = session
       const times = { signedInAt: tokenIssuedAt, seenAt: tokenIssuedAt }
       const publicPart = newPublicPart(session, times, origin)
       const claimsPart = claims ? sealClaims(claims, ticket, recordKey(ticket)) : NO_CLAIMS
-      const entry = toEntry(ticket, session, publicPart, maxHours, await keyring.current(), claimsPart)
+      const made = toEntry(ticket, session, publicPart, maxHours, await keyring.current(), claimsPart)
+      const entry = { ...made, since }
       const version = await store.create(recordKey(ticket), entry)
       if (version === undefined)
         throw new MenshenError('store_unavailable', 'the store already has a record for a new ticket')
-      const loaded = await loadWritten(ticket, { version, session, publicPart, entry })
-      if (!loaded) throw new MenshenError('store_unavailable', 'a new session was gone at once')
-      return { ticket, loaded }
+      const written = { version, session, publicPart, entry }
+      // A parallel sign-in of the same user may have ended it (SESSIONS_PER_USER): the next request finds that out.
+      return { ticket, loaded: (await loadWritten(ticket, written)) ?? asWritten(ticket, written) }
     },
 
     async save(ticket, seen, change) {
       let latest: LoadedSession | undefined = seen
       while (latest) {
+        const isDevice = 'device' in change
         // A late loser must not overwrite newer tokens.
-        if (!sameTokens(latest.session, seen.session)) return latest
+        if (!isDevice && !sameTokens(latest.session, seen.session)) return latest
         const { key, signedInAt } = latest
-        const { origin, claimsPart } = await readOriginAndClaims(key)
-        const publicPart = newPublicPart(latest.session, { signedInAt, seenAt: now() }, origin)
-        const session = 'tokens' in change ? withTokens(latest.session, change.tokens) : latest.session
-        const entry = toEntry(ticket, session, publicPart, maxHours, await keyring.current(), claimsPart)
-        const until = 'until' in change ? Math.min(change.until, latestEnd(signedInAt, maxHours)) : 0
-        const kept = { ...entry, expiresAt: Math.max(entry.expiresAt, until) }
+        const { origin, claimsPart, since = signedInAt, expiresAt } = await readKeptParts(key)
+        const session = changed(latest.session, change)
+        if (isDevice && session === latest.session) return latest
+        const claims = 'user' in change ? sealClaims(change.user.claims, ticket, key) : claimsPart
+        const seenAt = options.countsActivity?.() ? latest.seenAt : now()
+        const publicPart = newPublicPart(session, { signedInAt, seenAt }, origin)
+        const entry = toEntry(ticket, session, publicPart, maxHours, await keyring.current(), claims)
+        // A change of the device must not undo what a refresh that is under way has kept.
+        const wanted = 'until' in change ? change.until : isDevice ? expiresAt : 0
+        const until = Math.min(wanted, latestEnd(signedInAt, maxHours))
+        const kept = { ...entry, since, expiresAt: Math.max(entry.expiresAt, until) }
         // Only if still there: a sign-out during the refresh must win.
         const version = await store.replace(key, kept, latest.version)
         if (version !== undefined) return loadWritten(ticket, { version, session, publicPart, entry })
         latest = await load(ticket)
       }
       return undefined
+    },
+
+    async readClaims(ticket) {
+      const key = recordKey(ticket)
+      const { claimsPart } = await readKeptParts(key)
+      return openClaims(claimsPart, ticket, key)
     },
 
     async take(ticket) {
@@ -212,7 +273,7 @@ interface WrittenSession {
 }
 
 /** A session as its record says, with its length in bytes. Claims stay sealed: the cache does not hold them. */
-type ReadSession = Omit<LoadedSession, 'who' | 'identityHeaders'> & {
+type ReadSession = Omit<LoadedSession, 'who' | 'identityHeaders' | 'upstreamHeaders' | 'deviceNotes'> & {
   readonly bytes: number
   readonly claimsPart: Uint8Array
 }

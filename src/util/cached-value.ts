@@ -1,4 +1,4 @@
-// A value that is loaded when it is needed, kept until it expires, and loaded once for all callers that ask meanwhile.
+// A value that is loaded when it is needed, kept until it expires, and loaded once for all callers that ask during the load.
 
 export interface CachedValue<T> {
   /** The value while it is fresh, otherwise the result of a load. */

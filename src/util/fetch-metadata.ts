@@ -3,6 +3,8 @@
 
 import type { IncomingHttpHeaders } from 'node:http'
 import { parseAccept } from 'hono/utils/accept'
+import { isGrpc } from './grpc.ts'
+import { KEY_HEADER } from './key-form.ts'
 
 interface WithHeaders {
   readonly headers: IncomingHttpHeaders
@@ -15,8 +17,9 @@ export function isByScript({ headers }: WithHeaders): boolean {
     headers['sec-fetch-dest'] === 'empty' ||
     bringsToken(headers) ||
     isSocket(headers) ||
+    isGrpc(headers) ||
     String(headers['x-requested-with']).toLowerCase() === 'xmlhttprequest' ||
-    (accept.includes('json') && !accept.includes('text/html'))
+    (/json|text\/event-stream/.test(accept) && !accept.includes('text/html'))
   )
 }
 
@@ -28,9 +31,22 @@ export function bringsToken({ authorization = '' }: IncomingHttpHeaders): boolea
 /** Files that a browser fetches without cookies and outside of any page: a login page in their place would break an application. */
 const NEVER_PAGES = new Set<unknown>(['manifest', 'serviceworker'])
 
-/** A program that cannot use a login page: it brings credentials, or wants the manifest or the worker of a web app. */
+/** Git, JGit, libgit2: they ask without credentials first. */
+const GIT = /^j?git\//i
+
+/** A program that cannot use a login page: it brings credentials, is git, or wants the manifest or the worker of a web app. */
 export function isProgram({ headers }: WithHeaders): boolean {
-  return Boolean(headers.authorization) || NEVER_PAGES.has(headers['sec-fetch-dest'])
+  return (
+    Boolean(headers.authorization) ||
+    headers[KEY_HEADER] !== undefined ||
+    NEVER_PAGES.has(headers['sec-fetch-dest']) ||
+    GIT.test(headers['user-agent'] ?? '')
+  )
+}
+
+/** Every browser's user agent begins like this. */
+export function isBrowser({ 'user-agent': agent = '', 'sec-fetch-mode': mode }: IncomingHttpHeaders): boolean {
+  return agent.startsWith('Mozilla/') || mode !== undefined
 }
 
 /** A browser shows the answer in place of the page, whatever the method. */
@@ -45,6 +61,12 @@ function prefersHtml(accept: string): boolean {
     Math.max(0, ...parseAccept(accept.toLowerCase()).map(({ type, q }) => (pattern.test(type) ? q : 0)))
   const html = qualityOf(/^(?:text\/html|application\/xhtml\+xml)$/)
   return html > 0 && html >= qualityOf(/json$/)
+}
+
+/** A user follows a link of another site, or was redirected by one. */
+export function isFromOtherSite({ headers }: WithHeaders): boolean {
+  const { 'sec-fetch-mode': mode, 'sec-fetch-site': site } = headers
+  return mode === 'navigate' && (site === 'cross-site' || site === 'same-site')
 }
 
 /** Without `Sec-Fetch-Dest`, a request may be for a part of a page unless it accepts HTML or JSON. */
@@ -92,6 +114,18 @@ function isSocket(headers: IncomingHttpHeaders): boolean {
   return headers.upgrade?.toLowerCase() === 'websocket' || headers['sec-websocket-key'] !== undefined
 }
 
+/**
+ * A user does something: opens a page, or sends something. What a page does without its user is none: scripts that fetch,
+ * event streams, sockets. A client without `Sec-Fetch-*` does not say what a request is for.
+ */
+export function isActivity({ method, headers }: WithHeaders & { readonly method: string }): boolean {
+  if (method !== 'GET' && method !== 'HEAD') return true
+  const { 'sec-fetch-mode': mode, 'sec-fetch-dest': destination, 'sec-fetch-site': site } = headers
+  if (mode !== undefined) return mode === 'navigate'
+  if (destination !== undefined || site !== undefined || headers['sec-fetch-user'] !== undefined) return false
+  return !isSocket(headers) && !headers.accept?.toLowerCase().includes('text/event-stream')
+}
+
 /** Of a POST: sent by one of our own pages, or by a client that is no browser (browsers name the origin of every POST). */
 export function isFromOwnOrigin(request: WithHeaders, ownOrigin: string): boolean {
   const { origin, referer, 'sec-fetch-site': site } = request.headers
@@ -100,6 +134,18 @@ export function isFromOwnOrigin(request: WithHeaders, ownOrigin: string): boolea
   if (site !== undefined) return isOwnSite(site)
   if (origin !== undefined) return origin === ownOrigin
   return referer === undefined || (URL.canParse(referer) && new URL(referer).origin === ownOrigin)
+}
+
+const CHANGES_NOTHING = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+/** A request that may change something, and is not provably of one of our own pages (`origin: 'own'` of a rule). */
+export function isChangeOfOthers(
+  { method, headers }: WithHeaders & { readonly method: string },
+  ownOrigin: string,
+): boolean {
+  if (CHANGES_NOTHING.has(method)) return false
+  const { origin, 'sec-fetch-site': site } = headers
+  return site === undefined ? origin !== ownOrigin : !isOwnSite(site)
 }
 
 /**

@@ -1,5 +1,6 @@
 // Header names in the settings: how they are compared, and which are never passed on from a client.
 import { z } from 'zod'
+import { KEY_HEADER } from './key-form.ts'
 
 /** Many applications treat dashes, underscores or all other signs alike, so names that differ only there are equal. */
 export function plainName(name: string): string {
@@ -25,8 +26,8 @@ const SET_BY_GATEWAY = [
   'x-request-id',
 ]
 
-/** In their plain form. */
-export const NEVER_KEPT: readonly string[] = [...HOP_BY_HOP, ...SET_BY_GATEWAY]
+/** In their plain form. Keys are for us alone. */
+export const NEVER_KEPT: readonly string[] = [...HOP_BY_HOP, ...SET_BY_GATEWAY, KEY_HEADER]
 
 const TOKEN = /^[\w!#$%&'+.^`|~-]+\*?$/
 

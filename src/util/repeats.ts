@@ -1,5 +1,6 @@
 // Limits repeats: each is reported ten times a minute, the rest is counted and reported once at the end of the minute.
 import { LRUCache } from 'lru-cache'
+import { atMost } from './at-most.ts'
 
 export interface Repeats<Subject> {
   /** Whether to report it; otherwise it is counted. Repeats have the same `key`. */
@@ -26,7 +27,7 @@ export function createRepeats<Subject>(
   settle: (subject: Subject, count: number) => void,
 ): Repeats<Subject> {
   const repeats = new LRUCache<string, RepeatCount<Subject>>({
-    max: MOST_KEYS,
+    ...atMost(MOST_KEYS),
     dispose: ({ subject, leftOut }) => {
       if (leftOut > 0) settle(subject, leftOut)
     },

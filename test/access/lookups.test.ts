@@ -35,7 +35,7 @@ test('of a thousand rules the one decides that a walk through all of them finds,
       for (const _ of ['new', 'known']) {
         const rule = rules.ruleFor(method, path, who)
         assert.deepEqual(rule, effective ?? { path: '/', roles: ['*'] }, asked)
-        assert.deepEqual(rules.shadowRuleFor(method, path, who), onTrial?.shadow ? onTrial : undefined, asked)
+        assert.deepEqual(rules.shadowDecision(method, path, who)?.rule, onTrial?.shadow ? onTrial : undefined, asked)
       }
     }
   }

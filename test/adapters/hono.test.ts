@@ -6,9 +6,10 @@ import type { Server } from 'node:http'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { serve as serveOnNode } from '@hono/node-server'
+import { type HttpBindings, serve as serveOnNode } from '@hono/node-server'
 import { Hono } from 'hono'
 import { menshen, requireRole, requireUser } from '../../src/adapters/hono.ts'
+import { keySha256, newKey } from '../../src/util/key-form.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { adapterSuite, openApplication, type ServeApplication, THEIRS } from './adapter-suite.ts'
 
@@ -52,6 +53,31 @@ const serve: ServeApplication = (auth, port) => {
 adapterSuite('Hono', serve)
 
 suite('menshen/hono', () => {
+  test('menshen/hono leaves no key in the request of Hono, nor in that of Node behind it', async t => {
+    const key = newKey()
+    const { visitor } = await openApplication(
+      t,
+      (auth, port) => {
+        const app = new Hono<{ Bindings: HttpBindings }>()
+        app.use(menshen(auth))
+        app.get('/api', ({ req, env: { incoming }, get }) => {
+          const { headers, headersDistinct, rawHeaders } = incoming
+          const read = JSON.stringify([req.header(), headers, headersDistinct, rawHeaders])
+          return new Response(`${get('user')?.userInfo.username} ${read}`)
+        })
+        return listen(app as unknown as Hono, port)
+      },
+      {
+        machines: [{ name: 'backup', keySha256: keySha256(key) }],
+        rules: [{ path: '/api', roles: ['*'], keys: true }],
+      },
+    )
+    const headers = { authorization: `Bearer ${key}`, 'x-menshen-key': key }
+    const { text } = await visitor().get('/api', { headers })
+    assert.match(text, /^machine:backup /)
+    assert.doesNotMatch(text, /mk_|authorization|x-menshen-key/)
+  })
+
   test('menshen/hono says where it is mounted that an await was forgotten', () => {
     const forgotten: unknown = Promise.resolve({})
     assert.throws(() => menshen(forgotten as Parameters<typeof menshen>[0]), {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { suite, type TestContext, test } from 'node:test'
 import { createMenshen, readSettings } from '../../src/index.ts'
+import { keySha256, newKey } from '../../src/util/key-form.ts'
 import { startOidcServer } from '../kit/oidc-server.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { current, type NextResponse, takeThePlaceOfNext } from './next-double.ts'
@@ -120,12 +121,17 @@ suite('the proxy of Next', () => {
 })
 
 suite('a machine behind Next', () => {
-  test('a machine behind Next is known to pages that the proxy has let it in to, and to no others', async t => {
+  test('a machine behind Next is known to pages that the proxy has let it in to, and to no others; no page gets a key', async t => {
     const provider = await startOidcServer(t)
+    const key = newKey()
     const adapter = menshen(() =>
       createMenshen({
         settings: readSettings({ STORE: 'memory:', BASE_URL: BASE, ...provider.settings }),
-        rules: [{ path: '/api', users: ['robot-1'], bearer: true }],
+        machines: [{ name: 'backup', keySha256: keySha256(key) }],
+        rules: [
+          { path: '/api', users: ['robot-1', 'machine:backup'], bearer: true, keys: true },
+          { path: '/public', public: true },
+        ],
         now: provider.now,
       }),
     )
@@ -136,8 +142,8 @@ suite('a machine behind Next', () => {
     })
     const claims = { sub: 'robot-1', client_id: 'robot', preferred_username: 'robot-1' }
     const authorization = `Bearer ${await provider.sign(claims, { typ: 'at+jwt' })}`
-    const ask = async (path: string) =>
-      (await adapter.proxy(new Request(BASE + path, { headers: { authorization } }))) as NextResponse
+    const ask = async (path: string, headers: Record<string, string> = { authorization }) =>
+      (await adapter.proxy(new Request(BASE + path, { headers }))) as NextResponse
     const { passedOn = assert.fail('the page knows nothing of it') } = await ask('/api/x')
     const user = await current.run(passedOn, adapter.auth)
     assert.deepEqual([user?.userInfo.sub, user?.machine], ['robot-1', true])
@@ -149,6 +155,12 @@ suite('a machine behind Next', () => {
     )
     for (const headers of [...stolen, new Headers({ authorization }), new Headers({ 'x-menshen-machine': 'made-up' })])
       assert.equal(await current.run(headers, adapter.auth), undefined)
+    const withKey = await ask('/api/x', { authorization: `Bearer ${key}` })
+    assert.deepEqual([...(withKey.passedOn?.keys() ?? [])], ['x-menshen-machine'])
+    assert.equal((await current.run(withKey.passedOn ?? assert.fail(), adapter.auth))?.userInfo.sub, 'machine:backup')
+    const visitor = await ask('/public', { authorization, 'x-menshen-key': key })
+    assert.deepEqual([...(visitor.passedOn?.keys() ?? [])], ['authorization'])
+    assert.equal((await ask('/public')).passedOn, undefined)
   })
 })
 

@@ -86,7 +86,17 @@ test('listeners are told once of an end and of a new session; without listeners 
 
 test('it can be imported where there is no window, and its types are those of the server', () => {
   assert.equal(typeof window, 'undefined')
-  assert.deepEqual(Object.keys(client).sort(), ['me', 'onEnded', 'onEnding', 'onResumed', 'signIn', 'signOut'])
+  assert.deepEqual(Object.keys(client).sort(), [
+    'me',
+    'onActive',
+    'onEnded',
+    'onEnding',
+    'onIdle',
+    'onResumed',
+    'signIn',
+    'signOut',
+    'stay',
+  ])
   const same = (info: UserInfo): client.UserInfo => info
   const more = (me: client.Me<'dept'>): string | undefined => me.userInfo.dept
   assert.equal(typeof same, typeof more)

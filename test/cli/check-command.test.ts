@@ -176,6 +176,9 @@ suite('what is wrong', () => {
       [{ TLS_CERT_FILE: garbage, TLS_KEY_FILE: garbage }, /^TLS_CERT_FILE and TLS_KEY_FILE cannot be used/],
       [{ UPSTREAM_CA_FILE: garbage }, /^UPSTREAM_CA_FILE is ".*", which holds no certificate/],
       [{ CLIENT_KEY_FILE: garbage, CLIENT_AUTH: 'private_key_jwt' }, /^CLIENT_KEY_FILE holds no such key; expected/],
+      [{ CLIENT_AUTH: 'tls_client_auth' }, /^CLIENT_AUTH is "tls_client_auth", which needs a certificate and its key;/],
+      [{ PAR: 'on' }, /^PAR is "on", but there is no address/],
+      [{ DPOP: 'on', FORWARD_ACCESS_TOKEN: 'true' }, /^DPOP is "on" with FORWARD_ACCESS_TOKEN/],
       [{ STORE: `lmdb:${garbage}` }, /^STORE is "lmdb:.*", which is no folder/],
       [{ STORE: 'redis://127.0.0.1:99999' }, /^STORE is not a Redis address/],
       [{ STORE: 'rediss://127.0.0.1:9?ca=/nowhere/ca.pem' }, /^STORE names \/nowhere\/ca\.pem as ca/],
@@ -207,5 +210,38 @@ suite('what is wrong', () => {
     assert.deepEqual({ code, errors: errors.split('\n').sort() }, { code: 1, errors: output.split('\n').sort() })
     assert.match(errors, /^\.env cannot be read \(EISDIR\).*\nPORT is " \[2J0"; expected a port from 1 to 65535.*\.$/)
     assert.deepEqual(readdirSync(cwd), ['.env'])
+  })
+})
+
+suite('the settings of an upstream', () => {
+  test('menshen check names every mistake in an upstream and its files, and shows nothing of a file', async t => {
+    const upstreams = {
+      '/a': { url: 'http://127.0.0.1:9', headers: { 'X-Key': { file: './key' }, 'X-None': { file: './none' } } },
+      '/b': { url: 'https://127.0.0.1:9', caFile: './key' },
+    }
+    const config = `export default { upstreams: ${JSON.stringify(upstreams)} }`
+    const { problems } = await check(t, PROVIDER, { 'menshen.config.mjs': config, key: 'a\nCANARY\n' })
+    const at = /^.*menshen\.config\.mjs: upstreams\./
+    assert.deepEqual(
+      problems.map(problem => problem.replace(at, '').replace(/;.*/, '')),
+      [
+        '/a.headers.X-Key: ./key is empty, too long or no header value',
+        '/a.headers.X-None: ./none cannot be read (ENOENT)',
+        '/b.caFile: ./key holds no certificate',
+      ],
+    )
+    const taken = { '/a': { url: 'http://127.0.0.1:9', headers: { 'X-Forwarded-User': '{sub}' } } }
+    const named = await check(t, PROVIDER, {
+      'menshen.config.mjs': `export default { upstreams: ${JSON.stringify(taken)} }`,
+    })
+    assert.deepEqual(
+      named.problems.map(problem => problem.replace(at, '')),
+      ['/a.headers.X-Forwarded-User: Menshen tells who the user is in this header; expected another one.'],
+    )
+    const good = await check(t, PROVIDER, {
+      'menshen.config.mjs': `export default { upstreams: { '/a': { url: 'http://127.0.0.1:9', headers: { 'X-Key': { file: './key' } } } } }`,
+      key: 'CANARY\n',
+    })
+    assert.deepEqual(good.problems, [])
   })
 })

@@ -1,10 +1,12 @@
 // What can be typed behind `menshen`: help, version, commands, and what is near to one.
 
 import assert from 'node:assert/strict'
+import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { suite, test } from 'node:test'
 import { COMMAND_NAMES, COMMANDS, type CommandRow } from '../../src/cli/command-table.ts'
 import { runDoctorCommand } from '../../src/cli/doctor-command.ts'
+import { runKeysCommand } from '../../src/cli/keys-command.ts'
 import { type CommandLine, commandHelpText, helpText, readCommandLine, UsageError } from '../../src/cli/usage.ts'
 import { runMenshen } from '../kit/instance.ts'
 
@@ -59,7 +61,7 @@ suite('what is not understood', () => {
       ['ruels check', /^Unknown command ruels; did you mean rules\?/],
       ['audits', /^Unknown command audits; did you mean audit\?/],
       ['chekc', /did you mean check\?/],
-      ['start', /^Unknown command start; there is: check, doctor, rules, sessions, audit, backup, help\. /],
+      ['start', /^Unknown command start; there is: check, doctor, rules, keys, sessions, audit, backup, help\. /],
       ['__proto__', /^Unknown command __proto__; there is/],
       ['help ruels', /^Unknown command ruels; did you mean rules\?/],
       ['help audit all', /^Unexpected argument "all"; expected menshen help \[COMMAND\]\.$/],
@@ -92,4 +94,13 @@ suite('what is not understood', () => {
     assert.deepEqual({ code, errors }, { code: 2, errors: output })
     assert.match(output, /^Unknown command doctr; did you mean doctor\?.*$/)
   })
+})
+
+test('keys new prints a key and the row with its hash, and nothing that would do for a name but is none', () => {
+  const text = runKeysCommand(['new', 'backup'])
+  const [key = ''] = /mk_[\w-]{43}/.exec(text) ?? []
+  assert.ok(text.includes(`{ name: 'backup', keySha256: '${hash('sha256', key, 'hex')}' }`))
+  assert.notEqual(runKeysCommand(['new', 'backup']), text)
+  for (const args of [[], ['new'], ['new', "a'b"], ['new', 'a', 'b'], ['neu', 'a'], ['new', 'a', '--force']])
+    assert.throws(() => runKeysCommand(args), UsageError)
 })

@@ -31,7 +31,11 @@ const hangUp = (instance: Instance) => nextOutcome(instance, () => process.kill(
 /** A gateway with a configuration and secrets in files. */
 async function openFiles(t: TestContext, env: Environment = {}) {
   const scene = await setUpInstances(t)
-  const write = (name: string, text: string) => writeFileSync(join(scene.folder, name), text)
+  // At once: a reload that is under way reads the old text or the new one, and never half of it.
+  const write = (name: string, text: string) => {
+    writeFileSync(join(scene.folder, 'being-written'), text)
+    renameSync(join(scene.folder, 'being-written'), join(scene.folder, name))
+  }
   const configure = (config: object) => write('menshen.config.ts', `export default ${JSON.stringify(config)}\n`)
   configure({})
   const { CLIENT_SECRET: _, ...settings } = scene.provider.settings
@@ -286,9 +290,40 @@ test('signals during a reload are one more after it', async t => {
 
   await t.test('a configuration whose import never ends is refused, and does not hold up the next', async () => {
     write('menshen.config.ts', 'await new Promise(() => {})\nexport default {}\n')
-    assert.match(String((await hangUp(instance)).detail), /is not loaded after 5 seconds/)
+    process.kill(instance.pid, 'SIGHUP')
+    await instance.said(({ detail }) => /is not loaded after 5 seconds/.test(String(detail)))
     configure({})
     process.kill(instance.pid, 'SIGHUP')
     await until(() => outcomes(instance).at(-1)?.rules === 0)
   })
+})
+
+test('a changed file of an upstream counts after a reload, and one that is missing changes nothing', async t => {
+  const app = await startUpstream(t)
+  const { configure, write, start } = await openFiles(t)
+  const upstreams = (file: string) => ({
+    rules: [{ path: '/', public: true }],
+    upstreams: { '/': { url: app.url, headers: { 'X-Key': { file } } } },
+  })
+  write('key', 'first-CANARY\n')
+  configure(upstreams('./key'))
+  const instance = await start()
+  const sent = async () => {
+    await createClient(instance.url).get('/')
+    return app.last().headers['x-key']
+  }
+  assert.equal(await sent(), 'first-CANARY')
+  write('key', 'second-CANARY\n')
+  const changed = await hangUp(instance)
+  assert.deepEqual([changed.event, changed.changed], ['config_reloaded', 'content of upstreams./.headers.X-Key'])
+  assert.equal(await sent(), 'second-CANARY')
+  configure(upstreams('./none'))
+  const refused = await hangUp(instance)
+  assert.equal(refused.event, 'config_refused')
+  assert.match(String(refused.detail), /upstreams\.\/\.headers\.X-Key: \.\/none cannot be read \(ENOENT\);/)
+  assert.equal(await sent(), 'second-CANARY')
+  // Nobody says that the file is there now.
+  assert.equal((await nextOutcome(instance, () => write('none', 'third-CANARY\n'))).event, 'config_reloaded')
+  assert.equal(await sent(), 'third-CANARY')
+  assert.doesNotMatch(JSON.stringify(instance.lines), /-CANARY/)
 })

@@ -7,7 +7,7 @@ import test, { type TestContext } from 'node:test'
 import { runRulesCommand } from '../../src/cli/rules-command.ts'
 import { commandHelpText } from '../../src/cli/usage.ts'
 import { loadConfiguration } from '../../src/config/load-configuration.ts'
-import { MenshenError } from '../../src/index.ts'
+import { MenshenError, type Rule } from '../../src/index.ts'
 import { freePort } from '../kit/free-port.ts'
 import { runMenshen } from '../kit/instance.ts'
 import { tempFolder } from '../kit/temp.ts'
@@ -132,9 +132,9 @@ test('everything that is wrong with a table is said in words of ours, with the n
       { expect: 'login', path: 7 },
     ]),
     [
-      '0.expect: expected one of admitted, refused, login, bad_request, uri_too_long, own; did you mean admitted?',
+      '0.expect: expected one of admitted, refused, login, step_up, bad_request, uri_too_long, own; did you mean admitted?',
       '0: there is no "usr"; did you mean user?',
-      '0: there is no "xyz"; expected one of path, role, groups, user, method, expect.',
+      '0: there is no "xyz"; expected one of path, role, groups, user, method, from, at, authAge, acr, amr, host, expect.',
       '1.path: expected text, not a number.',
     ],
   )
@@ -214,7 +214,7 @@ test('a bad configuration stops the start with the file, the rule and what is ex
       "rules: [{ path: '/a', public: true, methods: ['GET', 'PUT'] }, { path: '/a', roles: ['common'], methods: ['PUT'] }]",
       /rules\.1: rules\.0 already decides PUT of \/a; expected/,
     ],
-    ["upstreams: { '/a': '127.0.0.1:8080' }", /upstreams\.\/a: expected an http or https address .*"http:\/\/127/],
+    ["upstreams: { '/a': '127.0.0.1:8080' }", /upstreams\.\/a: expected an http, https or h2c address .*"http:\/\/127/],
     ["upstreams: { '/a/': 'http://127.0.0.1:1' }", /upstreams\.\/a\/: .*no slash at the end: a prefix covers/],
     ["rules: [{ path: '/a', public: true, role: 'x' }]", /rules\.0: there is no "role"; did you mean roles\?/],
     ['rule: []', /the default export: there is no "rule"; did you mean rules\?/],
@@ -290,4 +290,77 @@ test('rules check refuses a path that could belong to two upstreams', () => {
   const [line = ''] = check('/api%2Fx').lines
   assert.match(line, /: refused, because an application could read it as \/api\/x, which is for another upstream$/)
   assert.match(check('/api/a%2Fx').lines.join(), /: admitted, /)
+})
+
+const CONDITIONS: Rule[] = [
+  { path: '/office', roles: ['*'], networks: ['10.0.0.0/8', '::1'] },
+  { path: '/desk', roles: ['*'], hours: { days: ['mon'], from: '08:00', to: '20:00', zone: 'Asia/Shanghai' } },
+  { path: '/pay', roles: ['*'], maxAge: 300 },
+  { path: '/vault', roles: ['*'], acr: ['gold', 'platinum'], amr: ['mfa'] },
+  { path: '/api', roles: ['*'], origin: 'own' },
+]
+
+test('rules check judges conditions by --from, --at, --auth-age, --acr and --amr, and says what was not asked about', () => {
+  const rows: [args: string, expected: RegExp][] = [
+    ['/office --from 10.1.2.3', /: admitted, by the rule \{"path":"\/office"[^;]*$/],
+    ['/office --from ::1', /: admitted, /],
+    ['/office --from 192.0.2.1', /: refused, by the rule \{.*\} \(outside_network\)$/],
+    ['/office', /: admitted, by the rule .*; not asked about, and so taken as met: networks \(--from\)$/],
+    ['/desk --at 2026-11-16T09:00', /: admitted, by the rule \{.*\}$/],
+    ['/desk --at 2026-11-16T20:00', /: refused, .* \(outside_hours\)$/],
+    ['/desk --at 2026-11-16T12:30Z', /: refused, .* \(outside_hours\)$/],
+    ['/desk --at 2026-11-16T19:30+08:00', /: admitted, /],
+    ['/desk --at 2026-11-17T09:00', /: refused, .* \(outside_hours\)$/],
+    ['/pay --auth-age 300', /: admitted, by the rule \{.*\}$/],
+    ['/pay --auth-age 900', /: step_up, by the rule \{"path":"\/pay"/],
+    ['/vault', /: step_up, /],
+    ['/vault --acr gold', /: step_up, /],
+    ['/vault --acr gold --amr pwd', /: step_up, /],
+    ['/vault --acr bronze --acr gold --amr pwd --amr mfa', /: admitted, /],
+    ['/api --method POST', /: admitted, .*taken as met: origin$/],
+    ['/api', /: admitted, by the rule \{[^}]*\}$/],
+  ]
+  for (const [args, expected] of rows) {
+    const { lines } = runRulesCommand(['check', ...args.split(' '), '--role', 'common'], CONDITIONS)
+    assert.match(lines[0] ?? '', expected, args)
+  }
+  assert.match(
+    runRulesCommand(['check', '/pay', '--auth-age', '900'], CONDITIONS).lines[0] ?? '',
+    /as visitor: login, /,
+  )
+})
+
+test('an address, a time or an age that is none is refused with an example', () => {
+  const rows: [args: string[], expected: RegExp][] = [
+    [['--from', 'office'], /"office" is no address; expected one as 192\.0\.2\.7/],
+    [['--from', '10.0.0.0/8'], /is no address/],
+    [['--at', 'monday'], /"monday" is no time; expected one as 2026-11-16T09:00/],
+    [['--at', '2026-02-30T09:00'], /is no time/],
+    [['--auth-age', '5m'], /"5m" is no age; expected whole seconds/],
+  ]
+  for (const [args, expected] of rows)
+    assert.throws(() => runRulesCommand(['check', '/x', ...args], CONDITIONS), expected, args.join(' '))
+})
+
+test('rules test knows from, at, authAge, acr and amr, as text or list, and step_up', t => {
+  const file = join(tempFolder(t), 'table.json')
+  const run = (table: unknown) => {
+    writeFileSync(file, JSON.stringify(table))
+    return runRulesCommand(['test', file], CONDITIONS)
+  }
+  const table = [
+    { path: '/office', role: 'common', from: '10.0.0.1', expect: 'admitted' },
+    { path: '/office', role: 'common', from: '192.0.2.1', expect: 'refused' },
+    { path: '/desk', role: 'common', at: '2026-11-16T09:00', expect: 'admitted' },
+    { path: '/desk', role: 'common', at: '2026-11-16T07:59', expect: 'refused' },
+    { path: '/pay', role: 'common', authAge: 900, expect: 'step_up' },
+    { path: '/vault', role: 'common', acr: 'gold', amr: 'mfa', expect: 'admitted' },
+    { path: '/vault', role: 'common', acr: ['gold'], amr: ['otp', 'mfa'], expect: 'admitted' },
+    { path: '/vault', role: 'common', acr: 'gold', expect: 'step_up' },
+    { path: '/vault', expect: 'login' },
+  ]
+  assert.deepEqual(run(table), { lines: ['9 passed, 0 failed'], ok: true })
+  assert.equal(run([{ path: '/pay', role: 'common', authAge: 1, expect: 'step_up' }]).ok, false)
+  for (const odd of [{ from: 'x' }, { at: 'x' }, { authAge: -1 }, { acr: 7 }])
+    assert.throws(() => run([{ path: '/x', expect: 'login', ...odd }]), /table\.json cannot be used: 0\./)
 })

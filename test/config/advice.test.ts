@@ -59,6 +59,10 @@ suite('advice', () => {
     [{ NODE_ENV: 'prod' }, ['unknown_node_env']],
     [{ NODE_ENV: 'production', ALLOW_PLAIN_HTTP: 'true' }, ['plain_http_allowed']],
     [{ ALLOW_PLAIN_HTTP: 'true' }, []],
+    [{ AUTO_SIGN_IN: 'on' }, []],
+    [{ AUTO_SIGN_IN: 'in-app' }, ['auto_sign_in_without_effect']],
+    [{ AUTO_SIGN_IN: 'in-app', PROVIDER: 'wecom' }, []],
+    [{ AUTO_SIGN_IN: 'in-app', PROVIDER: 'lark' }, []],
   ]
   for (const [env, codes] of ROWS)
     test(`advice for ${JSON.stringify(env)} is ${codes.join(' and ') || 'not needed'}`, () => {
@@ -123,3 +127,10 @@ async function warningsOfStart(t: TestContext, env: Environment): Promise<Record
   await stop()
   return output.map(line => JSON.parse(line)).filter(({ level }) => level === 'warn')
 }
+
+test('AUTO_SIGN_IN=on is of no use with several providers, and in-app is', () => {
+  const providers = ['oidc', 'feishu'].map(preset => ({ preset, stateCheck: 'bound' as const, pkce: true }))
+  const codes = (AUTO_SIGN_IN: string) => adviceFor(readSettings({ AUTO_SIGN_IN }), providers).map(({ code }) => code)
+  assert.deepEqual(codes('on'), ['auto_sign_in_without_effect'])
+  assert.deepEqual(codes('in-app'), [])
+})

@@ -44,6 +44,17 @@ suite('a configuration', { concurrency: 2 }, () => {
     assert.match(await ask(folderWith(t, { ...manifest, 'menshen.config.ts': imports, 'rules.ts': rules })), REFUSED)
   })
 
+  test('a configuration in a format that is not read stops the start, unless there is one that is', async t => {
+    for (const ending of ['json', 'yaml', 'yml', 'toml', 'cjs', 'cts']) {
+      const cwd = folderWith(t, { [`menshen.config.${ending}`]: '{ "rules": [] }' })
+      const { code, output } = await commands.run(PROVIDER, { cwd, args: ['check'] })
+      assert.equal(code, 1, output)
+      assert.ok(output.includes(`menshen.config.${ending} is not read; expected menshen.config.ts`), output)
+    }
+    const both = folderWith(t, { 'menshen.config.json': '{ "rules": [] }', 'menshen.config.ts': MODULE })
+    assert.match(await ask(both), REFUSED)
+  })
+
   test('a configuration is the one that CONFIG names, in the environment or in .env', async t => {
     const elsewhere = folderWith(t, { 'other.ts': MODULE })
     const open = 'export default { rules: [] }\n'
@@ -151,10 +162,12 @@ async function ask(cwd: string, env: Environment = {}): Promise<string> {
 }
 
 async function startedLine(t: TestContext, env: Environment, cwd: string): Promise<Record<string, unknown>> {
-  const { output, stop } = await startInstance({ PORT: String(await freePort()), ...env }, { cwd })
+  const { output, said, stop } = await startInstance({ PORT: String(await freePort()), ...env }, { cwd })
   t.after(stop)
+  // One worker may serve before all is started; a signal before that ends the first process at once.
+  const started = await said(({ event }) => event === 'started')
   await stop()
   const odd = output.filter(line => !line.startsWith('{'))
   assert.deepEqual(odd, [])
-  return output.map(line => JSON.parse(line)).find(({ event }) => event === 'started') ?? assert.fail(output.join('\n'))
+  return started
 }

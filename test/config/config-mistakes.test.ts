@@ -174,6 +174,26 @@ test('a wildcard in a list that compares names letter by letter is refused', () 
   assert.deepEqual(problems({ rules: [{ path, users: ['HOST01$', 'auth0|7', 'a.b@c'], roles: ['*'] }] }), [])
 })
 
+test('scopes are a list of scopes as OAuth writes them, of a rule that takes tokens', () => {
+  const sentence = (more: object) => problems({ rules: [{ path: '/mcp', roles: ['*'], ...more }] }).join('\n')
+  const list = "test: rules.0.scopes: expected a list with at least one scope, for example ['mcp:read']."
+  for (const scopes of ['mcp:read', 'mcp:read mcp:write', [], {}, null])
+    assert.equal(sentence({ bearer: true, scopes }), list, JSON.stringify(scopes))
+  for (const scope of ['', 'a b', 'a"b', 'a\\b', 'a\nb', 'a\u007f', '读', ' a'])
+    assert.equal(
+      sentence({ bearer: true, scopes: ['ok', scope] }),
+      'test: rules.0.scopes.1: expected one scope, without spaces, for example "mcp:read".',
+      JSON.stringify(scope),
+    )
+  for (const more of [{}, { bearer: false }])
+    assert.equal(
+      sentence({ ...more, scopes: ['mcp:read'] }),
+      'test: rules.0: scopes are those of tokens; expected bearer: true beside them.',
+    )
+  assert.equal(sentence({ bearer: true, scope: 'x' }), 'test: rules.0: there is no "scope"; did you mean scopes?')
+  assert.equal(sentence({ bearer: true, scopes: ['mcp:read', "https://api.example/.default!~'"] }), '')
+})
+
 test('a slip in a name gets the name that was meant, in a sentence of ours', () => {
   const path = '/a'
   const rows: [config: object, sentence: string][] = [
@@ -192,7 +212,7 @@ test('a slip in a name gets the name that was meant, in a sentence of ours', () 
     [{ provider: { client_id: 'x' } }, 'provider: there is no "client_id"; did you mean clientId?'],
     [
       { provider: { clientAuth: 'psot' } },
-      'provider.clientAuth: expected one of post, basic, private_key_jwt, none; did you mean post?',
+      'provider.clientAuth: expected one of post, basic, private_key_jwt, tls_client_auth, self_signed_tls_client_auth, none; did you mean post?',
     ],
     [
       { providers: { a: { tokenRequest: { az: 'form' } } } },
@@ -325,4 +345,49 @@ test('a condition without a place is refused wherever there can be one: everythi
   ]
   for (const [config, where] of rows)
     assert.deepEqual(problems(config), [`test: ${where}: expected at least one place with its values.`])
+})
+
+test('a row of machines has a name and the hash of a key of its own, and never says the key', () => {
+  const key = `mk_${'A'.repeat(43)}`
+  const hash = 'ab'.repeat(32)
+  const problemOf = (row: object, ...more: object[]) =>
+    problems({ machines: [{ name: 'a', keySha256: hash, ...row }, ...more] })
+  const rows: [row: object, sentence: RegExp][] = [
+    [{ keySha256: key }, /keySha256: this is the key itself.*expected its SHA-256/],
+    [{ keySha256: ` ${key}\n` }, /this is the key itself/],
+    [{ keySha256: hash.slice(1) }, /64 digits in hex/],
+    [{ keySha256: 'zz'.repeat(32) }, /64 digits in hex/],
+    [{ key }, /there is no "key"/],
+    [{ keySha256: undefined }, /expected text/],
+    [{ name: 'a b' }, /letters, digits and/],
+    [{ name: '备份' }, /letters, digits and/],
+    [{ name: 'machine:a' }, /letters, digits and/],
+    [{ name: '' }, /letters, digits and/],
+    [{ name: 'x'.repeat(61) }, /letters, digits and/],
+    [{ expires: 'soon' }, /expected a date/],
+    [{ expires: '2027-02-30' }, /expected a date/],
+    [{ expires: '2027-01-01T08:00:00' }, /with its offset/],
+    [{ groups: [] }, /at least one/],
+    [{ groups: ['*'] }, /without \*/],
+  ]
+  for (const [row, sentence] of rows) {
+    const said = problemOf(row).join('\n')
+    assert.match(said, sentence)
+    assert.ok(!said.includes(key))
+  }
+  assert.match(
+    problemOf({}, { name: 'A', keySha256: 'cd'.repeat(32) }).join(),
+    /machines\.1\.name: machines\.0 has the same name/,
+  )
+  assert.match(
+    problemOf({}, { name: 'b', keySha256: hash.toUpperCase() }).join(),
+    /machines\.1\.keySha256: machines\.0 has the same key/,
+  )
+  assert.deepEqual(problemOf({ keySha256: hash.toUpperCase(), expires: '2020-01-01', groups: ['robots'] }), [])
+  assert.match(problems({ rules: [{ path: '/', public: true, keys: true }] }).join(), /asks for no key/)
+  assert.match(
+    problems({ rules: [{ path: '/', roles: ['*'], keys: 'mine' }] }).join(),
+    /keys: expected true or "personal"/,
+  )
+  assert.match(problems({ providers: { machine: {} } }).join(), /this name is ours/)
 })

@@ -114,7 +114,7 @@ test('a page whose stream was answered by a proxy, because the gateway starts an
 
 test('the stream ends with the session of whoever looks, and is nobody else’s', async t => {
   const scene = await setUp(t)
-  assert.equal((await scene.visitor().get(LIVE, { headers: { accept: 'text/event-stream' } })).status, 302)
+  assert.equal((await scene.visitor().get(LIVE, { headers: { accept: 'text/event-stream' } })).status, 401)
   assert.equal((await (await scene.user('zhangsan')).get(LIVE)).status, 403)
   const developer = await scene.user('admin')
   const wire = await openWire(scene.url)

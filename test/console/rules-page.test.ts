@@ -74,3 +74,31 @@ test('a rule on trial shows what it would have refused: how often, and the last 
   )
   assert.match(text, /zhangsan/)
 })
+
+test('conditions are shown with their rules and can be tried', async t => {
+  const hours = { days: ['mon' as const], from: '08:00', to: '20:00', zone: 'Asia/Shanghai' }
+  const rules = [
+    { path: '/office', roles: ['*' as const], networks: ['10.0.0.0/8'], hours, origin: 'own' as const },
+    { path: '/pay', roles: ['*' as const], maxAge: 300 },
+  ]
+  const scene = await setUp(t, { config: { rules } })
+  const admin = await scene.user('admin')
+  const ask = async (query: Record<string, string>) =>
+    (await admin.get(`${PATH}?${new URLSearchParams({ role: 'common', ...query })}`)).text
+  const page = await ask({})
+  for (const shown of [
+    '仅限网络 <code>10.0.0.0/8</code>',
+    '仅限时间 星期一 08:00 至 20:00',
+    '修改类请求',
+    '登录后 300 秒以内',
+  ])
+    assert.ok(page.includes(shown), shown)
+  assert.match(await ask({ path: '/office' }), /放行[\s\S]*没有填写：客户端地址, 时间，视为符合/)
+  const outside = await ask({ path: '/office', from: '192.0.2.1', at: '2026-11-16T09:00' })
+  assert.match(outside, /拒绝（403）[\s\S]*<code>outside_network<\/code>/)
+  assert.match(outside, /name="from" value="192\.0\.2\.1"/)
+  assert.match(await ask({ path: '/office', from: '10.0.0.1', at: '2026-11-16T21:00' }), /outside_hours/)
+  assert.match(await ask({ path: '/pay', auth_age: '900' }), /需要重新登录/)
+  assert.match(await ask({ path: '/office', from: HOSTILE, at: HOSTILE }), /这不是一个地址。[\s\S]*这不是一个时间/)
+  assert.ok(!(await ask({ path: '/office', from: HOSTILE, at: HOSTILE, acr: HOSTILE })).includes('<script>alert'))
+})

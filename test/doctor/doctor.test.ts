@@ -256,7 +256,16 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     const env = { ...ALONE, PROVIDER: 'oidc', AUTH_URL: url, CLIENT_ID: 'a', CLIENT_SECRET: 'b' }
     const cases: [said: object, level: Check['level'], seen: RegExp, remedy: RegExp, env?: Environment][] = [
       [{}, 'good', /nothing/, /^$/],
-      [{ require_pushed_authorization_requests: true }, 'failure', /\(PAR\)/, /Turn that off/],
+      [{ require_pushed_authorization_requests: true }, 'failure', /\(PAR\)/, /PAR=on/, { PAR: 'off' }],
+      [{ require_pushed_authorization_requests: true }, 'failure', /\(PAR\).*no address/, /parUrl/],
+      [{}, 'failure', /\(PAR\).*no address/, /parUrl/, { PAR: 'on' }],
+      [
+        { dpop_signing_alg_values_supported: ['RS256'] },
+        'failure',
+        /DPoP proofs only by RS256/,
+        /Allow ES256/,
+        { DPOP: 'on' },
+      ],
       [{ require_signed_request_object: true }, 'failure', /\(JAR\)/, /Turn that off/],
       [{ response_modes_supported: ['form_post'] }, 'failure', /form_post/, /"query"/],
       [{ response_types_supported: ['id_token'] }, 'failure', /response type code/, /authorization code/],
@@ -350,6 +359,28 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     const known = await runDoctor({ ...env, NODE_EXTRA_CA_CERTS: ca.certFile })
     assert.equal(known.check('provider tls').level, 'warning')
     assert.match(known.check('provider tls').seen, /valid for [12] more days/)
+  })
+
+  test('menshen doctor shows an application the certificate of its upstream, and believes its authority', async t => {
+    const [folder, cwd] = [tempFolder(t), tempFolder(t)]
+    const ca = makeAuthority(folder)
+    const { certFile, keyFile } = makeCertificate(folder, 'menshen', ca, 'menshen.example')
+    const server = createSecureServer(
+      { ...filesOf(makeCertificate(folder, 'app', ca)), ca: filesOf(ca).cert, requestCert: true },
+      (_request, response) => response.end(),
+    )
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.after(() => server.close())
+    const url = `https://localhost:${(server.address() as AddressInfo).port}`
+    const upstreams = {
+      '/with': { url, caFile: ca.certFile, certFile, keyFile },
+      '/without': { url, caFile: ca.certFile },
+    }
+    writeFileSync(join(cwd, 'menshen.config.mjs'), `export default ${JSON.stringify({ upstreams })}\n`)
+    const { check } = await runDoctorIn(cwd, ALONE)
+    assert.equal(check('upstream /with tls').level, 'warning', 'it expires soon')
+    assert.deepEqual([check('upstream /with').ok, check('upstream /without').ok], [true, false])
   })
 
   test('menshen doctor names each of several providers', async t => {
@@ -597,6 +628,32 @@ suite('the console', () => {
     assert.equal((await common.get('/_menshen/console/health')).status, 403)
     assert.equal((await visitor().get('/_menshen/console/health')).status, 302)
   })
+})
+
+test('menshen doctor looks at every host of the configuration: its name, what arrives there, and its applications', async t => {
+  const { settings } = await provider(t)
+  const upstream = createServer((_request, response) => response.writeHead(404).end()).listen(0, '127.0.0.1')
+  t.after(() => upstream.close())
+  await once(upstream, 'listening')
+  const PORT = String(await freePort())
+  const hosts = {
+    [`127.0.0.2:${PORT}`]: { upstream: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}` },
+    [`127.0.0.3:${PORT}`]: {},
+    [`app.localhost:${PORT}`]: {},
+    [`nowhere.invalid:${PORT}`]: { upstream: `http://127.0.0.1:${await freePort()}` },
+  }
+  const cwd = tempFolder(t)
+  writeFileSync(join(cwd, 'menshen.config.ts'), `export default ${JSON.stringify({ hosts })}\n`)
+  const env = { ...settings, STORE: 'memory:', PORT, BASE_URL: `http://localhost:${PORT}`, HOST: '0.0.0.0' }
+  const instance = await startInstance(env, { cwd })
+  t.after(instance.stop)
+  const { check } = await runDoctorIn(cwd, env)
+  assert.match(check(`host 127.0.0.2:${PORT} host`).seen, new RegExp(`Host arrives as 127\\.0\\.0\\.2:${PORT}`))
+  assert.equal(check(`host 127.0.0.2:${PORT} upstream / connection`).level, 'good')
+  assert.match(check(`host 127.0.0.3:${PORT} upgrade`).seen, /no application behind Menshen/)
+  assert.match(check(`host app.localhost:${PORT} host`).seen, new RegExp(`Host arrives as app\\.localhost:${PORT}`))
+  assert.match(check(`host nowhere.invalid:${PORT} dns`).seen, /nowhere\.invalid has no address/)
+  assert.match(check(`host nowhere.invalid:${PORT} upstream / connection`).seen, /ECONNREFUSED/)
 })
 
 function* endless(): Generator<string> {

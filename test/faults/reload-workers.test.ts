@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { rmSync, writeFileSync } from 'node:fs'
+import { renameSync, rmSync, writeFileSync } from 'node:fs'
 import { get } from 'node:http'
 import { join } from 'node:path'
 import test from 'node:test'
@@ -14,8 +14,11 @@ import { load } from './wrk.ts'
 test('two workers reload as one process', async t => {
   const [first, second] = [await startUpstream(t), await startUpstream(t, (_, response) => response.end('second'))]
   const { provider, folder, start } = await setUpInstances(t, { WORKERS: '2' })
-  const configure = (config: object) =>
-    writeFileSync(join(folder, 'menshen.config.ts'), `export default ${JSON.stringify(config)}\n`)
+  /** At once: a file that is being written is seen empty by who watches it. */
+  const configure = (config: object) => {
+    writeFileSync(join(folder, 'next.ts'), `export default ${JSON.stringify(config)}\n`)
+    renameSync(join(folder, 'next.ts'), join(folder, 'menshen.config.ts'))
+  }
   configure({ upstreams: { '/': first.url } })
   const instance = await start()
   await until(() => instance.workers().length === 2)

@@ -134,74 +134,77 @@ test('two workers behave as one process', async t => {
 })
 
 suite('the end of one and of two workers', { concurrency: 2 }, () => {
-  for (const WORKERS of ['1', '2'])
-    for (const to of ['the first process', 'the whole group'] as const) {
-      const signalled = (menshen: Instance, signal: NodeJS.Signals) =>
-        to === 'the first process' ? menshen.kill(signal) : menshen.killAll(signal)
+  for (const [WORKERS, to] of [
+    ['1', 'the first process'],
+    ['2', 'the first process'],
+    ['2', 'the whole group'],
+  ] as const) {
+    const signalled = (menshen: Instance, signal: NodeJS.Signals) =>
+      to === 'the first process' ? menshen.kill(signal) : menshen.killAll(signal)
 
-      test(`SIGTERM to ${to}, ${WORKERS} workers: a sign-in and a refresh in flight are finished`, async t => {
-        const { provider, start, dueUser } = await setUpInstances(t, { WORKERS })
-        const menshen = await start()
-        await until(() => menshen.workers().length === (WORKERS === '1' ? 0 : 2))
-        const user = await dueUser(menshen)
-        for (let n = 0; n < 4; n++) await signedIn(menshen, provider)
-        const client = createClient(menshen.url)
-        const releases = [provider.hold('token'), provider.hold('refresh')]
-        const visit = user.get(menshen)
-        const attempt = signIn(client, provider)
-        await Promise.all([provider.called('refresh'), provider.called('token', 6)])
-        const pids = [menshen.pid, ...menshen.workers()]
-        const exited = signalled(menshen, 'SIGTERM')
-        if (WORKERS === '2')
-          // A sign-in and a refresh take their time, so that the end does too.
-          await t.test(`nobody who comes at the moment of a SIGTERM to ${to} is left hanging`, async () => {
-            const visits: Promise<unknown>[] = []
-            for (let n = 0; n < 50; n++) {
-              visits.push(
-                createClient(menshen.url)
-                  .get('/_menshen/health')
-                  .catch(() => {}),
-              )
-              await pause(1)
-            }
-            assert.deepEqual(await hanging(visits), [])
-          })
-        await refusesVisitors(menshen)
-        for (const release of releases) release()
-        assert.ok(isServed(await visit))
-        assert.equal((await attempt).headers.location, '/')
-        assert.deepEqual(await exited, DONE)
-        assert.ok(!pids.some(isAlive))
-        assert.deepEqual(
-          // One that had not finished its start ends at once, and the first process may say so.
-          menshen.lines.filter(({ level, signal }) => level === 'error' && signal !== 'SIGTERM'),
-          [],
-        )
-        const again = await start()
-        const next = await createClient(again.url).get('/', {
-          headers: { cookie: `menshen_session=${client.cookies.get('menshen_session')}` },
+    test(`SIGTERM to ${to}, ${WORKERS} workers: a sign-in and a refresh in flight are finished`, async t => {
+      const { provider, start, dueUser } = await setUpInstances(t, { WORKERS })
+      const menshen = await start()
+      await until(() => menshen.workers().length === (WORKERS === '1' ? 0 : 2))
+      const user = await dueUser(menshen)
+      for (let n = 0; n < 4; n++) await signedIn(menshen, provider)
+      const client = createClient(menshen.url)
+      const releases = [provider.hold('token'), provider.hold('refresh')]
+      const visit = user.get(menshen)
+      const attempt = signIn(client, provider)
+      await Promise.all([provider.called('refresh'), provider.called('token', 6)])
+      const pids = [menshen.pid, ...menshen.workers()]
+      const exited = signalled(menshen, 'SIGTERM')
+      if (WORKERS === '2')
+        // A sign-in and a refresh take their time, so that the end does too.
+        await t.test(`nobody who comes at the moment of a SIGTERM to ${to} is left hanging`, async () => {
+          const visits: Promise<unknown>[] = []
+          for (let n = 0; n < 50; n++) {
+            visits.push(
+              createClient(menshen.url)
+                .get('/_menshen/health')
+                .catch(() => {}),
+            )
+            await pause(1)
+          }
+          assert.deepEqual(await hanging(visits), [])
         })
-        assert.ok(isServed(next))
-        assert.ok(isServed(await user.get(again)))
-        assert.equal(provider.reuses, 0)
-
-        // A signal that comes a second after the first means now; until then it counts as the first.
-        const release = provider.hold('token')
-        const cutOff = signIn(createClient(again.url), provider).catch(() => 'cut off')
-        await provider.called('token', 7)
-        const workers = again.workers()
-        const ended = signalled(again, 'SIGTERM')
-        await refusesVisitors(again)
-        const impatient = setInterval(() => signalled(again, 'SIGTERM'), 200)
-        t.after(() => clearInterval(impatient))
-        const { code } = await ended
-        clearInterval(impatient)
-        assert.notEqual(code, 0, 'something was cut off')
-        assert.equal(await cutOff, 'cut off')
-        await until(() => !workers.some(isAlive))
-        release()
+      await refusesVisitors(menshen)
+      for (const release of releases) release()
+      assert.ok(isServed(await visit))
+      assert.equal((await attempt).headers.location, '/')
+      assert.deepEqual(await exited, DONE)
+      assert.ok(!pids.some(isAlive))
+      assert.deepEqual(
+        // One that had not finished its start ends at once, and the first process may say so.
+        menshen.lines.filter(({ level, signal }) => level === 'error' && signal !== 'SIGTERM'),
+        [],
+      )
+      const again = await start()
+      const next = await createClient(again.url).get('/', {
+        headers: { cookie: `menshen_session=${client.cookies.get('menshen_session')}` },
       })
-    }
+      assert.ok(isServed(next))
+      assert.ok(isServed(await user.get(again)))
+      assert.equal(provider.reuses, 0)
+
+      // A signal that comes a second after the first means now; until then it counts as the first.
+      const release = provider.hold('token')
+      const cutOff = signIn(createClient(again.url), provider).catch(() => 'cut off')
+      await provider.called('token', 7)
+      const workers = again.workers()
+      const ended = signalled(again, 'SIGTERM')
+      await refusesVisitors(again)
+      const impatient = setInterval(() => signalled(again, 'SIGTERM'), 200)
+      t.after(() => clearInterval(impatient))
+      const { code } = await ended
+      clearInterval(impatient)
+      assert.notEqual(code, 0, 'something was cut off')
+      assert.equal(await cutOff, 'cut off')
+      await until(() => !workers.some(isAlive))
+      release()
+    })
+  }
 })
 
 /** Which of the visits have come to no end, good or bad, after a while. */

@@ -128,7 +128,7 @@ test('the configuration takes an address, or an address with an audience, and sa
   for (const good of [url, { url }, { url, audience: 'wiki' }, { url: 'unix:/run/wiki.sock', audience: 'wiki' }])
     assert.deepEqual(check(good), { upstreams: { '/wiki': good } })
   for (const [bad, sentence] of [
-    ['wiki', /: upstreams\.\/wiki: expected an http or https address .*, for example "http:/],
+    ['wiki', /: upstreams\.\/wiki: expected an http, https or h2c address .*, for example "http:/],
     [8081, /: upstreams\.\/wiki: expected text or an object\.$/],
     [{}, /: upstreams\.\/wiki\.url: expected text, and nothing is there\.$/],
     [{ audience: 'wiki' }, /: upstreams\.\/wiki\.url: expected text, and nothing is there\.$/],

@@ -105,7 +105,7 @@ test('BEARER_AUDIENCE is separated by commas alone', async t => {
 })
 
 test('a rule’s scopes are all demanded, of every interpretation, and named in the refusal', async t => {
-  const { provider, upstream, bring } = await openStage(t)
+  const { url, provider, upstream, bring, lines } = await openStage(t)
   const sign = (claims: JWTPayload) => provider.sign({ sub: 'robot-1', client_id: 'robot', ...claims }, AT)
   const rows: [claims: JWTPayload, path: string, scope: string | undefined][] = [
     [{ scope: 'mcp:read mcp:write' }, '/mcp/x', undefined],
@@ -126,11 +126,15 @@ test('a rule’s scopes are all demanded, of every interpretation, and named in 
     const answer = await bring(await sign(claims), path)
     const told = `${JSON.stringify(claims)} ${path}`
     assert.equal(answer.status, scope === undefined ? 200 : 403, told)
-    const challenge = scope && `Bearer error="insufficient_scope", scope="${scope}"`
+    const resource = path.startsWith('/mcp/admin') ? '/mcp/admin' : '/mcp'
+    const metadata = `${url}/.well-known/oauth-protected-resource${resource}`
+    const challenge = scope && `Bearer error="insufficient_scope", scope="${scope}", resource_metadata="${metadata}"`
     assert.equal(answer.headers['www-authenticate'], challenge, told)
     const asked = await bring(await sign(claims), '/_menshen/check', { 'x-original-uri': path })
     assert.deepEqual([asked.status, asked.headers['www-authenticate']], [scope ? 403 : 200, challenge], told)
   }
+  const told = lines.find(({ event }) => event === 'refused')?.fields
+  assert.partialDeepStrictEqual(told, { reason: 'insufficient_scope', scope: 'mcp:read mcp:write', path: '/mcp/x' })
   const closed = await bring(await sign({ scope: 'mcp:read' }), '/mcp/closed')
   assert.deepEqual(
     [closed.status, closed.headers['www-authenticate']],

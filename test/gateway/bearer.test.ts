@@ -19,7 +19,8 @@ import { startUpstream } from '../kit/upstream.ts'
 import { openWire, raw, request } from '../proxy/raw.ts'
 
 const AT = { typ: 'at+jwt' }
-const INVALID = 'Bearer error="invalid_token"'
+const invalidAt = (url: string) =>
+  `Bearer error="invalid_token", resource_metadata="${url}/.well-known/oauth-protected-resource/api"`
 const CONFIG: Config = {
   roles: [
     { role: 'robot', groups: ['robots'] },
@@ -112,7 +113,7 @@ test('what is no access token for us is refused with 401 and the reason only in 
   for (const [name, token] of Object.entries(tokens)) {
     const answer = await bring(token)
     assert.equal(answer.status, 401, name)
-    assert.equal(answer.headers['www-authenticate'], INVALID, name)
+    assert.equal(answer.headers['www-authenticate'], invalidAt(stage.url), name)
     assert.deepEqual(answer.setCookies, [])
     assert.equal(answer.json<{ error: string }>().error, 'unauthenticated')
     assert.ok(!answer.text.includes(token))
@@ -225,7 +226,7 @@ test('an opaque token is shown to the provider, and what it says is kept for a m
     for (let n = 0; n < 2; n++) {
       const answer = await bring(token)
       assert.equal(answer.status, 401, token)
-      assert.equal(answer.headers['www-authenticate'], INVALID, token)
+      assert.equal(answer.headers['www-authenticate'], invalidAt(stage.url), token)
     }
     assert.equal(asked().filter(one => one === token).length, 1, `a refusal of ${token} is kept too`)
   }
@@ -369,7 +370,7 @@ test('with FORWARD_ACCESS_TOKEN the application is given the token, once', async
 })
 
 test('forward-auth: the proxy passes the token on and is told who it is', async t => {
-  const { provider, bring } = await openStage(t, { env: { TRUSTED_PROXIES: '127.0.0.1' } })
+  const { url, provider, bring } = await openStage(t, { env: { TRUSTED_PROXIES: '127.0.0.1' } })
   const token = await provider.sign(ROBOT, AT)
   const ask = (token: string, uri: string) => bring(token, '/_menshen/check', { 'x-original-uri': uri })
   const good = await ask(token, '/api/items')
@@ -380,13 +381,13 @@ test('forward-auth: the proxy passes the token on and is told who it is', async 
   const closed = await ask(token, '/api/closed')
   assert.deepEqual([closed.status, closed.headers['www-authenticate']], [401, 'Bearer'])
   const bad = await ask('made-up', '/api')
-  assert.deepEqual([bad.status, bad.headers['www-authenticate']], [401, INVALID])
+  assert.deepEqual([bad.status, bad.headers['www-authenticate']], [401, invalidAt(url)])
   const weak = await ask(await provider.sign({ ...ROBOT, groups: [] }, AT), '/api')
   assert.deepEqual([weak.status, weak.headers['www-authenticate']], [403, 'Bearer error="insufficient_scope"'])
   const forward = await bring(token, '/_menshen/forward', { 'x-forwarded-uri': '/api' })
   assert.equal(forward.status, 200)
   const refused = await bring('made-up', '/_menshen/forward', { 'x-forwarded-uri': '/api' })
-  assert.deepEqual([refused.status, refused.headers['www-authenticate']], [401, INVALID])
+  assert.deepEqual([refused.status, refused.headers['www-authenticate']], [401, invalidAt(url)])
 })
 
 test('an open stream ends when another configuration gives its machine another role', async t => {
@@ -447,7 +448,7 @@ test('a socket too, which ends when the token is not valid any more', async t =>
     raw(url, request(`GET ${path} HTTP/1.1`, `authorization: Bearer ${given}`, ...upgrade))
   assert.match(
     await ask('made-up', '/api'),
-    /^HTTP\/1\.1 401 .*\r\nwww-authenticate: Bearer error="invalid_token"\r\n/s,
+    /^HTTP\/1\.1 401 .*\r\nwww-authenticate: Bearer error="invalid_token", resource_metadata="[^"]+"\r\n/s,
   )
   assert.match(await ask(token, '/api'), /^HTTP\/1\.1 401 /)
   const weak = await provider.sign({ ...ROBOT, groups: [] }, AT)
@@ -526,3 +527,20 @@ test('a rule that asks for tokens of a provider that nobody can judge stops the 
 function acceptFor(key: string): string {
   return hash('sha1', `${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`, 'base64')
 }
+
+test('a key is never shown to the provider, whether or not the rule is for keys, too', async t => {
+  const { provider, bring } = await openStage(t, {
+    config: {
+      rules: [
+        { path: '/both', roles: ['*'], bearer: true, keys: true },
+        { path: '/', roles: ['*'], bearer: true },
+      ],
+    },
+  })
+  provider.introspect = () => ({ active: true, sub: 'u-7', username: 'zhangsan' })
+  for (const path of ['/both', '/other']) assert.equal((await bring(`mk_${'a'.repeat(43)}`, path)).status, 401)
+  assert.equal((await bring('mk_short', '/both')).status, 401)
+  assert.equal(provider.callsTo('/introspect').length, 0)
+  assert.equal((await bring('opaque', '/both')).status, 200)
+  assert.equal(provider.callsTo('/introspect').length, 1)
+})

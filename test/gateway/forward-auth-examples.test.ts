@@ -35,9 +35,12 @@ test('every example has a test that runs it, or says that it was not run', () =>
   assert.deepEqual(
     unrun.map(({ name }) => name),
     // The dashboard is looked at beside the metrics that it shows, in prometheus.test.ts; containers in container.test.ts.
-    ['compose', 'grafana', 'kubernetes', 'traefik'],
+    ['compose', 'envoy-gateway', 'grafana', 'istio', 'kubernetes', 'nginx-gateway-fabric', 'traefik'],
   )
-  assert.match(readExample('traefik/dynamic.yml'), /but not run/)
+  for (const example of ['traefik/dynamic.yml', 'envoy-gateway/menshen.yaml', 'istio/menshen.yaml'])
+    assert.match(readExample(example), /but not run/)
+  assert.match(readExample('nginx-gateway-fabric/menshen.yaml'), /but not run/)
+  assert.match(readExample('envoy/envoy.yaml'), /with Envoy itself it was not run/)
 })
 
 /** As far as the example uses it. */

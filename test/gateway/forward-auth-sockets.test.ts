@@ -17,6 +17,8 @@ const SOCKET = ['connection: upgrade', 'upgrade: websocket', 'sec-websocket-vers
 const QUESTIONS = [
   ['/_menshen/check', 'x-original-uri'],
   ['/_menshen/forward', 'x-forwarded-uri'],
+  // Here the path is behind ours, and the header says nothing.
+  ['/_menshen/authz/chat', 'x-forwarded-uri'],
 ] as const
 
 function ask(url: string, path: string, ...headers: string[]): Promise<string> {

@@ -149,6 +149,20 @@ test('only a trusted proxy says what was asked for; anybody else gets 400, and t
   }
 })
 
+test('a check that names its address in the header of another product is refused, instead of applying no rule', async t => {
+  const scene = await setUp(t, { env: { TRUSTED_PROXIES: '127.0.0.1' }, config: { rules: RULES } })
+  const user = await scene.user()
+  for (const header of [{ 'x-original-url': 'http://app.test/admin' }, { 'x-forwarded-uri': '/admin' }]) {
+    assert.equal((await user.get('/_menshen/check', { headers: header })).status, 400)
+    assert.equal((await user.get('/_menshen/check', { headers: { ...header, ...nginx('/') } })).status, 200)
+  }
+  const reasons = scene.lines.filter(({ event }) => event === 'check_refused').map(({ fields }) => fields.reason)
+  assert.deepEqual(reasons, [
+    'x-original-uri is missing; the proxy sends x-original-url',
+    'x-original-uri is missing; the proxy sends x-forwarded-uri',
+  ])
+})
+
 test('who is there is told to trusted proxies alone: a script of a page gets the status and nothing else', async t => {
   for (const trusted of ['', '10.0.0.0/8']) {
     const scene = await setUp(t, { env: { TRUSTED_PROXIES: trusted }, config: { rules: RULES } })

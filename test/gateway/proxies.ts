@@ -12,6 +12,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import type { TestContext } from 'node:test'
 import type { Rule } from '../../src/index.ts'
+import { keySha256, newKey } from '../../src/util/key-form.ts'
 import { createClient, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { requireProgram } from '../kit/requirements.ts'
@@ -46,7 +47,10 @@ interface Ports {
   application: number
 }
 
+/** A machine for the path /machines. */
+export const MACHINE = { key: newKey() }
 const RULES: Rule[] = [
+  { path: '/machines', roles: ['*'], keys: true },
   { path: '/internal', roles: ['developer'] },
   { path: '/public', public: true },
 ]
@@ -93,7 +97,7 @@ export async function openBehind(t: TestContext, proxy: FrontProxy, options: Beh
   }
   const scene = await setUp(t, {
     env,
-    config: { rules: RULES },
+    config: { rules: RULES, machines: [{ name: 'backup', keySha256: keySha256(MACHINE.key) }] },
     answer,
   })
   const ports = {
@@ -126,7 +130,7 @@ async function answerPage(request: IncomingMessage, response: ServerResponse): P
   response.end(`page ${request.url}${body}`)
 }
 
-async function startProxy(
+export async function startProxy(
   t: TestContext,
   { program, config, beside, replace, prepare }: FrontProxy,
   ports: Ports,

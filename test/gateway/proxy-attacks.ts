@@ -9,7 +9,7 @@ import { freePort } from '../kit/free-port.ts'
 import { claims, unknownClaims } from '../proxy/claim-headers.ts'
 import { arrangements, MIXED, OUR_COOKIES, theirsOf } from '../proxy/hostile-cookies.ts'
 import { raw, request, statusOf } from '../proxy/raw.ts'
-import { type Behind, type FrontProxy, openBehind } from './proxies.ts'
+import { type Behind, type FrontProxy, MACHINE, openBehind } from './proxies.ts'
 
 /** Some proxies take no more than a hundred. */
 const LINES_AT_ONCE = 60
@@ -51,6 +51,29 @@ export function testAttacks(proxy: FrontProxy): void {
       lines.filter(line => !received.includes(line)),
       [],
     )
+  })
+
+  test(`behind ${name} a key counts where a rule says so, and no application gets one`, async t => {
+    const { scene, url, user } = await openBehind(t, proxy)
+    const { key } = MACHINE
+    const cookie = `cookie: ${cookieOf(await user())}`
+    const encoded = ['a', 'ab', 'abc'].map(name => Buffer.from(`${name}:${key}`).toString('base64'))
+    const lines = [
+      `authorization: Bearer ${key}`,
+      `x-menshen-key: ${key}`,
+      ...encoded.map(text => `authorization: Basic ${text}`),
+    ]
+    for (const line of lines)
+      for (const [path, more, name] of [
+        ['/machines', [], 'machine:backup'],
+        ['/', [cookie], 'zhangsan'],
+      ] as const) {
+        const answer = await send(url, `GET ${path} HTTP/1.1`, ...more, line)
+        assert.equal(statusOf(answer), 200, `${path} ${line}`)
+        const { headers } = scene.upstream.last()
+        assert.equal(headers['x-forwarded-user'], name)
+        assert.deepEqual([headers.authorization || undefined, headers['x-menshen-key']], [undefined, undefined], line)
+      }
   })
 
   test(`behind ${name} naming our headers in Connection takes none of them away`, async t => {

@@ -52,7 +52,7 @@ export function testSockets(proxy: FrontProxy): void {
     assert.equal(await refusal(dial({ url }, common, '/internal')), 403)
     assert.equal(await refusal(dial({ url }, common, '/', { origin: 'https://evil.example' })), 403)
     assert.equal(await refusal(dial({ url }, visitor, '/public', { origin: 'https://evil.example' })), 403)
-    for (const path of ['/_menshen/check', '/_menshen/forward'])
+    for (const path of ['/_menshen/authz/internal', '/_menshen/check', '/_menshen/forward'])
       assert.equal(await refusal(dial({ url }, admin, path)), 404)
     assert.notEqual(await refusal(dial({ url }, admin, '/_menshen/console')), 101)
     assert.deepEqual(scene.upstream.received, [])

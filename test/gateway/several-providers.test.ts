@@ -104,6 +104,8 @@ test('an answer counts only for the provider that the attempt was started with',
   assert.equal(partners.callsTo('/token').length, 0)
   const stranger = stage.visitor()
   const begun = await answerOf(stage.visitor(), 'staff')
+  const late = new URL((await stranger.get(begun)).headers.location ?? '')
+  assert.equal(late.origin, new URL(staff.issuer).origin, 'a new attempt at the provider of this address')
   assert.equal((await stranger.get(begun)).headers.location, '/login?error=invalid_state')
   assert.ok(lines.every(line => !JSON.stringify(line).includes('CANARY')))
 })
@@ -199,7 +201,8 @@ test('a provider that has no name for itself does not take an answer of another'
   assert.equal(again.headers.location, '/')
   const other = createClient(gateway.url, gateway.now)
   const suffix = await other.get(`/callback/plain?code=${plain.codeFor({})}&state=abc_idp`)
-  assert.equal(suffix.headers.location, '/login?error=invalid_state', 'of several, every state is bound')
+  assert.equal(suffix.status, 303, 'of several, every state is bound: a new attempt')
+  assert.ok(!other.cookies.has('menshen_session'))
 })
 
 test('the same sub and name from two providers are two people: sign-out everywhere, console, account, application', async t => {
@@ -458,6 +461,8 @@ test('settings that speak of one provider beside several are refused, each with 
     ['SCOPE', 'x', 'scope'],
     ['STATE_CHECK', 'bound', 'stateCheck'],
     ['PKCE', 'S256', 'pkce'],
+    ['PAR', 'auto', 'par'],
+    ['DPOP', 'on', 'dpop'],
     ['LOGOUT_STYLE', 'none', 'logout.style'],
     ['LOGOUT_URL', '/x', 'logoutUrl'],
     ['ISSUER', 'https://b.example', 'issuer'],

@@ -1,5 +1,6 @@
 // A real browser: chromium without a window, driven by playwright-core.
 
+import { hash, X509Certificate } from 'node:crypto'
 import type { TestContext } from 'node:test'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { findBrowser } from './packages.ts'
@@ -13,6 +14,23 @@ export async function startBrowser(): Promise<Browser> {
   const executablePath = findBrowser()
   if (!executablePath) return missingBrowser()
   return chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu', '--disable-quic', OWN_NAMES] })
+}
+
+/**
+ * A browser that binds sessions to its device, with keys that are not in hardware, for a server with this certificate. It does
+ * so without the network of the page, so that only a switch of the command line lets it accept the certificate.
+ */
+export async function startBindingBrowser(certificate: string): Promise<Browser> {
+  const { publicKey } = new X509Certificate(certificate)
+  const pin = hash('sha256', publicKey.export({ type: 'spki', format: 'der' }), 'base64')
+  const features = 'DeviceBoundSessions,EnableBoundSessionCredentialsSoftwareKeysForManualTesting'
+  return chromium.launch({
+    executablePath: requireProgram('chromium'),
+    args: [
+      ...['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-quic'],
+      ...[`--enable-features=${features}`, `--ignore-certificate-errors-spki-list=${pin}`],
+    ],
+  })
 }
 
 /** Stands for the browser of a file. Each test that opens a page is skipped; the others run. */

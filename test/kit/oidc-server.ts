@@ -2,7 +2,7 @@
 // refresh, user info, introspection, sign-out. oidc/strict-oidc-server.ts checks every call.
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { TestContext } from 'node:test'
@@ -17,7 +17,11 @@ export interface OidcCall {
   readonly path: string
   readonly form: URLSearchParams
   readonly authorization: string
+  readonly headers: IncomingHttpHeaders
 }
+
+/** Answers a call in place of everything else, and returns whether it did. */
+export type Intercept = (call: OidcCall, response: ServerResponse) => unknown
 
 export type OidcServer = Awaited<ReturnType<typeof startOidcServer>>
 
@@ -28,6 +32,7 @@ export async function startOidcServer(t: TestContext, { metadata = {} }: { metad
   const calls: OidcCall[] = []
   const codes = new Map<string, { readonly nonce: string; readonly user: JWTPayload }>()
   const tokens = new Map<string, JWTPayload>()
+  const pushed = new Map<string, URLSearchParams>()
   const server = createServer((request, response) => void answer(request, response)).listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.after(() => {
@@ -43,10 +48,16 @@ export async function startOidcServer(t: TestContext, { metadata = {} }: { metad
     accessClaims: undefined as JWTPayload | undefined,
     /** The answer to a question about a token. */
     introspect: (_token: string): object | Promise<object> => ({ active: false }),
+    /** What the id_token says besides, such as `auth_time` and `acr`. */
+    idClaims: {} as JWTPayload,
     expiresIn: 3600,
     isAway: false,
     /** Whether `iss` comes with the callback. */
     sendsIssuer: true,
+    tokenType: 'Bearer',
+    /** The answer to a token exchange, besides what it usually has. */
+    exchanged: {} as object,
+    intercept: undefined as Intercept | undefined,
   }
   const seconds = () => Math.floor(state.now() / 1000)
 
@@ -65,13 +76,23 @@ export async function startOidcServer(t: TestContext, { metadata = {} }: { metad
     return {
       access_token: accessToken,
       refresh_token: refreshToken,
-      token_type: 'Bearer',
+      token_type: state.tokenType,
       expires_in: state.expiresIn,
-      id_token: await sign({ sub: user.sub, sid: user.sid, nonce } as JWTPayload, { typ: 'JWT' }),
+      id_token: await sign({ sub: user.sub, sid: user.sid, nonce, ...state.idClaims } as JWTPayload, { typ: 'JWT' }),
     }
   }
 
+  /** RFC 8693, and the on-behalf-of flow of Microsoft Entra. */
+  function exchange(form: URLSearchParams): [number, object] {
+    const user = tokens.get(form.get('subject_token') ?? form.get('assertion') ?? '')
+    if (!user) return [400, { error: 'invalid_grant', error_description: 'CANARY' }]
+    const access_token = `xt-CANARY-${user.sub}-${form.get('audience') ?? ''}-${randomUUID()}`
+    const issued_token_type = 'urn:ietf:params:oauth:token-type:access_token'
+    return [200, { access_token, issued_token_type, token_type: 'Bearer', expires_in: 600, ...state.exchanged }]
+  }
+
   async function token(form: URLSearchParams): Promise<[number, object]> {
+    if (/:(token-exchange|jwt-bearer)$/.test(form.get('grant_type') ?? '')) return exchange(form)
     const code = codes.get(form.get('code') ?? '')
     codes.delete(form.get('code') ?? '')
     if (code) return [200, await issue(code.user, code.nonce)]
@@ -83,23 +104,31 @@ export async function startOidcServer(t: TestContext, { metadata = {} }: { metad
     const url = new URL(request.url ?? '/', issuer)
     const { authorization = '' } = request.headers
     const form = new URLSearchParams(await text(request))
-    calls.push({ path: url.pathname, form, authorization })
+    const call = { path: url.pathname, form, authorization, headers: request.headers }
+    calls.push(call)
     const send = (status: number, body: object) =>
       response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
     if (state.isAway) return void response.destroy()
+    if (await state.intercept?.(call, response)) return
     if (url.pathname === '/.well-known/openid-configuration') return void send(200, { ...document, ...metadata })
     if (url.pathname === '/jwks') return void send(200, { keys: [jwk] })
     if (url.pathname === '/authorize') {
-      const back = new URL(url.searchParams.get('redirect_uri') ?? '')
+      const asked = pushed.get(url.searchParams.get('request_uri') ?? '') ?? url.searchParams
+      const back = new URL(asked.get('redirect_uri') ?? '')
       const code = `code-CANARY-${randomUUID()}`
-      codes.set(code, { nonce: url.searchParams.get('nonce') ?? '', user: state.user })
-      const answers = { code, state: url.searchParams.get('state') ?? '', ...(state.sendsIssuer && { iss: issuer }) }
+      codes.set(code, { nonce: asked.get('nonce') ?? '', user: state.user })
+      const answers = { code, state: asked.get('state') ?? '', ...(state.sendsIssuer && { iss: issuer }) }
       for (const [name, value] of Object.entries(answers)) back.searchParams.set(name, value)
       return void response.writeHead(302, { location: back.href }).end()
     }
+    if (url.pathname === '/par') {
+      const request_uri = `urn:ietf:params:oauth:request_uri:${randomUUID()}`
+      pushed.set(request_uri, form)
+      return void send(201, { request_uri, expires_in: 60 })
+    }
     if (url.pathname === '/token') return void send(...(await token(form)))
     if (url.pathname === '/userinfo') {
-      const user = tokens.get(authorization.replace('Bearer ', ''))
+      const user = tokens.get(authorization.replace(/^(Bearer|DPoP) /, ''))
       return void (user ? send(200, user) : send(401, { error: 'invalid_token' }))
     }
     if (url.pathname === '/introspect') return void send(200, await state.introspect(form.get('token') ?? ''))

@@ -31,6 +31,8 @@ const PACKAGES: readonly Package[] = [
     programs: ['chromium-headless-shell'],
     hasSubstitute: () => findBrowser() !== undefined,
   },
+  // It binds sessions to a device, which the one above does not.
+  { name: 'chromium', programs: ['chromium'] },
   { name: 'fonts-noto-cjk', programs: [], isInstalled: hasChineseFont },
   // It compiles its configuration.
   { name: 'varnish', programs: ['varnishd', `${MACHINE}-linux-gnu-gcc`, 'as', 'ld'] },

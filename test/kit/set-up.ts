@@ -2,7 +2,7 @@
 
 import type { RequestListener } from 'node:http'
 import type { TestContext } from 'node:test'
-import { serve } from '../../src/cli/serve.ts'
+import { listenAddress, serve } from '../../src/cli/serve.ts'
 import { type Config, createMenshen, readSettings } from '../../src/index.ts'
 import { createEventLog } from '../../src/log.ts'
 import { type Client, createClient, signIn } from './client.ts'
@@ -74,15 +74,12 @@ export async function openGateway(t: TestContext, env: Environment, options: Gat
   const { lines, log } = createTestLog()
   const settings = readSettings({ STORE: 'memory:', PORT: String(port), RATE_LIMIT_PER_MINUTE: '0', ...env })
   const menshen = await createMenshen({ settings, config, log, now: () => clock.now })
-  const { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } = settings
-  const tls = certFile && keyFile ? { certFile, keyFile } : undefined
   const { report } = createEventLog(log, Date.now)
-  const server = await serve(
-    menshen,
-    { port, host: '127.0.0.1', maxHeaderKb: settings.MAX_HEADER_KB, ...(tls && { tls }) },
-    report,
-  )
-  const url = `${tls ? 'https' : 'http'}://localhost:${port}`
+  // Connections of the tests are closed as soon as Node does it, unless one says otherwise.
+  const { keepAliveTimeoutMs, ...address } = listenAddress(settings)
+  const keepAlive = env.KEEP_ALIVE_TIMEOUT_MS && keepAliveTimeoutMs ? { keepAliveTimeoutMs } : {}
+  const server = await serve(menshen, { ...address, ...keepAlive, port, host: '127.0.0.1' }, report)
+  const url = `${settings.TLS_CERT_FILE ? 'https' : 'http'}://localhost:${port}`
   let ended: Promise<void> | undefined
   let closed: Promise<void> | undefined
 
@@ -103,6 +100,8 @@ export async function openGateway(t: TestContext, env: Environment, options: Gat
     url,
     baseUrl: settings.BASE_URL,
     lines,
+    /** As a program has it. */
+    menshen,
     now: () => clock.now,
     passSeconds(seconds: number): void {
       clock.now += seconds * 1000

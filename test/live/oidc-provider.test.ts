@@ -57,7 +57,7 @@ for (const [way, wishes] of Object.entries(WAYS))
     provider.calls.take()
     passSeconds(DUE_SECONDS)
     assert.equal((await alice.get('/')).status, 200)
-    assert.deepEqual(provider.calls.take(), ['POST /token'])
+    assert.deepEqual(provider.calls.take(), ['POST /token', 'GET /me'])
     assert.equal(new URL((await alice.signOut()).url).pathname, '/login')
     assert.deepEqual(provider.calls.take(), ['POST /token/revocation'])
     assert.equal((await alice.get('/')).headers.location, '/login')
@@ -130,6 +130,30 @@ test('groups reach rules and roles', async t => {
   assert.equal((await bob.get('/_menshen/console')).status, 403)
 })
 
+test('who leaves a group at the provider loses its role when the next refresh is due', async t => {
+  const groups = ['admins']
+  const findAccount = (_: unknown, id: string) => ({
+    accountId: id,
+    claims: () => ({ sub: id, name: 'Alice', groups }),
+  })
+  const { person, provider, passSeconds, lines } = await setUpLive(t, {
+    env: OFFLINE.env,
+    config: { ...OFFLINE.config, roles: [{ role: 'developer', groups: ['admins'] }] },
+    configuration: { findAccount },
+  })
+  const alice = person()
+  await alice.signIn()
+  assert.equal((await alice.get('/_menshen/console')).status, 200)
+  groups[0] = 'staff'
+  assert.equal((await alice.get('/_menshen/console')).status, 200)
+  provider.calls.take()
+  passSeconds(DUE_SECONDS)
+  assert.equal((await alice.get('/_menshen/console')).status, 403)
+  assert.equal(provider.calls.take().filter(call => call === 'GET /me').length, 1)
+  const changes = lines.filter(({ event }) => event === 'identity_changed').map(({ fields }) => fields.changed)
+  assert.deepEqual(changes, ['role, groups'])
+})
+
 test('user info that the provider signs is read, by its signature', async t => {
   const { person, provider } = await setUpLive(t, { client: CLIENTS.signed })
   assert.match((await person().signIn()).text, /Alice Example/)
@@ -157,7 +181,7 @@ test('a hundred requests at the due moment are one refresh, again and again, and
     passSeconds(DUE_SECONDS)
     const pages = await Promise.all(Array.from({ length: REQUESTS }, () => alice.get('/')))
     assert.deepEqual(new Set(pages.map(({ status }) => status)), new Set([200]), round)
-    assert.deepEqual(provider.calls.take(), ['POST /token'], round)
+    assert.deepEqual(provider.calls.take(), ['POST /token', 'GET /me'], round)
   }
   assert.deepEqual(provider.revoked, [])
   assert.deepEqual(provider.failures, [])

@@ -79,11 +79,15 @@ suite('the options', () => {
           ? image
           : name.endsWith('_FILE')
             ? file
-            : name.startsWith('IDENTITY_')
+            : name.startsWith('IDENTITY_') && name !== 'IDENTITY_REFRESH'
               ? `x-${name.slice(9)}`
               : row.example
       // Each with what has to stand beside it.
-      const beside = name.startsWith('TLS_') ? { TLS_CERT_FILE: file, TLS_KEY_FILE: file } : {}
+      const beside = name.startsWith('TLS_')
+        ? { TLS_CERT_FILE: file, TLS_KEY_FILE: file }
+        : name === 'DEVICE_BOUND_SESSIONS'
+          ? { BASE_URL: 'https://app.example.com' }
+          : {}
       const expected = readSettings({ ...beside, [name]: text })
       const value = (expected as Record<string, unknown>)[name]
       const given = typeof value === 'number' || typeof value === 'boolean' ? value : text

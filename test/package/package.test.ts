@@ -3,7 +3,6 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
-  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -14,24 +13,22 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { basename, delimiter, dirname, join } from 'node:path'
+import { delimiter, dirname, join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core'
 import { publint } from 'publint'
 import { formatMessage } from 'publint/utils'
-import { productionDependencies } from '../../scripts/licences.ts'
 import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
-import { requireProgram } from '../kit/requirements.ts'
 import { tempFolder } from '../kit/temp.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const TSC = join(ROOT, 'node_modules/.bin/tsc')
 /** A fifth of it is sentences in two languages, and their types. */
-const MOST_BYTES = 480_000
-const { exports, peerDependencies, version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+const MOST_BYTES = 600_000
+const { exports, peerDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
 /** `menshen`, `menshen/assertion`, …: whatever an application can import. */
 const DOORS = Object.keys(exports)
   .filter(name => name !== './package.json')
@@ -47,13 +44,9 @@ let folder: string
 let tarball: Uint8Array
 let application: string
 let installed: { stdout: string; stderr: string }
-let released: Promise<Release>
 
 before(async () => {
   folder = mkdtempSync(join(tmpdir(), 'menshen-package-'))
-  // It takes as long as all the rest, so it runs beside it.
-  released = releaseElsewhere()
-  released.catch(() => {})
   await npm(ROOT, 'pack', '--pack-destination', folder)
   const [name = ''] = readdirSync(folder).filter(file => file.endsWith('.tgz'))
   tarball = readFileSync(join(folder, name))
@@ -65,23 +58,6 @@ before(async () => {
   const options = ['--prefer-offline', '--no-audit', '--foreground-scripts']
   installed = await run('npm', ['install', ...options, join(folder, name)], { cwd: application, env })
 })
-
-interface Release {
-  readonly stdout: string
-  readonly files: string
-}
-
-/** The files of a release, made in a copy of the project by a user with a strict umask. */
-async function releaseElsewhere(): Promise<Release> {
-  const copy = join(folder, 'elsewhere')
-  const left = new Set(['node_modules', '.git', 'dist', 'data', 'files'])
-  cpSync(ROOT, copy, { recursive: true, filter: file => !left.has(basename(file)) })
-  symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'))
-  const strict = 'umask 077 && exec npm run --silent release'
-  const env = { ...ENVIRONMENT, SOURCE_DATE_EPOCH: '1790000000' }
-  const { stdout } = await run('sh', ['-c', strict], { cwd: copy, env })
-  return { stdout, files: join(copy, 'release/files') }
-}
 
 /** In place of whatever compiles: each leaves a trace, and fails. */
 function setTraps(): string {
@@ -112,21 +88,6 @@ suite('the package', () => {
     )
     const places = files.filter(file => /\.(js|ts|json)$/.test(file) && read(file).includes(ROOT))
     assert.deepEqual(places, [], 'no place of the machine that packed it')
-  })
-
-  test('the package is made again, byte for byte, in another folder by another user, with an SBOM and checksums', async () => {
-    const { stdout, files } = await released
-    assert.equal(readFileSync(join(files, 'SHA256SUMS'), 'utf8'), stdout)
-    await run(requireProgram('sha256sum'), ['--check', '--strict', 'SHA256SUMS'], { cwd: files })
-    const [sums, sbom = '', packed = ''] = readdirSync(files).sort()
-    assert.deepEqual([sums, sbom, packed], ['SHA256SUMS', `menshen-${version}.cdx.json`, `menshen-${version}.tgz`])
-    assert.ok(readFileSync(join(files, packed)).equals(tarball))
-    const { metadata, components, serialNumber } = JSON.parse(readFileSync(join(files, sbom), 'utf8'))
-    assert.deepEqual([metadata.component.name, metadata.timestamp], ['menshen', '2026-09-21T14:13:20.000Z'])
-    assert.match(serialNumber, /^urn:uuid:[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/)
-    const named = ({ name, version }: { name: string; version: string }) => `${name} ${version}`
-    const unique = (names: string[]) => [...new Set(names)].sort()
-    assert.deepEqual(unique(components.map(named)), unique(productionDependencies().map(named)))
   })
 
   test('the package is one that publint finds nothing wrong with', async () => {

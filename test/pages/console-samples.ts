@@ -32,7 +32,16 @@ function settingsSample(words: Words): string {
 }
 
 function rulesSamples(words: Words): string[] {
-  const rule = { path: '/a', exact: true, methods: ['GET'], roles: ['x'], groups: ['y'], users: ['z'], bearer: true }
+  const rule = {
+    path: '/a',
+    exact: true,
+    methods: ['GET'],
+    roles: ['x'],
+    groups: ['y'],
+    users: ['z'],
+    bearer: true,
+    scopes: ['s'],
+  }
   const shadow = { path: '/b', roles: ['*'], shadow: true }
   const rules = [rule, { path: '/c', public: true as const }, ...createRules([shadow]).inOrder]
   const judged = (['admitted', 'refused', 'login'] as const).map(outcome => ({

@@ -15,6 +15,7 @@ import { plotOf } from '../../src/observe/history.ts'
 import { ALARMING } from '../../src/observe/problems.ts'
 import { accountPage } from '../../src/pages/account-page.ts'
 import { homePage } from '../../src/pages/home-page.ts'
+import { newKeyPage } from '../../src/pages/key-section.ts'
 import { loginPage } from '../../src/pages/login-page.ts'
 import {
   confirmSignOutPage,
@@ -34,6 +35,8 @@ import { consoleSamples, healthSample, VIEWER } from './console-samples.ts'
 const NOW = Date.parse('2026-03-01T08:00:00Z')
 const HAN = /\p{Script=Han}/u
 const APP_NAME = 'Portal'
+const KEY = { id: 'k', name: 'laptop', createdAt: NOW, expiresAt: NOW }
+const KEY_PROBLEMS = ['too_many', 'name_taken', 'bad_name', 'bad_days'] as const
 
 function wordsIn(lang: string, config: Config = {}, appName = APP_NAME): Words {
   const words = createLanguages({ PAGE_LANGUAGE: lang, APP_NAME: appName }, config).get(lang)
@@ -127,12 +130,22 @@ function allPages(words: Words): string[] {
     lostCookiePage(words, { baseUrl: 'https://a.example', otherHost: 'b.example', requestId: 'r' }),
     ...sessions.map(session => refusedPage(words, session, { wanted: '/x', requestId: 'r' })),
     ...sessions.map(session => homePage(words, { ...loaded, session }, 'Staff')),
-    ...sessions.map(session => accountPage(words, { ...loaded, session }, { ...account, ended: 1 })),
+    ...sessions.map(session =>
+      accountPage(words, { ...loaded, session }, { ...account, ended: 1, keys: { keys: [KEY] } }),
+    ),
     accountPage(
       words,
       { ...loaded, session: sessions[0] ?? assert.fail() },
-      { ...account, signIns: [], others: undefined, ended: 0 },
+      { ...account, signIns: [], others: undefined, ended: 0, keys: undefined },
     ),
+    ...KEY_PROBLEMS.map(problem =>
+      accountPage(
+        words,
+        { ...loaded, session: sessions[0] ?? assert.fail() },
+        { ...account, ended: 0, keys: { keys: [{ ...KEY, usedAt: NOW }], problem } },
+      ),
+    ),
+    newKeyPage(words, { ...KEY, key: 'mk_' }),
     ...consoleSamples(words),
     overviewPage(words, VIEWER, overview),
     overviewPage(words, VIEWER, { ...overview, problems, advice, failures: [failure], isStoreAway: true }),

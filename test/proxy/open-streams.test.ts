@@ -36,6 +36,7 @@ test('100 open streams write one warning for an outage of the store, and one for
     { isCurrent: () => false, getFresh },
     () => RULES,
     code => reported.push(code),
+    Date.now,
   )
   t.after(() => streams.stop())
   let closed = 0
@@ -68,6 +69,7 @@ test('a stream that ends in an outage, even while it is looked at, does not hide
     { isCurrent: () => false, getFresh: async () => undefined },
     () => RULES,
     code => reported.push(code),
+    Date.now,
   )
   t.after(() => streams.stop())
   const looks: PromiseWithResolvers<undefined>[] = []
@@ -110,6 +112,7 @@ test('10,000 open streams cost one timer and no read of the store, however small
     sessions,
     () => RULES,
     () => {},
+    Date.now,
   )
   t.after(() => streams.stop())
   const closed: string[] = []
@@ -151,4 +154,57 @@ test('10,000 open streams cost one timer and no read of the store, however small
   assert.ok(asked.read <= 10, `${asked.read} reads`)
   await seconds(3)
   assert.equal(asked.read, 0)
+})
+
+test('a stream stays beyond maxAge, and ends with the hours, also in an outage, or by new rules that it does not meet', async t => {
+  t.mock.timers.enable({ apis: ['setInterval'] })
+  let now = Date.parse('2026-03-02T19:59:00Z')
+  const hours = { from: '08:00', to: '20:00', zone: 'UTC' }
+  let rules = createRules([{ path: '/', roles: ['*'], maxAge: 60 }])
+  let isAway = false
+  const who = { role: 'common', username: 'zhangsan', groups: [] }
+  const streams = createOpenStreams(
+    { isCurrent: () => false, getFresh: async () => undefined },
+    () => rules,
+    () => {},
+    () => now,
+  )
+  t.after(() => streams.stop())
+  const closed = new Set<string>()
+  const open = (name: string) => {
+    const owner = {
+      async identify() {
+        if (isAway) throw new MenshenError('store_unavailable', 'away')
+        return { who, authentication: { time: now - 10_000_000, acr: 'silver' } }
+      },
+    }
+    const forget = streams.add({ request: REQUEST, rules }, owner, () => {
+      closed.add(name)
+      forget()
+    })
+  }
+  const second = async () => {
+    t.mock.timers.tick(1000)
+    await new Promise(setImmediate)
+  }
+  open('aged')
+  await second()
+  assert.deepEqual([...closed], [])
+  rules = createRules([{ path: '/', roles: ['*'], acr: ['silver'], networks: ['127.0.0.0/8'], hours }])
+  await second()
+  assert.deepEqual([...closed], [])
+  open('timed')
+  isAway = true
+  now += 60_000
+  await second()
+  assert.deepEqual([...closed].sort(), ['aged', 'timed'])
+  isAway = false
+  for (const condition of [{ acr: ['gold'] }, { amr: ['mfa'] }, { networks: ['10.0.0.0/8'] }]) {
+    const name = JSON.stringify(condition)
+    rules = createRules([])
+    open(name)
+    rules = createRules([{ path: '/', roles: ['*'], ...condition }])
+    await second()
+    assert.ok(closed.has(name), name)
+  }
 })

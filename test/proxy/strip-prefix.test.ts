@@ -179,11 +179,11 @@ test('mistakes in an upstream are refused in one sentence each', () => {
     ),
     [
       { '/a': { url: 'a' } },
-      'upstreams./a.url: expected an http or https address without a path, or unix:/path/of/socket, for example "http://127.0.0.1:8080".',
+      'upstreams./a.url: expected an http, https or h2c address without a path, or unix:/path/of/socket, for example "http://127.0.0.1:8080".',
     ],
     [
       { '/a': 'a' },
-      'upstreams./a: expected an http or https address without a path, or unix:/path/of/socket, for example "http://127.0.0.1:8080".',
+      'upstreams./a: expected an http, https or h2c address without a path, or unix:/path/of/socket, for example "http://127.0.0.1:8080".',
     ],
     [{ '/a': 1 }, 'upstreams./a: expected text or an object.'],
   ] as const)

@@ -138,3 +138,22 @@ test('the log names the claim of a logout token that is wrong', async t => {
   await refused('jti', used)
   for (const [claim, make] of WRONG_CLAIMS) await refused(claim, await make(logoutClaims(scene), scene))
 })
+
+test('a logout token for one device leaves personal keys; one for the user everywhere ends them', async t => {
+  const scene = await openRelyingParty(t, {}, { rules: [{ path: '/', roles: ['*'], keys: 'personal' }] })
+  const user = await scene.accepts()
+  const headers = { origin: scene.rp.url }
+  const { text } = await user.post('/_menshen/account/keys', { name: 'laptop', days: '30' }, { headers })
+  const [key = ''] = /mk_[\w-]{43}/.exec(text) ?? []
+  // There is no application: what is admitted is not found.
+  const bring = async () => (await scene.visitor().get('/x', { headers: { 'x-menshen-key': key } })).status
+  assert.equal(await bring(), 404)
+  const sid = 'another'
+  assert.equal(
+    (await tell(scene, await scene.op.sign({ ...logoutClaims(scene), sid }, { typ: 'logout+jwt' }))).status,
+    200,
+  )
+  assert.equal(await bring(), 404)
+  assert.equal((await tell(scene, await scene.op.sign(logoutClaims(scene), { typ: 'logout+jwt' }))).status, 200)
+  assert.equal(await bring(), 401)
+})

@@ -12,10 +12,10 @@ const refusal = (error: string, error_description = '') =>
   ({ kind: 'json', status: 400, body: { error, error_description: `${error_description} CANARY` } }) as const
 
 test('DPoP: by the error of the token endpoint, and by the type of the token', async t => {
-  const scene = await openRelyingParty(t)
+  const scene = await openRelyingParty(t, { DPOP: 'off' })
   scene.op.answer('token', refusal('invalid_dpop_proof'))
   await scene.rejects()
-  assert.match(failed(scene), /invalid_dpop_proof: the provider demands DPoP, which Menshen does not do/)
+  assert.match(failed(scene), /invalid_dpop_proof: the provider demands DPoP, which is not on/)
   scene.op.answer('token', { kind: 'normal' })
   scene.op.bend.token = right => ({ ...right, token_type: 'DPoP' })
   await scene.rejects()
@@ -55,7 +55,7 @@ test('PAR: by the metadata, and by the sentence of the provider, which is not re
   const description = 'request_uri is required CANARY'
   const said = await comesBackWith(scene, { error: 'invalid_request', error_description: description })
   assert.match(said, /demands pushed authorization requests \(PAR\)/)
-  const told = await openRelyingParty(t)
+  const told = await openRelyingParty(t, { PAR: 'off' })
   told.op.bend.discovery = right => ({ ...right, require_pushed_authorization_requests: true })
   assert.match(await comesBackWith(told, { error: 'invalid_request' }), /\(PAR\)/)
   assert.doesNotMatch(JSON.stringify([scene.rp.lines, told.rp.lines]), /CANARY/)

@@ -152,6 +152,7 @@ const OWN = [
   '/_menshen/me',
   '/_menshen/check',
   '/_menshen/forward',
+  '/_menshen/authz/public',
   '/_menshen/doctor',
   '/_menshen/account',
   '/_menshen/console/live',

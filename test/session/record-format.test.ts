@@ -8,7 +8,8 @@ import { Secret } from '../../src/config/secret.ts'
 import { createAttempts } from '../../src/session/attempts.ts'
 import { createDataKeyring } from '../../src/session/data-keys.ts'
 import { deriveKeys } from '../../src/session/derived-keys.ts'
-import { packRecord, seal } from '../../src/session/sealing.ts'
+import { packRecord, seal, unpackRecord, unseal } from '../../src/session/sealing.ts'
+import { authenticationOf, openSession, withTokens } from '../../src/session/session-record.ts'
 import { createSessions } from '../../src/session/sessions.ts'
 import { recordKey, sealingKey } from '../../src/session/ticket.ts'
 import { createMemoryStore } from '../../src/stores/memory-store.ts'
@@ -92,6 +93,47 @@ test('a record that its ticket opens and that is not written like a session is n
   assert.deepEqual(events, Array(odd.length).fill('record_unreadable'))
 })
 
+test('how a user signed in is kept beside mapped fields and data, and a record of a former version does without it', async t => {
+  const { sessions, ticket, key, overwrite } = await open(t)
+  const fixed = [START, START, 7200, 'at-1', null, null, 'common', null, null, null, null, ...Object.values(USER_INFO)]
+  const read = async (...more: unknown[]) => {
+    const sealedPart = seal(sealingKey(ticket), Buffer.from(JSON.stringify([...fixed, ...more])), key)
+    await overwrite(() => packRecord({ seenAt: START, publicPart: Buffer.of(), claimsPart: Buffer.of(), sealedPart }))
+    const loaded = await sessions.get(ticket)
+    assert.ok(loaded)
+    const { userInfo, authentication, data } = loaded.session
+    return { further: Object.keys(userInfo).length - 7, authentication, data, known: authenticationOf(loaded) }
+  }
+  const former = { further: 0, authentication: undefined, data: undefined, known: { time: START } }
+  assert.deepEqual(await read(), former)
+  assert.deepEqual(await read('employee_no', '7', '', { cart: 1 }), { ...former, further: 1, data: { cart: 1 } })
+  const authentication = { time: START - 5000, acr: 'gold', amr: ['mfa'], failed: 'x' }
+  const text = JSON.stringify([START - 5000, 'gold', ['mfa'], 'x'])
+  assert.deepEqual(await read('employee_no', '7', '\n', text, '', { cart: 1 }), {
+    further: 1,
+    authentication,
+    data: { cart: 1 },
+    known: authentication,
+  })
+  for (const odd of ['', '{}', '[]', '7', '["x", 7, "mfa"]'])
+    assert.deepEqual((await read('\n', odd)).known, { time: START }, odd)
+
+  const tokens = {
+    accessToken: 'at',
+    expiresIn: 7200,
+    receivedAt: START,
+    authentication: { acr: 'gold', amr: ['mfa'] },
+  }
+  const user = { userInfo: { ...USER_INFO, employee_no: '7' }, groups: [], claims: {} }
+  const opened = await sessions.open({ tokens, user, provider: undefined }, async () => ({ cart: 1 }))
+  sessions.use({ providers: { get: () => undefined }, roles: DEFAULT_ROLES })
+  const { session } = (await sessions.get(opened.ticket)) ?? assert.fail('it was just opened')
+  assert.deepEqual(
+    [session.authentication, session.data, session.userInfo],
+    [tokens.authentication, { cart: 1 }, user.userInfo],
+  )
+})
+
 test('bytes in no known format are no session, whatever they are', async t => {
   const { sessions, events, ticket, overwrite } = await open(t)
   const values = [
@@ -118,15 +160,36 @@ test('bytes in no known format are no session, whatever they are', async t => {
 
 test('a value without the byte of its format is absent, though its key opens the rest', async t => {
   const { store, now } = await open(t)
-  const attempts = createAttempts({ store, now })
+  const attempts = createAttempts({ settings: { ATTEMPT_MINUTES: 30 }, store, now })
   const plan = { id: 'default', kind: 'oauth2', state: 'plain', stateCheck: 'bound', pkce: true } as const
   const { sent, browser } = await attempts.start(plan, undefined, { returnPath: '/reports?year=2026' })
   assert.equal((await attempts.find(browser, sent.state))?.returnPath, '/reports?year=2026')
   const create = store.create.bind(store)
   const unmarked = createAttempts({
+    settings: { ATTEMPT_MINUTES: 30 },
     store: { ...store, create: (key, entry) => create(key, { ...entry, value: entry.value.subarray(1) }) },
     now,
   })
   const second = await unmarked.start(plan, undefined, { returnPath: '/reports' })
   assert.equal(await attempts.find(second.browser, second.sent.state), undefined)
+})
+
+test('a session whose tokens are bound to a key is read back with it, and a version that knows no keys finds none', async t => {
+  const { sessions, store, key } = await open(t)
+  const key1 = 'x-CANARY.y.d'
+  const tokens = { accessToken: 'at-2', refreshToken: 'rt-2', expiresIn: 7200, receivedAt: START, dpopKey: key1 }
+  const user = { userInfo: USER_INFO, groups: [], claims: {} }
+  const { ticket, loaded } = await sessions.open({ tokens, user, provider: undefined })
+  assert.deepEqual([loaded.session.accessToken, loaded.session.dpopKey], ['at-2', key1])
+  const stored = (await store.read(recordKey(ticket))) ?? assert.fail()
+  assert.ok(!Buffer.from(stored.value).includes('CANARY'), 'it is sealed')
+  const parts = unpackRecord(stored.value) ?? assert.fail()
+  const opened = openSession(parts, ticket, recordKey(ticket))
+  assert.deepEqual([opened?.session.accessToken, opened?.session.dpopKey], ['at-2', key1])
+  const list = JSON.parse(String(unseal(sealingKey(ticket), parts.sealedPart, recordKey(ticket))))
+  assert.deepEqual(list[3], ['at-2', key1], 'where a token alone is a text')
+  const refreshed = withTokens(loaded.session, { accessToken: 'at-3', expiresIn: 60, receivedAt: START })
+  assert.equal(refreshed.dpopKey, undefined, 'the key goes with the token that it is for')
+  // Another ticket does not open it: a record that is moved is no session.
+  assert.equal(openSession(parts, ticket, key), undefined)
 })

@@ -5,6 +5,10 @@ import { inspect } from 'node:util'
 import type { RoleConfig } from '../../src/config/config-file.ts'
 import { readSettings } from '../../src/config/read.ts'
 import { Secret } from '../../src/config/secret.ts'
+import { planNamedProvider } from '../../src/provider/plan.ts'
+import { mapRefreshedUser, type UserBefore } from '../../src/provider/refreshed-user.ts'
+import type { TokenSet } from '../../src/provider/token.ts'
+import { type MappedUser, RequirementUnmet } from '../../src/provider/user.ts'
 import { createDataKeyring } from '../../src/session/data-keys.ts'
 import { deriveKeys } from '../../src/session/derived-keys.ts'
 import { packRecord, unpackRecord } from '../../src/session/sealing.ts'
@@ -15,6 +19,11 @@ import { createMemoryStore } from '../../src/stores/memory-store.ts'
 const USER_INFO = { sub: 's', ou_id: '', nickname: '', phone_number: '', ou_name: '', email: '' }
 const BY_NAME: RoleConfig = { role: 'ops', username: ['lisi'] }
 const BY_CLAIM: RoleConfig = { role: 'ops', claim: { 'dept.name': ['运维部'] } }
+
+const PLAN = planNamedProvider('id', { preset: 'oauth2', userInfoFrom: ['userinfo', 'id_token'] })
+
+type RefreshUser = (before: UserBefore) => MappedUser
+type SignInTokens = Pick<TokenSet, 'accessToken' | 'refreshToken' | 'idToken'>
 
 function open(t: TestContext, roles: readonly RoleConfig[]) {
   const clock = { now: Date.parse('2026-03-01T08:00:00Z') }
@@ -30,16 +39,36 @@ function open(t: TestContext, roles: readonly RoleConfig[]) {
     const n = ++refreshes
     return { accessToken: `at-${n}`, refreshToken: `rt-${n}`, expiresIn: 7200, receivedAt: now() }
   }
-  const provider = { plan: { refreshLead: 'fixed' as const }, refresh, signOut: async () => {} }
+  let answer: RefreshUser | undefined
+  const refreshUser = async (_: unknown, before: UserBefore) => answer?.(before) ?? assert.fail()
+  const newProvider = () => ({
+    plan: { refreshLead: 'fixed' as const },
+    refresh,
+    ...(answer && { refreshUser }),
+    signOut: async () => {},
+  })
+  let provider = newProvider()
   const providers = { get: () => provider }
   const sessions = createSessions({ store, providers, roles, keyring, settings: readSettings({}), now, report })
   return {
     store,
     events,
     sessions,
+    /** What the provider says after a refresh. */
+    refreshUser: (next: RefreshUser) => {
+      answer = next
+      provider = newProvider()
+    },
+    replaceProvider: () => {
+      provider = newProvider()
+    },
     /** A reload of the configuration. */
     use: (roles: readonly RoleConfig[]) => sessions.use({ providers, roles }),
-    async signIn(claims: object, username = 'lisi', tokens = { accessToken: 'at-0', refreshToken: 'rt-0' }) {
+    async signIn(
+      claims: object,
+      username = 'lisi',
+      tokens: SignInTokens = { accessToken: 'at-0', refreshToken: 'rt-0' },
+    ) {
       const user = { userInfo: { ...USER_INFO, username }, groups: ['staff'], claims: { ...claims } }
       const set = { ...tokens, expiresIn: 7200, receivedAt: now() }
       return (await sessions.open({ tokens: set, user, provider: undefined })).ticket
@@ -216,4 +245,79 @@ test('tokens that are in a source of claims are not kept a second time', async t
     ])
     assert.equal(await role(ticket), expected)
   }
+})
+
+test('a record of an earlier version keeps its claims of the id_token when a refresh brings none', async t => {
+  const { signIn, store, role, refreshUser, refresh } = open(t, [BY_CLAIM])
+  const idToken = `e30.${Buffer.from(JSON.stringify({ sub: 's', dept: { name: '运维部' } })).toString('base64url')}.x`
+  const claims = { sub: 's', dept: { name: '运维部' }, grade: 7 }
+  const ticket = await signIn(claims, 'lisi', { accessToken: 'at-0', refreshToken: 'rt-0', idToken })
+  const stored = await store.read(recordKey(ticket))
+  assert.ok(stored)
+  refreshUser(before => {
+    assert.equal(before.sole, undefined)
+    return mapRefreshedUser({ userinfo: { sub: 's', username: 'lisi' } }, PLAN, before)
+  })
+  await refresh(ticket)
+  assert.equal(await role(ticket), 'ops')
+})
+
+test('a change of roles during the call counts for what the call brings, and the new claims are the input', async t => {
+  const { signIn, use, role, refreshUser, refresh } = open(t, [BY_CLAIM])
+  const ticket = await signIn({ dept: { name: '财务部' } })
+  refreshUser(before => {
+    // By mistake, and mended later.
+    use([])
+    return { userInfo: before.userInfo, groups: before.groups, claims: { dept: { name: '运维部' }, level: 7 } }
+  })
+  await refresh(ticket)
+  assert.equal(await role(ticket), 'common')
+  use([BY_CLAIM])
+  assert.equal(await role(ticket), 'ops')
+  use([{ role: 'seven', claim: { level: [7] } }])
+  assert.equal(await role(ticket), 'seven')
+})
+
+test('what a provider says that was configured anew during the call does not count', async t => {
+  const { signIn, sessions, role, refreshUser, refresh, events, replaceProvider } = open(t, [BY_CLAIM])
+  const ticket = await signIn({ dept: { name: '财务部' } })
+  refreshUser(before => {
+    replaceProvider()
+    return { userInfo: before.userInfo, groups: before.groups, claims: { dept: { name: '运维部' } } }
+  })
+  await refresh(ticket)
+  assert.equal(await role(ticket), 'common')
+  assert.ok(events.some(([event]) => event === 'identity_refresh_failed'))
+  refreshUser(() => {
+    replaceProvider()
+    throw new RequirementUnmet('dept', 'sub')
+  })
+  await refresh(ticket)
+  assert.ok(await sessions.get(ticket), 'nobody is signed out by a requirement that is gone')
+})
+
+test('new claims of more than 16 KB are kept as far as there is room, sealed, and none of them in the cache', async t => {
+  const { signIn, sessions, store, role, refreshUser, refresh, events } = open(t, [BY_CLAIM])
+  const ticket = await signIn({ dept: { name: '财务部' } })
+  const large = Object.fromEntries(['a', 'b', 'c'].map(name => [name, `CANARY${'x'.repeat(9000)}`]))
+  refreshUser(({ userInfo, groups }) => ({
+    userInfo,
+    groups,
+    claims: { ...large, dept: { name: '运维部' }, access_token: 'at-1' },
+  }))
+  for (let round = 0; round < 2; round++) {
+    await refresh(ticket)
+    assert.equal(await role(ticket), 'ops')
+  }
+  assert.deepEqual(
+    events
+      .filter(([event]) => event === 'claims_left_out')
+      .map(([, fields]) => (fields as { claims: string[] }).claims),
+    [['b', 'c']],
+    'told once',
+  )
+  const stored = await store.read(recordKey(ticket))
+  const text = Buffer.from(stored?.value ?? []).toString('latin1')
+  assert.ok(text.length < 20_000 && !text.includes('CANARY'))
+  assert.ok(!inspect(sessions.getCached(ticket), { depth: 9, showHidden: true }).includes('CANARY'))
 })

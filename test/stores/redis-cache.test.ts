@@ -6,6 +6,7 @@ import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promi
 import { openRedisStore } from '../../src/stores/redis/redis-store.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { startRedis } from '../kit/redis-server.ts'
+import { createRandom } from '../security/random.ts'
 
 const RECORDS = 'menshen:record:'
 const server = await startRedis()
@@ -72,6 +73,86 @@ describe('What one instance has read, and another changes,', () => {
     const stores = [await open(t), await open(t)]
     const won = await Promise.all(Array.from({ length: 50 }, (_, i) => stores[i % 2]?.create('k', entry(`${i}`))))
     assert.equal(won.filter(Boolean).length, 1)
+  })
+})
+
+describe('What an instance has written', () => {
+  const changes = {
+    removed: (store: Store) => store.remove('k'),
+    taken: (store: Store) => store.take('k'),
+    replaced: async (store: Store) => store.replace('k', entry('new'), await versionOf(store, 'k')),
+  }
+  for (const [what, change] of Object.entries(changes))
+    test(`what an instance has written is held without reading it, until another has ${what} it`, async t => {
+      const [one, other] = [await open(t), await open(t)]
+      const created = (await one.create('k', entry('old'))) ?? 0
+      assert.equal(one.holds('k', created), true)
+      const version = (await one.replace('k', entry('later'), created)) ?? 0
+      assert.equal(one.holds('k', created), false)
+      assert.equal(one.holds('k', version), true)
+      await change(other)
+      // The answer comes after all that the server has announced before.
+      await one.ready()
+      assert.equal(one.holds('k', version), false)
+    })
+
+  test('what an instance has written is its own: a caller that changes the bytes later changes nothing', async t => {
+    const store = await open(t)
+    const given = entry('a')
+    await store.create('k', given)
+    given.value.fill(0)
+    assert.equal(new TextDecoder().decode((await store.read('k'))?.value), 'a')
+  })
+
+  test('what an instance has written is never held after another change, however many write, read and remove at once', async t => {
+    const stores = [await open(t), await open(t)]
+    const uncached = await open(t, server.port, 0)
+    const { pick } = createRandom(7)
+    const acts = [
+      (store: Store) => store.create('k', entry('a', ['label'])),
+      async (store: Store) => store.replace('k', entry('b', ['label']), (await store.read('k'))?.version ?? 0),
+      (store: Store) => store.read('k'),
+      (store: Store) => store.remove('k'),
+    ]
+    for (let round = 0; round < 100; round++) {
+      // The server forgets the scripts, as after a failover: they are sent again, after what was sent since.
+      if (round % 10 === 0) await server.command('SCRIPT', 'FLUSH')
+      await Promise.all(Array.from({ length: 12 }, () => pick(acts)(pick(stores))))
+      await Promise.all(stores.map(store => store.ready()))
+      const held = await Promise.all(stores.map(store => store.read('k')))
+      const latest = await uncached.read('k')
+      assert.deepEqual(
+        held.map(stored => stored?.version),
+        [latest?.version, latest?.version],
+      )
+    }
+  })
+
+  test('what an instance has written replaces what was read while the server had to be sent the script again', async t => {
+    const store = await open(t)
+    const version = (await store.create('k', entry('old'))) ?? 0
+    await server.command('SCRIPT', 'FLUSH')
+    const replacing = store.replace('k', entry('new'), version)
+    await nextTurn() // it is on its way
+    assert.equal((await store.read('k'))?.version, version)
+    const written = await replacing
+    assert.equal(await versionOf(store, 'k'), written)
+  })
+
+  test('what an instance has written is not held unread on a server that may evict it during another write', async t => {
+    await server.command('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-random')
+    t.after(() => server.command('CONFIG', 'SET', 'maxmemory', '0'))
+    t.after(() => server.command('CONFIG', 'SET', 'maxmemory-policy', 'noeviction'))
+    const store = await open(t)
+    const created = (await store.create('k', entry('a'))) ?? 0
+    assert.equal(store.holds('k', created), false)
+    assert.equal(await versionOf(store, 'k'), created)
+    const [, used] = /used_memory:(\d+)/.exec(await server.command('INFO', 'memory')) ?? []
+    await server.command('CONFIG', 'SET', 'maxmemory', used ?? '')
+    for (let n = 0; (await server.command('EXISTS', `${RECORDS}k`)) === '1'; n++)
+      await Promise.all(Array.from({ length: 50 }, (_, i) => store.create(`k${n} ${i}`, entry('x'.repeat(1000)))))
+    await store.ready()
+    assert.equal(store.holds('k', created), false)
   })
 })
 

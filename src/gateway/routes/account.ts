@@ -3,6 +3,7 @@
 import { requestFields } from '../../observe/observed-request.ts'
 import { type AccountView, accountPage, type Device } from '../../pages/account-page.ts'
 import { type DeviceNames, deviceKind, loadDeviceNames } from '../../pages/device-name.ts'
+import type { KeysView } from '../../pages/key-section.ts'
 import { OWN_PATHS } from '../../paths.ts'
 import type { Providers } from '../../provider/providers.ts'
 import type { LoadedSession } from '../../session/session-cache.ts'
@@ -21,19 +22,33 @@ const MOST_DEVICES = 50
 /** A user with more has a program that signs in. */
 const MOST_READ = 200
 
-export async function showAccount(
+export function showAccount(
+  context: GatewayContext,
+  request: GatewayRequest,
+  caller: SignedInCaller,
+): Promise<OwnAnswer> {
+  return accountAnswer(context, request, caller)
+}
+
+/** With what is wrong about the form for a new key, if anything is. */
+export async function accountAnswer(
   context: GatewayContext,
   request: GatewayRequest,
   { loaded, cookies }: SignedInCaller,
+  problem?: KeysView['problem'],
 ): Promise<OwnAnswer> {
   const { auth, pages, observe } = context
   const words = languageOf(pages, request)
   const names = await loadDeviceNames()
   const nameOf = (userAgent: string | undefined) => names(words, userAgent)
-  const [listed, others, signIns] = await Promise.all([
+  const hasKeys = hasPersonalKeys(context)
+  const [listed, others, signIns, keys] = await Promise.all([
     ifReachable(observe.report, request, auth.sessions.getListed(loaded.key)),
     ifReachable(observe.report, request, otherDevices(auth.sessions, loaded, nameOf)),
     ifReachable(observe.report, request, recentSignIns(context, loaded, nameOf)),
+    hasKeys
+      ? ifReachable(observe.report, request, auth.personalKeys.listOf(userIdOf(loaded.session)))
+      : Promise.resolve(undefined),
   ])
   const ended = readEnded(auth.cookies, request.headers.cookie)
   const page = accountPage(words, loaded, {
@@ -42,8 +57,19 @@ export async function showAccount(
     others,
     signIns,
     ended: ended?.ended,
+    keys: hasKeys ? { keys, problem } : undefined,
   })
-  return pageAnswer(pages, page, { cookies: ended ? [...cookies, clearCookie(auth.cookies.ended)] : cookies })
+  return pageAnswer(pages, page, {
+    status: problem ? 400 : 200,
+    cookies: ended ? [...cookies, clearCookie(auth.cookies.ended)] : cookies,
+  })
+}
+
+/** Whether users can have keys of their own. */
+export function hasPersonalKeys({ auth, entries }: GatewayContext): boolean {
+  return (
+    auth.rules.hasPersonalKeys || entries?.names.some(name => entries.rulesOf(name)?.hasPersonalKeys === true) === true
+  )
 }
 
 async function otherDevices(

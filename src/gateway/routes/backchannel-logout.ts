@@ -9,6 +9,7 @@ import { quoted } from '../../phrases.ts'
 import { InvalidToken, TOLERANCE_SECONDS } from '../../provider/id-token.ts'
 import type { Provider } from '../../provider/provider.ts'
 import { type Providers, scopeOf } from '../../provider/providers.ts'
+import type { PersonalKeys } from '../../session/personal-keys.ts'
 import type { EndedSessions } from '../../session/session-listing.ts'
 import type { Sessions } from '../../session/sessions.ts'
 import type { GatewayContext } from '../context.ts'
@@ -53,7 +54,10 @@ export async function backchannelLogout(
   if (!logout) return refusal(context, request)
   const { provider, claims } = logout
   if (await isRepeated(context, claims)) return repeated(context, request)
+  const revokedBefore = await endKeys(auth.personalKeys, provider, claims)
   const ended = await endSessions(auth.sessions, provider, claims)
+  // A session may have made one until it ended.
+  const revoked = revokedBefore + (await endKeys(auth.personalKeys, provider, claims))
   // Only now: a provider whose token we could not carry out may send it again.
   if (!(await remember(context, claims))) return repeated(context, request)
   const fields = {
@@ -62,6 +66,8 @@ export async function backchannelLogout(
     ended: ended.count,
     ...(ended.user === undefined ? {} : { user: ended.user }),
   }
+  if (revoked > 0)
+    observe.report('key_revoked', { ...requestFields(request), ...whoseOf(claims), by: 'provider', revoked })
   // After a sign-out here the provider tells us of it, too.
   const code = ended.count > 0 ? 'session_ended' : 'no_session_to_end'
   observe.report(code, { ...requestFields(request), ...whoseOf(claims), ...fields })
@@ -81,6 +87,11 @@ async function endSessions(
   if (sid === undefined) return user ? sessions.endAllOfSubject(user) : { count: 0 }
   const ended = await sessions.endProviderSession({ issuer: iss, sid })
   return ended.count > 0 || !user ? ended : sessions.endUnknownDevicesOfSubject(user)
+}
+
+/** A sign-out on one device (`sid`) leaves the keys as they are; that of the user everywhere ends them. */
+async function endKeys(keys: PersonalKeys, provider: Provider, { sub, sid }: LogoutClaims): Promise<number> {
+  return sub === undefined || sid !== undefined ? 0 : keys.endAllOfSubject({ sub, provider: scopeOf(provider) })
 }
 
 /** Without a `sub`, the provider's session is told from others by a hash: its name is for the provider alone. */

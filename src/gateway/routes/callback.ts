@@ -1,22 +1,31 @@
 // GET /callback, or with several providers GET /callback/<id>: the steps of specification 3.1 to 3.8, in this order. Nothing is
 // sent to the provider before the checks have passed, and no answer leaves before the session is stored.
 
+import type { Authentication } from '../../access/conditions.ts'
 import { network } from '../../config/networks.ts'
 import { errorFields, isLoginError, MenshenError } from '../../errors.ts'
+import type { Report } from '../../events.ts'
 import { requestFields } from '../../observe/observed-request.ts'
 import { demandSentence, FORM_POST_SENTENCE, type Refusal } from '../../provider/demands.ts'
 import type { ProviderPlan } from '../../provider/plan.ts'
 import type { Provider, SignInCalls } from '../../provider/provider.ts'
 import { type Providers, scopeOf } from '../../provider/providers.ts'
+import type { TokenSet } from '../../provider/token.ts'
+import { RequirementUnmet } from '../../provider/user.ts'
 import { type Attempt, looksLikeState, storesAttempt } from '../../session/attempts.ts'
+import type { LoadedSession } from '../../session/session-cache.ts'
 import type { SignedIn } from '../../session/session-record.ts'
 import { isNoPage } from '../../util/fetch-metadata.ts'
 import { sessionCookie } from '../admission.ts'
+import { manualCookies, noteLostSecret } from '../auto-sign-in.ts'
+import { offerOf, registrationHeader } from '../bound-sessions.ts'
 import type { GatewayContext } from '../context.ts'
-import { clearCookie, clearFragment, FRAGMENT_COOKIE, readCookie } from '../cookies.ts'
+import { attemptCookie, browserSecret, clearCookie, clearFragment, FRAGMENT_COOKIE, readCookie } from '../cookies.ts'
 import { HookFailed, SignInRefused } from '../hooks.ts'
+import { answerLateCallback } from '../late-callback.ts'
 import type { GatewayRequest } from '../request.ts'
 import { foreignAnswer, type OwnAnswer, redirectAnswer, signedInAnswer, tooManyAnswer } from '../respond.ts'
+import { authenticationAfter } from '../step-up.ts'
 import { returnPathOf } from './login.ts'
 import { failTestSignIn, finishTestSignIn } from './test-sign-in.ts'
 
@@ -29,6 +38,7 @@ export async function finishSignIn(context: GatewayContext, request: GatewayRequ
   // Before it is counted: an image or a frame of another site must not use up the limit of the whole office.
   if (isNoPage(request)) return foreignAnswer(context, request)
   if (!(await auth.rateLimit.admits('sign-in', request))) return tooManyAnswer(pages, request)
+  await noteLostSecret(context, request)
   const answer = readAuthorizationAnswer(plansAt(auth.providers, request.path), new URLSearchParams(request.search))
   const result =
     'error' in answer
@@ -39,7 +49,9 @@ export async function finishSignIn(context: GatewayContext, request: GatewayRequ
   if ('error' in answer) await failTestSignIn(context, request, answer)
   const { error } = result
   observe.failedRequests.remember(request, error)
-  return redirectAnswer(pages, request.method, `${pages.paths.login}?${new URLSearchParams({ error })}`)
+  return redirectAnswer(pages, request.method, `${pages.paths.login}?${new URLSearchParams({ error })}`, {
+    cookies: manualCookies(context, request, 'failed'),
+  })
 }
 
 /** A form at /callback is refused like every method but GET. It is how a provider answers by `response_mode=form_post`. */
@@ -142,11 +154,13 @@ async function signInOnce(
 ): Promise<OwnAnswer | SignInFailure> {
   const { attempts, providers, cookies } = context.auth
   let id: string | undefined
+  let remembered: Promise<void> | undefined
   try {
-    const browser = readCookie(request.headers.cookie, cookies.attempt)
+    const browser = browserSecret(cookies, request.headers.cookie, answer.state)
     const begun = await attempts.find(browser, answer.state)
     const provider = begun ? providers.get(begun.provider) : providers.main
-    if (!provider || (!begun && storesAttempt(provider.plan))) return new SignInFailure('invalid_state')
+    if (!provider || (!begun && storesAttempt(provider.plan)))
+      return (await answerLateCallback(context, request, answer.state)) ?? new SignInFailure('invalid_state')
     id = provider.plan.id
     // RFC 9700, 4.4.2.2: an answer of one provider is not accepted at the address of another. Nothing is spent yet.
     if (request.path !== provider.plan.callbackPath)
@@ -157,7 +171,13 @@ async function signInOnce(
     if (!isAccepted || (await isOfAnother(providers, provider, answer)))
       return new SignInFailure('callback_error', { provider: id, detail: OF_ANOTHER })
     const attempt = begun && (await attempts.take(browser, answer.state))
-    if (begun && !attempt && storesAttempt(provider.plan)) return new SignInFailure('invalid_state', { provider: id })
+    if (begun && !attempt && storesAttempt(provider.plan))
+      return (
+        (await answerLateCallback(context, request, answer.state)) ??
+        new SignInFailure('invalid_state', { provider: id })
+      )
+    if (browser && attempt && provider.plan.stateCheck === 'bound')
+      remembered = attempts.remember(browser, answer.state, attempt)
     const { testSignIn } = attempt ?? {}
     if (testSignIn)
       return await withSlot(request, provider, calls =>
@@ -165,19 +185,41 @@ async function signInOnce(
       )
     const user = await withSlot(request, provider, calls => askProvider(provider, calls, answer, attempt))
     // The slot is free again: what the application does with the user takes nothing from those who sign in next.
-    return user instanceof SignInFailure ? user : await openSession(context, request, provider, user, attempt)
+    if (user instanceof SignInFailure) {
+      await endKeysOfRefused(context, request, provider, user)
+      return user
+    }
+    if (attempt?.stepUp && !(await isSameUser(context, request, provider, user, attempt.stepUp)))
+      return new SignInFailure('callback_error', { provider: id, detail: ANOTHER_USER })
+    return await openSession(context, request, { provider, user, state: answer.state, attempt })
   } catch (thrown) {
     if (thrown instanceof SignInRefused)
       return new SignInFailure('access_denied', { ...(id && { provider: id }), detail: REFUSED_BY_HOOK })
     return thrown instanceof HookFailed
       ? new SignInFailure('callback_error', { provider: id, ...thrown.fields }, { thrown: thrown.cause })
       : new SignInFailure('callback_error', { provider: id }, { thrown })
+  } finally {
+    await remembered
   }
 }
 
 const AT_ANOTHER = 'the answer came to another address than that of the provider that was asked'
 const OF_ANOTHER = 'the answer names another provider than the attempt was started with'
+const ANOTHER_USER = 'somebody else signed in than the user who had to sign in again'
 const REFUSED_BY_HOOK = 'onSignIn of the application returned false'
+
+/** The provider has just said that the user does not meet `require` any more: that counts for their keys, too. */
+async function endKeysOfRefused(
+  { auth, observe }: GatewayContext,
+  request: GatewayRequest,
+  provider: Provider,
+  { cause }: SignInFailure,
+): Promise<void> {
+  if (!(cause?.thrown instanceof RequirementUnmet)) return
+  const { sub } = cause.thrown
+  const revoked = await auth.personalKeys.endAllOf({ sub, provider: scopeOf(provider) })
+  if (revoked > 0) observe.report('key_revoked', { ...requestFields(request), sub, by: 'provider', revoked })
+}
 
 /** A provider of which no issuer is known takes any `iss`, but not one by which another names itself. */
 async function isOfAnother(
@@ -236,35 +278,95 @@ async function orFailure<T>(
   }
 }
 
+/**
+ * A step-up is of the user who is signed in. Neither an account that somebody else brought to the provider, nor a session that
+ * another tab has opened since, may take part in it. A session that has ended since is no obstacle: the user has signed in.
+ */
+async function isSameUser(
+  { auth }: GatewayContext,
+  request: GatewayRequest,
+  provider: Provider,
+  { user }: VouchedUser,
+  { sub }: NonNullable<Attempt['stepUp']>,
+): Promise<boolean> {
+  if (user.userInfo.sub !== sub) return false
+  const ticket = readCookie(request.headers.cookie, auth.cookies.session)
+  const current = ticket ? await auth.sessions.get(ticket) : undefined
+  return !current || (current.session.userInfo.sub === sub && current.session.provider === scopeOf(provider))
+}
+
+interface FinishedSignIn {
+  readonly provider: Provider
+  readonly user: VouchedUser
+  readonly state: string
+  readonly attempt: Attempt | undefined
+}
+
 async function openSession(
   context: GatewayContext,
   request: GatewayRequest,
-  provider: Provider,
-  { tokens, user }: VouchedUser,
-  attempt?: Attempt,
+  { provider, user: { tokens, user }, state, attempt }: FinishedSignIn,
 ): Promise<OwnAnswer> {
   const { auth, pages, observe } = context
-  const signedIn = { tokens, user, provider: scopeOf(provider), origin: requestFields(request) }
+  const authentication = attempt?.stepUp && authenticationAfter(attempt.stepUp, provider.plan, tokens)
+  const device = offerOf(context)
+  const signedIn = { tokens, user, provider: scopeOf(provider), origin: requestFields(request), authentication, device }
   const { ticket, loaded } = await auth.sessions.open(signedIn, session => auth.hooks.signIn(request, session))
-  await closePrevious(context, request)
+  const replaced = await closePrevious(context, request, loaded)
+  await auth.sessions.enforceLimit(loaded)
   const fields = { ...requestFields(request, loaded), provider: provider.plan.id }
-  observe.report('sign_in', { ...fields, role: loaded.session.userRole })
+  const said = { ...fields, role: loaded.session.userRole }
+  if (authentication) reportStepUp(observe.report, said, tokens, authentication)
+  else observe.report('sign_in', { ...said, ...(replaced && { replaced }) })
   if (user.hasUnverifiedEmail) observe.report('email_unverified', fields)
   const location = returnLocation(context, request, attempt)
+  const ownSecret = attemptCookie(auth.cookies, state)
   auth.lostCookies.expect(request, location, loaded.key)
-  return signedInAnswer(pages, request, location, [
+  const cookies = [
     sessionCookie(auth.cookies.session, ticket, loaded, context.now()),
     clearCookie(auth.cookies.returnPath),
     clearFragment(pages.paths.callback),
-  ])
+    ...manualCookies(context, request, 'signed-in'),
+    ...(readCookie(request.headers.cookie, ownSecret) === undefined ? [] : [clearCookie(ownSecret)]),
+  ]
+  return signedInAnswer(pages, request, location, cookies, device && registrationHeader(device, ticket))
 }
 
-/** The new session is good, whatever happens to the previous one. */
-async function closePrevious({ auth, observe }: GatewayContext, request: GatewayRequest): Promise<void> {
+function reportStepUp(report: Report, fields: object, tokens: TokenSet, authentication: Authentication): void {
+  const { acr, amr } = authentication
+  const said = { ...fields, ...(acr !== undefined && { acr }), ...(amr && { amr: amr.join(' ') }) }
+  const reason = tokens.authentication?.time === authentication.time ? 'not_met' : 'auth_time_missing'
+  if (authentication.failed === undefined) report('step_up', said)
+  else report('step_up_failed', { ...said, reason })
+}
+
+/** Tabs that AUTO_SIGN_IN has led to the provider at once are back within this time, and have asked for their pages. */
+const OTHER_TABS_MS = 10_000
+
+/** The new session is good, whatever happens to the previous one. Whether there was one. */
+async function closePrevious(
+  { settings, auth, observe, now }: GatewayContext,
+  request: GatewayRequest,
+  opened: LoadedSession,
+): Promise<boolean> {
   const ticket = readCookie(request.headers.cookie, auth.cookies.session)
+  if (ticket === undefined) return false
   const report = (error: unknown) =>
     observe.report('previous_session_left', { ...errorFields(error), ...requestFields(request) })
-  if (ticket) await auth.sessions.close(ticket).catch(report)
+  const close = () => auth.sessions.close(ticket).catch(report)
+  if (settings.AUTO_SIGN_IN !== 'off') {
+    const previous = await auth.sessions.get(ticket).catch(report)
+    // Another tab has just got it, and its page may be on the way with it.
+    if (previous && isOfSameUser(previous, opened) && Math.abs(now() - previous.signedInAt) < OTHER_TABS_MS) {
+      setTimeout(close, OTHER_TABS_MS).unref()
+      return true
+    }
+  }
+  return (await close()) !== undefined
+}
+
+function isOfSameUser({ session: one }: LoadedSession, { session: other }: LoadedSession): boolean {
+  return one.userInfo.sub === other.userInfo.sub && one.provider === other.provider
 }
 
 /** The return path, with the fragment that the login page kept in the browser. */

@@ -26,6 +26,12 @@ interface RenderedPage {
 /** A page is several times as large as its session. */
 const MOST_KEPT = 1000
 
+/** A host of `hosts` has no home page: what none of its applications is for is not there. */
+export function createNotFound({ pages }: GatewayContext): Home {
+  return (request, { cookies }, response) =>
+    send(response, errorAnswer(pages, request, 'not_found', { cookies }).response, request.observed.requestId)
+}
+
 export function createHome({ auth, pages }: GatewayContext): Home {
   // By the session's key: by the session itself, its tokens would stay in memory after a sign-out.
   const rendered = new LRUCache<string, RenderedPage>({ max: MOST_KEPT })

@@ -6,27 +6,23 @@ import { isOwnPath, OWN_PATHS, type OwnPaths } from '../../paths.ts'
 import { safeReturnPath } from '../../session/attempts.ts'
 import { isFromOwnOrigin } from '../../util/fetch-metadata.ts'
 import type { GatewayContext } from '../context.ts'
-import { setCookie } from '../cookies.ts'
 import type { GatewayRequest } from '../request.ts'
-import { errorAnswer, foreignAnswer, type OwnAnswer, redirectAnswer } from '../respond.ts'
+import { errorAnswer, foreignAnswer, languageCookie, type OwnAnswer, redirectAnswer } from '../respond.ts'
 import { ASK_FIRST } from './logout.ts'
-
-const YEAR_SECONDS = 365 * 86_400
 
 export async function chooseLanguage(
   context: GatewayContext,
   request: GatewayRequest,
   form: URLSearchParams,
 ): Promise<OwnAnswer> {
-  const { settings, auth, pages } = context
+  const { settings, pages } = context
   if (!isFromOwnOrigin(request, settings.BASE_URL)) return foreignAnswer(context, request)
   const chosen = pages.languages.get(form.get(LANGUAGE_FIELDS.language) ?? '')
   if (!chosen) return errorAnswer(pages, request, 'bad_request')
-  const cookie = setCookie(auth.cookies.language, chosen.lang, YEAR_SECONDS)
   // With forward-auth only the browser knows the address under which it sees a page of ours.
   const shown = form.get(LANGUAGE_FIELDS.returnTo) ?? request.headers.referer ?? ''
   const location = pageToShow(shown, settings.BASE_URL, pages.paths)
-  return redirectAnswer(pages, request.method, location, { cookies: [cookie] })
+  return redirectAnswer(pages, request.method, location, { cookies: [languageCookie(pages, chosen.lang)] })
 }
 
 /** The page that the switch was on. Only ever a path of our own origin, and of our own routes only those that just show. */

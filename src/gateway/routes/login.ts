@@ -1,24 +1,20 @@
 // GET /login shows the page; POST /login starts an attempt on the server.
 
-import { errorFields, MenshenError } from '../../errors.ts'
+import { errorFields } from '../../errors.ts'
 import { requestFields } from '../../observe/observed-request.ts'
 import { FRAGMENT_FIELD, loginPage, type SignInOption, VISITOR_FIELD } from '../../pages/login-page.ts'
-import { RETURN_FIELD } from '../../pages/notices.ts'
+import { provingPage, RETURN_FIELD } from '../../pages/notices.ts'
 import { displayName } from '../../pages/shown-text.ts'
-import type { Provider } from '../../provider/provider.ts'
 import type { Providers } from '../../provider/providers.ts'
-import {
-  ATTEMPT_SECONDS,
-  readReturnPath,
-  safeReturnPath,
-  signedInQuery,
-  storesAttempt,
-  type Wanted,
-} from '../../session/attempts.ts'
-import { isByScript, isFromOwnOrigin, isOwnNavigation } from '../../util/fetch-metadata.ts'
+import { readReturnPath, safeReturnPath, signedInQuery, storesAttempt, type Wanted } from '../../session/attempts.ts'
+import type { EndReason } from '../../session/end-reasons.ts'
+import { isByScript, isFromOtherSite, isFromOwnOrigin, isNoPage, isOwnNavigation } from '../../util/fetch-metadata.ts'
+import { automaticProvider, manualCookies, startAutomatically } from '../auto-sign-in.ts'
+import { couldProve, fromItsDevice } from '../bound-sessions.ts'
 import type { GatewayContext } from '../context.ts'
-import { clearCookie, readCookie, readSignedOut, setCookie } from '../cookies.ts'
+import { clearCookie, readCookie, readSignedOut } from '../cookies.ts'
 import { ownHostAnswer, returnCookie, signedForForm } from '../denial.ts'
+import { LEFT_HOST, shownReturnPath } from '../host-entry.ts'
 import type { GatewayRequest } from '../request.ts'
 import {
   foreignAnswer,
@@ -29,6 +25,7 @@ import {
   redirectAnswer,
   tooManyAnswer,
 } from '../respond.ts'
+import { startAttempt } from '../start-attempt.ts'
 
 export async function showLogin(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
   const { auth, pages, observe } = context
@@ -38,25 +35,75 @@ export async function showLogin(context: GatewayContext, request: GatewayRequest
   const query = queryOf(request)
   const wanted = wantedPath(context, request, query)
   const error = query.get('error') || undefined
+  const hasLeftHost = context.entries !== undefined && query.has(LEFT_HOST)
   const signedOut = readSignedOut(auth.cookies, request.headers.cookie)
+  if (error === undefined && !signedOut && !hasLeftHost) {
+    const onward = (await letProve(context, request, wanted)) ?? (await leadOn(context, request, query))
+    if (onward) return onward
+  }
+  const signedIn = await signedInUser(context, request, wanted)
   const html = loginPage(languageOf(pages, request), {
     missing,
     ways: await signInOptions(auth.providers, wanted !== undefined && wanted !== '/'),
     error,
     requestId: error === undefined ? request.observed.requestId : observe.failedRequests.idFor(request, error),
-    signedIn: await signedInUser(context, request, wanted),
-    signedOut: signedOut?.where,
+    signedIn,
+    endReason: signedIn ? undefined : await endReasonOf(context, request),
+    signedOut: hasLeftHost ? 'here' : signedOut?.where,
     // Nothing is said of the home page, where everybody begins.
-    wanted: wanted === '/' ? undefined : wanted,
+    wanted: wanted === undefined || wanted === '/' ? undefined : shownReturnPath(wanted),
     signed: wanted === undefined || wanted === '/' ? undefined : signedForForm(context, wanted),
   })
-  const cookies = returnCookies(context, request, query)
+  const cookies = [
+    ...returnCookies(context, request, query),
+    ...(hasLeftHost ? manualCookies(context, request, 'signed-out') : []),
+  ]
   // The page says it once: HEAD has not shown it.
   if (!signedOut || request.method !== 'GET') return pageAnswer(pages, html, { cookies })
   // The local session has ended in any case.
   if (signedOut.state !== undefined && query.getAll('state').join() !== signedOut.state)
     observe.report('sign_out_unconfirmed', requestFields(request))
   return pageAnswer(pages, html, { cookies: [...cookies, clearCookie(auth.cookies.signedOut)] })
+}
+
+/**
+ * With AUTO_SIGN_IN a page that led here leads on to the provider: a page behind a proxy that asks by status, one for which
+ * the application demands a user, or a link of a public page. Opened directly, the login page has no page to return to.
+ */
+async function leadOn(
+  context: GatewayContext,
+  request: GatewayRequest,
+  query: URLSearchParams,
+): Promise<OwnAnswer | undefined> {
+  const provider = automaticProvider(context, request)
+  const wanted = provider && pathInQuery(context, request, query)
+  if (!provider || wanted === undefined || (await signedInUser(context, request, undefined))) return undefined
+  const started = await startAutomatically(context, request, provider, wanted)
+  if (!started) return undefined
+  const cookies = [...returnCookies(context, request, query), ...started.cookies]
+  return redirectAnswer(context.pages, request.method, started.location, { cookies })
+}
+
+/**
+ * A link of another site leads here when the second cookie has ended: browsers renew it only for a page that our own site
+ * asks for. So a page of ours asks for it.
+ */
+async function letProve(
+  context: GatewayContext,
+  request: GatewayRequest,
+  wanted = '/',
+): Promise<OwnAnswer | undefined> {
+  if (!isFromOtherSite(request) || !(await couldProve(context, request))) return undefined
+  const html = provingPage(languageOf(context.pages, request), wanted)
+  return pageAnswer(context.pages, html, { headers: { refresh: `1; url=${wanted}` } })
+}
+
+/** Why the session of this browser ended. The page says it once: HEAD and a page that nobody looks at have not shown it. */
+async function endReasonOf({ auth }: GatewayContext, request: GatewayRequest): Promise<EndReason | undefined> {
+  const ticket = readCookie(request.headers.cookie, auth.cookies.session)
+  if (!ticket || request.method !== 'GET' || isNoPage(request)) return undefined
+  // `signedInUser` has reported a store that is unavailable.
+  return auth.sessions.takeEndReason(ticket).catch(() => undefined)
 }
 
 /** A public page of the application offers to sign in, and wants its visitor back. Another site has no say in it. */
@@ -77,11 +124,17 @@ function queryOf({ search }: GatewayRequest): URLSearchParams {
 
 /** Where the sign-in of this tab leads. */
 function wantedPath(context: GatewayContext, request: GatewayRequest, query: URLSearchParams): string | undefined {
+  const isAsked = askedToReturn(context, request, query) !== undefined
+  return pathInQuery(context, request, query) ?? (isAsked ? undefined : returnPathOf(context, request))
+}
+
+/** The page that the address of this login page names. */
+function pathInQuery(context: GatewayContext, request: GatewayRequest, query: URLSearchParams): string | undefined {
   const asked = askedToReturn(context, request, query)
   const { settings, paths } = context
   if (asked !== undefined) return safeReturnPath(asked, settings.BASE_URL, paths.signIn)
   const signed = signedInQuery(request.search)
-  return (signed && verifiedPath(context, signed)) || returnPathOf(context, request)
+  return signed ? verifiedPath(context, signed) : undefined
 }
 
 /** One button for each provider. */
@@ -95,30 +148,31 @@ async function signInOptions({ all, missing }: Providers, hasReturnPath: boolean
   return Promise.all(options)
 }
 
-export async function startAttempt(
+export async function startSignIn(
   context: GatewayContext,
   request: GatewayRequest,
   form: URLSearchParams,
 ): Promise<OwnAnswer> {
   const { settings, auth, pages } = context
-  const { attempts, providers, cookies } = auth
+  const { providers } = auth
   // Before it is counted: another site must not use up the limit of the whole office.
   if (!isFromOwnOrigin(request, settings.BASE_URL)) return foreignAnswer(context, request)
   if (!(await auth.rateLimit.admits('sign-in', request))) return tooManyAnswer(pages, request)
   const wanted = form.get('provider')
   const provider = wanted ? providers.get(wanted) : providers.main
   if (!provider || providers.missing.length > 0) return redirectAnswer(pages, request.method, pages.paths.login)
-  const known = readCookie(request.headers.cookie, cookies.attempt)
   const asked = wantedByForm(context, request, form)
   if (form.has(VISITOR_FIELD) && (await signedInUser(context, request, undefined)))
     return continueAnswer(context, request, (asked.returnPath ?? '/') + (asked.fragment ?? ''))
-  const { browser, sent } = await attempts.start(provider.plan, known, asked)
-  const location = await provider
-    .authorizationUrl(sent)
-    .catch(error => loginWhileUnavailable(context, request, provider, error))
-  const extra = { cookies: browser ? [setCookie(cookies.attempt, browser, ATTEMPT_SECONDS)] : [] }
-  if (isByScript(request)) return jsonAnswer(pages, { state: sent.state, location }, extra)
-  return redirectAnswer(pages, request.method, location, extra)
+  const started = await startAttempt(context, request, provider, { kept: asked })
+  const { state, location } = started
+  const { manual } = auth.cookies
+  // The user has clicked.
+  const clicked = readCookie(request.headers.cookie, manual) === undefined ? [] : [clearCookie(manual)]
+  const failed = started.isAtProvider ? [] : manualCookies(context, request, 'failed')
+  const cookies = [...started.cookies, ...(failed.length > 0 ? failed : clicked)]
+  if (isByScript(request)) return jsonAnswer(pages, { state, location }, { cookies })
+  return redirectAnswer(pages, request.method, location, { cookies })
 }
 
 /** Another tab has signed in since this login page was shown. */
@@ -138,25 +192,6 @@ function wantedByForm(context: GatewayContext, request: GatewayRequest, form: UR
   return { ...(returnPath && { returnPath }), ...(isUsable && { fragment }) }
 }
 
-/** The address of the provider's page comes from its metadata, which are unavailable. */
-function loginWhileUnavailable(
-  { observe, paths }: GatewayContext,
-  request: GatewayRequest,
-  { plan }: Provider,
-  error: unknown,
-): string {
-  if (!(error instanceof MenshenError)) throw error
-  const reason = 'temporarily_unavailable'
-  observe.report('sign_in_failed', {
-    ...errorFields(error),
-    ...requestFields(request),
-    provider: plan.id,
-    reason,
-  })
-  observe.failedRequests.remember(request, reason)
-  return `${paths.login}?error=${reason}`
-}
-
 export function returnPathOf(context: GatewayContext, { headers }: GatewayRequest): string | undefined {
   const cookie = readCookie(headers.cookie, context.auth.cookies.returnPath)
   return cookie && verifiedPath(context, cookie)
@@ -173,7 +208,7 @@ async function signedInUser(context: GatewayContext, request: GatewayRequest, wa
   if (!ticket) return undefined
   try {
     const loaded = await context.auth.sessions.get(ticket)
-    if (!loaded) return undefined
+    if (!loaded || !(await fromItsDevice(context, request, ticket, loaded))) return undefined
     return { name: displayName(loaded.session.userInfo), continueTo: wanted ?? '/' }
   } catch (error) {
     context.observe.report('login_without_store', { ...errorFields(error), ...requestFields(request) })

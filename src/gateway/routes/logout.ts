@@ -4,14 +4,18 @@ import type { Settings } from '../../config/settings.ts'
 import { errorFields } from '../../errors.ts'
 import { requestFields } from '../../observe/observed-request.ts'
 import { confirmSignOutPage, RETURN_FIELD } from '../../pages/notices.ts'
+import { safeReturnPath } from '../../session/attempts.ts'
 import { userIdOf } from '../../session/session-record.ts'
 import type { ClosedSession } from '../../session/sessions.ts'
 import { newTicket } from '../../session/ticket.ts'
 import { isFromOwnOrigin, isOwnNavigation } from '../../util/fetch-metadata.ts'
-import type { SignedInCaller } from '../admission.ts'
+import { type SignedInCaller, ticketOf } from '../admission.ts'
+import { manualCookies } from '../auto-sign-in.ts'
+import { clearBound } from '../bound-sessions.ts'
 import type { GatewayContext } from '../context.ts'
-import { clearCookie, readCookie, type SignedOut, signedOutCookie } from '../cookies.ts'
+import { clearCookie, type SignedOut, signedOutCookie } from '../cookies.ts'
 import { returnCookie } from '../denial.ts'
+import { LEFT_HOST, portalLogin } from '../host-entry.ts'
 import type { GatewayRequest } from '../request.ts'
 import { foreignAnswer, languageOf, type OwnAnswer, pageAnswer, redirectAnswer } from '../respond.ts'
 
@@ -24,18 +28,32 @@ export async function signOut(
   form: URLSearchParams,
 ): Promise<OwnAnswer> {
   const { auth, observe } = context
-  const ticket = readCookie(request.headers.cookie, auth.cookies.session)
+  const ticket = await ticketOf(context, request)
   if (!isDeliberate(context.settings, request)) return askFirst(context, request, ticket)
   const closed = ticket && (await auth.sessions.close(ticket))
-  const wanted = form.get(RETURN_FIELD)
-  const cookies = wanted ? [returnCookie(context, wanted)] : []
-  if (!closed) return signedOut(context, request, { location: context.paths.login }, 'here', cookies)
+  const next = nextSignIn(context, request, form.get(RETURN_FIELD))
+  if (!closed) return signedOut(context, request, next, 'here')
   observe.report('sign_out', requestFields(request, closed))
+  // They lead nowhere any more, and end with the longest life of the session at the latest.
+  await (context.host ?? context.entries)?.tickets.removeAllOf(closed.key).catch(() => {})
+  await auth.exchangedTokens.removeAllOf(closed.key).catch(() => {})
   await auth.hooks.signOut(request, closed)
-  return signedOut(context, request, await leaveProvider(context, request, closed), 'here', cookies)
+  return signedOut(context, request, await leaveProvider(context, request, closed, next), 'here')
 }
 
-/** Every session of this user, on every device. */
+/** The login page, and how the next sign-in leads to the page that is wanted. */
+function nextSignIn(context: GatewayContext, request: GatewayRequest, wanted: string | null): NextPage {
+  const { host, settings, paths } = context
+  if (!host) return { location: paths.login, cookies: wanted ? [returnCookie(context, wanted)] : [] }
+  // The portal would sign the user in again, and gets none of our cookies that say otherwise.
+  if (settings.AUTO_SIGN_IN !== 'off') return { location: `${host.portal}${paths.login}?${LEFT_HOST}`, cookies: [] }
+  const path = wanted && safeReturnPath(wanted, settings.BASE_URL, paths.signIn)
+  if (!path) return { location: host.portal + paths.login, cookies: [] }
+  const { location, cookie } = portalLogin(context, host, request, path)
+  return { location, cookies: [cookie] }
+}
+
+/** Every session of this user, on every device, and all personal keys. */
 export async function signOutEverywhere(
   context: GatewayContext,
   request: GatewayRequest,
@@ -43,10 +61,19 @@ export async function signOutEverywhere(
 ): Promise<OwnAnswer> {
   const { settings, auth, observe } = context
   if (!isFromOwnOrigin(request, settings.BASE_URL)) return foreignAnswer(context, request)
-  const { count: ended } = await auth.sessions.endAllOf(userIdOf(loaded.session))
+  const user = userIdOf(loaded.session)
+  const endKeys = async () => {
+    const revoked = await auth.personalKeys.endAllOf(user)
+    if (revoked > 0) observe.report('key_revoked', { ...requestFields(request, loaded), by: 'user', revoked })
+  }
+  // The keys first: once the session is gone, the user could not try again. And last: a session may have made one until it ended.
+  await endKeys()
+  const { count: ended } = await auth.sessions.endAllOf(user)
+  await endKeys()
   observe.report('sign_out', { ...requestFields(request, loaded), ended })
   await auth.hooks.signOut(request, loaded)
-  return signedOut(context, request, await leaveProvider(context, request, loaded), 'everywhere')
+  const next = nextSignIn(context, request, null)
+  return signedOut(context, request, await leaveProvider(context, request, loaded, next), 'everywhere')
 }
 
 /** No image, frame, look ahead or link of another site. */
@@ -62,14 +89,15 @@ async function askFirst(
 ): Promise<OwnAnswer> {
   // Browsers send no cookie with a POST of another site: then only the next page can tell.
   const maySignOut = request.method === 'POST' || (ticket && (await context.auth.sessions.get(ticket)))
-  if (!maySignOut) return redirectAnswer(context.pages, request.method, context.paths.login)
+  if (!maySignOut) return redirectAnswer(context.pages, request.method, nextSignIn(context, request, null).location)
   return pageAnswer(context.pages, confirmSignOutPage(languageOf(context.pages, request)))
 }
 
 /** Where the browser goes, and the state if that is through the provider. */
-interface ProviderSignOut {
+interface NextPage {
   readonly location: string
   readonly state?: string
+  readonly cookies: readonly string[]
 }
 
 /** The Back button shows no page of a user who has signed out, not even one that the browser has cached. */
@@ -78,13 +106,17 @@ const FORGET_PAGES = { 'clear-site-data': '"cache"' }
 function signedOut(
   context: GatewayContext,
   request: GatewayRequest,
-  { location, state }: ProviderSignOut,
+  { location, state, cookies: more }: NextPage,
   where: SignedOut['where'],
-  more: readonly string[] = [],
 ): OwnAnswer {
-  const { cookies } = context.auth
+  const { auth, host } = context
+  const { cookies } = auth
+  // The login page is the portal's, which does not get the cookies of other hosts.
+  const told = host
+    ? []
+    : [signedOutCookie(cookies, { where, state }), ...manualCookies(context, request, 'signed-out')]
   return redirectAnswer(context.pages, request.method, location, {
-    cookies: [clearCookie(cookies.session), signedOutCookie(cookies, { where, state }), ...more],
+    cookies: [clearCookie(cookies.session), ...clearBound(context, request), ...told, ...more],
     headers: FORGET_PAGES,
   })
 }
@@ -94,10 +126,11 @@ async function leaveProvider(
   context: GatewayContext,
   request: GatewayRequest,
   closed: ClosedSession,
-): Promise<ProviderSignOut> {
+  next: NextPage,
+): Promise<NextPage> {
   const { session } = closed
   const provider = context.auth.providers.get(session.provider)
-  if (!provider) return { location: context.paths.login }
+  if (!provider) return next
   const state = newTicket()
   const tell = (error: unknown) =>
     context.observe.report('provider_not_told', {
@@ -109,6 +142,6 @@ async function leaveProvider(
     provider.signOutUrl(session, state).catch(tell),
     provider.signOut(session).catch(tell),
   ])
-  if (!location) return { location: context.paths.login }
-  return location.includes(state) ? { location, state } : { location }
+  if (!location) return next
+  return { ...next, location, ...(location.includes(state) && { state }) }
 }

@@ -9,11 +9,21 @@ import { CONTENT_TYPE } from '../../observe/exposition.ts'
 import { observedFields, requestFields } from '../../observe/observed-request.ts'
 import type { Words } from '../../pages/words/words.ts'
 import type { OwnPaths } from '../../paths.ts'
+import type { LoadedSession } from '../../session/session-cache.ts'
+import { isFromOwnOrigin } from '../../util/fetch-metadata.ts'
 import type { GatewayContext } from '../context.ts'
 import { unauthenticated } from '../denial.ts'
 import { admit } from '../pipeline.ts'
 import type { GatewayRequest } from '../request.ts'
-import { errorAnswer, jsonAnswer, languageOf, type OwnAnswer, textAnswer, tooManyAnswer } from '../respond.ts'
+import {
+  errorAnswer,
+  foreignAnswer,
+  jsonAnswer,
+  languageOf,
+  type OwnAnswer,
+  textAnswer,
+  tooManyAnswer,
+} from '../respond.ts'
 
 export async function health(context: GatewayContext): Promise<OwnAnswer> {
   return jsonAnswer(context.pages, { status: 'ok' })
@@ -58,13 +68,45 @@ export async function me(context: GatewayContext, request: GatewayRequest): Prom
     ...(groups && { groups }),
     ...(provider && { provider }),
     expiresAt: loaded.expiresAt,
+    ...idleFields(context, request, loaded),
   }
   return jsonAnswer(pages, shown, { cookies, headers })
+}
+
+/** Longer than the minute before the end in which session.js warns. */
+const WARNING_MS = 2 * 60_000
+
+/** When the session ends without activity, and soon before that the words of the warning. */
+function idleFields({ now, auth, pages }: GatewayContext, request: GatewayRequest, loaded: LoadedSession) {
+  const idleEndsAt = auth.sessions.idleEndOf(loaded)
+  if (idleEndsAt === undefined) return {}
+  // Clocks of browsers can be hours off.
+  const idleLeftMs = Math.max(0, idleEndsAt - now())
+  if (idleLeftMs > WARNING_MS) return { idleEndsAt, idleLeftMs }
+  return { idleEndsAt, idleLeftMs, idleWarning: idleDialog(languageOf(pages, request)) }
+}
+
+// POST /_menshen/stay: the button of that warning. Every POST is activity, so nothing is left to do.
+
+export async function stay(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
+  if (!isFromOwnOrigin(request, context.settings.BASE_URL)) return foreignAnswer(context, request)
+  return me(context, request)
 }
 
 /** For scripts of the application, which do not know the settings. */
 function signInLinks({ login, logout }: OwnPaths): string {
   return `<${login}>; rel="login", <${logout}>; rel="logout"`
+}
+
+/** The warning that session.js shows before an idle end. */
+function idleDialog({ lang, t }: Words) {
+  return {
+    lang,
+    title: t('session.idle_title'),
+    text: t('session.idle_text'),
+    stay: t('session.idle_stay'),
+    leave: t('session.sign_out'),
+  }
 }
 
 /** The dialog that session.js shows on a page of the application. */

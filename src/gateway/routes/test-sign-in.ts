@@ -10,10 +10,10 @@ import { phrase } from '../../phrases.ts'
 import type { Refusal } from '../../provider/demands.ts'
 import type { ProviderPlan } from '../../provider/plan.ts'
 import type { Provider, SignInCalls } from '../../provider/provider.ts'
-import { ATTEMPT_SECONDS, type Attempt } from '../../session/attempts.ts'
+import type { Attempt } from '../../session/attempts.ts'
 import { isNoPage } from '../../util/fetch-metadata.ts'
 import type { GatewayContext } from '../context.ts'
-import { readCookie, setCookie } from '../cookies.ts'
+import { browserSecret, readCookie, setCookie } from '../cookies.ts'
 import type { GatewayRequest } from '../request.ts'
 import { errorAnswer, foreignAnswer, noticeAnswer, type OwnAnswer, redirectAnswer, tooManyAnswer } from '../respond.ts'
 
@@ -32,11 +32,11 @@ export async function startTestSignIn(context: GatewayContext, request: GatewayR
   const known = readCookie(request.headers.cookie, cookies.attempt)
   // Whatever STATE_CHECK says: only the browser that started a test sign-in may finish it.
   const plan = { ...provider.plan, stateCheck: 'bound' as const }
-  const { browser = '', sent } = await attempts.start(plan, known, {}, { ticket, show: testSignIn.show })
+  const { browser = '', sent } = await attempts.start(plan, known, { testSignIn: { ticket, show: testSignIn.show } })
   try {
     const location = await provider.authorizationUrl(sent)
     return redirectAnswer(pages, request.method, location, {
-      cookies: [setCookie(cookies.attempt, browser, ATTEMPT_SECONDS)],
+      cookies: [setCookie(cookies.attempt, browser, attempts.seconds)],
     })
   } catch (error) {
     return endTestSignIn(context, request, ticket, failedMappingOf(context.settings, provider.plan, error))
@@ -69,8 +69,8 @@ export async function failTestSignIn(
   refusal: Refusal,
 ): Promise<void> {
   const { error } = refusal
-  const browser = readCookie(request.headers.cookie, auth.cookies.attempt)
   const state = new URLSearchParams(request.search).get('state')
+  const browser = state && browserSecret(auth.cookies, request.headers.cookie, state)
   if (!browser || !state) return
   try {
     const begun = await auth.attempts.find(browser, state)

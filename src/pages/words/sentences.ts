@@ -1,4 +1,4 @@
-// A sentence and the values in it: `{name}` stands for a value, in our own tables and in an operator's configuration alike.
+// A sentence and the values in it: `{name}` means a value, in our own tables and in an operator's configuration alike.
 import type { zhCN } from './zh-CN.ts'
 
 /** Every sentence that the Chinese table has, and no other. */

@@ -61,8 +61,9 @@ const UNITS = [
 ] as const
 
 export function createWords({ lang, sentences, appName, look, paths, languages }: WordsOptions): Words {
-  const format = new Intl.DateTimeFormat(lang, { dateStyle: 'medium', timeStyle: 'short' })
-  const distance = new Intl.RelativeTimeFormat(lang, { numeric: 'always' })
+  // Made when they are first used: a start would wait 20 ms for them.
+  let format: Intl.DateTimeFormat | undefined
+  let distance: Intl.RelativeTimeFormat | undefined
   const sentenceFor = (code: PhraseCode) => sentences[`phrase.${code}`]
   return {
     lang,
@@ -75,10 +76,14 @@ export function createWords({ lang, sentences, appName, look, paths, languages }
     rich: (key, ...[values]) => html`${fill(sentences[key], values ?? {})}`,
     say: phrase => renderPhrase(phrase, sentenceFor),
     checkLabel: name => checkLabel(name, sentenceFor),
-    date: at => format.format(at),
+    date(at) {
+      format ??= new Intl.DateTimeFormat(lang, { dateStyle: 'medium', timeStyle: 'short' })
+      return format.format(at)
+    },
     relative(at, now) {
       const [length, unit] = UNITS.find(([length]) => Math.abs(at - now) >= length) ?? []
       if (length === undefined || unit === undefined) return sentences['time.now']
+      distance ??= new Intl.RelativeTimeFormat(lang, { numeric: 'always' })
       return distance.format(Math.trunc((at - now) / length), unit)
     },
   }

@@ -113,7 +113,7 @@ export const bamboocloud: Preset = {
 }
 
 // DingTalk (钉钉). From the vendor's documentation and the clients of JustAuth, Casdoor and Logto; not tried live.
-// JSON with names of its own; the code comes back as authCode. A nick is the user's choice, so it is nobody's username.
+// JSON with names of its own; the code comes back as authCode. A nick is the user's choice, so it is no username.
 
 export const dingtalk: Preset = {
   kind: 'oauth2',

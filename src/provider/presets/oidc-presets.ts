@@ -101,7 +101,7 @@ export const casdoor: Preset = {
 // Microsoft Entra ID. From Microsoft's documentation (OpenID Connect, user info) and the clients of Auth.js and oauth2-proxy;
 // not tried live. For several tenants the issuer is a template that the token's `tid` fills. `sub` differs from application
 // to application, so that tenant and object are the key. It has no email_verified: within one tenant the address is the
-// directory's; of several, whoever runs a tenant can write any address, and only the optional claim xms_edov vouches for it. Groups are left out of a token if there are too many of them.
+// directory's; of several, the administrator of any tenant can write any address, and only the optional claim xms_edov vouches for it. Groups are left out of a token if there are too many of them.
 
 export const entra: Preset = {
   ...oidc,

@@ -6,7 +6,7 @@ export interface Commands {
   get(name: string): Promise<Buffer | null>
   getAndDelete(name: string): Promise<Buffer | null>
   /** Writes a record if the one that lives there has `version`, or if none lives there and `version` is empty. */
-  put(name: string, version: Buffer, now: number, record: Buffer, keptMs: number): Promise<boolean>
+  put(write: PutArguments): Promise<boolean>
   /** Adds a member to an index, keeps the index as long as that lives, and drops expired members beside it. */
   addMember(index: string, member: string, now: number, keptMs: number): Promise<unknown>
   /** Adds a member to the index of the newest and to that of their expiry, and drops expired ones from both. */
@@ -27,6 +27,32 @@ export interface Commands {
   ping(): Promise<unknown>
 }
 
+interface PutArguments {
+  readonly name: string
+  readonly version: Buffer
+  readonly now: number
+  readonly record: Buffer
+  readonly keptMs: number
+  /** Changes of the indexes in the same step. Not in a cluster, where they are in other slots. */
+  readonly indexes?: IndexChange | undefined
+}
+
+/** What a record gets in its indexes, and what the record that it replaces had there. */
+export interface IndexChange {
+  readonly newest: IndexPair
+  readonly added: IndexMembers
+  readonly removed: IndexMembers
+  readonly expiresAt: number
+}
+
+export interface IndexMembers {
+  /** The indexes of its labels. */
+  readonly labels: readonly string[]
+  readonly member: string
+  /** Its member of the index of the newest; absent if it has none. */
+  readonly newest?: string | undefined
+}
+
 /** The stream of events without a kind, and the set of kinds, of which the other streams have their names. */
 export type TrailNames = readonly [stream: string, kinds: string]
 
@@ -35,7 +61,7 @@ export type IndexPair = readonly [bySince: string, byExpiry: string]
 /** The part of node-redis that its client and its cluster have in common. */
 interface CommandingClient {
   withTypeMapping(mapping: { [RESP_TYPES.BLOB_STRING]: BufferConstructor }): BinaryClient
-  put(name: string, ...rest: Argument[]): Promise<boolean>
+  put(keys: readonly string[], ...rest: Argument[]): Promise<boolean>
   addMember(index: string, ...rest: Argument[]): Promise<number>
   addNewest(bySince: string, byExpiry: string, ...rest: Argument[]): Promise<number>
   appendToTrail(stream: string, kinds: string, ...rest: Argument[]): Promise<number>
@@ -69,10 +95,18 @@ function withPrefix(commands: Commands, prefix: string): Commands {
   const named = (name: string) =>
     name.replace(/^menshen:/, () => `${prefix}:`).replace(/^([^{]*)\{menshen:/, (_all, start) => `${start}{${prefix}:`)
   const both = ([one, other]: readonly [string, string]) => [named(one), named(other)] as const
+  const labelled = (members: IndexMembers) => ({ ...members, labels: members.labels.map(named) })
+  const renamed = (change: IndexChange | undefined) =>
+    change && {
+      ...change,
+      newest: both(change.newest),
+      added: labelled(change.added),
+      removed: labelled(change.removed),
+    }
   return {
     get: name => commands.get(named(name)),
     getAndDelete: name => commands.getAndDelete(named(name)),
-    put: (name, ...rest) => commands.put(named(name), ...rest),
+    put: write => commands.put({ ...write, name: named(write.name), indexes: renamed(write.indexes) }),
     addMember: (index, ...rest) => commands.addMember(named(index), ...rest),
     addNewest: (indexes, ...rest) => commands.addNewest(both(indexes), ...rest),
     removeMembers: (index, members) => commands.removeMembers(named(index), members),
@@ -90,7 +124,17 @@ function plainCommands(client: CommandingClient, binary: BinaryClient): Commands
   return {
     get: name => binary.get(name),
     getAndDelete: name => binary.getDel(name),
-    put: (name, version, now, record, keptMs) => client.put(name, version, String(now), record, String(keptMs)),
+    put({ name, version, now, record, keptMs, indexes }) {
+      const common = [version, String(now), record, String(keptMs)]
+      if (!indexes) return client.put([name], ...common)
+      const { newest, added, removed, expiresAt } = indexes
+      return client.put(
+        [name, ...newest, ...added.labels, ...removed.labels],
+        ...common,
+        ...[added.member, added.newest ?? '', String(expiresAt), String(added.labels.length)],
+        ...[removed.member, removed.newest ?? ''],
+      )
+    },
     addMember: (index, member, now, keptMs) => client.addMember(index, member, String(now), String(keptMs)),
     addNewest: (indexes, member, ...times) => client.addNewest(...indexes, member, ...times.map(String)),
     removeMembers: (index, members) => client.zRem(index, [...members]),
@@ -105,37 +149,81 @@ function plainCommands(client: CommandingClient, binary: BinaryClient): Commands
   }
 }
 
-// Scripts, each of which Redis runs in one step. Each uses keys of one slot only, so that a cluster can run it.
+// Scripts, each of which Redis runs in one step. Each uses keys of one slot only, so that a cluster can run it; PUT with indexes is
+// for a single server.
 
-/** The version and the expiry are where redis-record.ts has them. */
-const PUT = `
-local head = redis.call('GETRANGE', KEYS[1], 0, 23)
-local lives = #head == 24 and struct.unpack('<d', head, 17) > tonumber(ARGV[2])
-if (lives and string.sub(head, 1, 8) or '') ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4])
-return 1`
+/** An index lives as long as its last member. */
+const ADD_FUNCTIONS = `
+local function addMember(index, member, kept)
+  redis.call('ZADD', index, 0, member)
+  if redis.call('PTTL', index) < tonumber(kept) then redis.call('PEXPIRE', index, kept) end
+end
+local function addNewest(bySince, byExpiry, member, expiresAt, kept)
+  redis.call('ZADD', byExpiry, expiresAt, member)
+  redis.call('ZADD', bySince, 0, member)
+  if redis.call('PTTL', bySince) < tonumber(kept) then
+    redis.call('PEXPIRE', byExpiry, kept)
+    redis.call('PEXPIRE', bySince, kept)
+  end
+end`
 
 /**
  * The expiry is where redis-indexes.ts has it. Keys are hashes, so the neighbours of a new one are a random sample: with
- * three of them looked at for each that is added, there is about one expired member to two living ones at most.
+ * three of them looked at for each that is added, there is about one expired member to two living ones at most. Of the newest
+ * more expired members are dropped than are added, so that they cannot pile up.
  */
-const ADD_MEMBER = `
-redis.call('ZADD', KEYS[1], 0, ARGV[1])
-if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[3]) then redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
-for _, member in ipairs(redis.call('ZRANGEBYLEX', KEYS[1], '(' .. ARGV[1], '+', 'LIMIT', 0, 3)) do
-  if tonumber(string.sub(member, -24, -9)) <= tonumber(ARGV[2]) then redis.call('ZREM', KEYS[1], member) end
+const DROP_FUNCTIONS = `
+local function dropExpiredBeside(index, member, now)
+  for _, other in ipairs(redis.call('ZRANGEBYLEX', index, '(' .. member, '+', 'LIMIT', 0, 3)) do
+    if tonumber(string.sub(other, -24, -9)) <= tonumber(now) then redis.call('ZREM', index, other) end
+  end
 end
+local function dropExpiredNewest(bySince, byExpiry, now)
+  local expired = redis.call('ZRANGEBYSCORE', byExpiry, '-inf', now, 'LIMIT', 0, 10)
+  if #expired == 0 then return end
+  redis.call('ZREM', bySince, unpack(expired))
+  redis.call('ZREM', byExpiry, unpack(expired))
+end`
+
+const ADD_MEMBER = `${ADD_FUNCTIONS}${DROP_FUNCTIONS}
+addMember(KEYS[1], ARGV[1], ARGV[3])
+dropExpiredBeside(KEYS[1], ARGV[1], ARGV[2])
 return 1`
 
-/** More expired members are dropped than are added, so that they cannot pile up. */
-const ADD_NEWEST = `
-redis.call('ZADD', KEYS[1], 0, ARGV[1])
-redis.call('ZADD', KEYS[2], ARGV[2], ARGV[1])
-local expired = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', ARGV[3], 'LIMIT', 0, 10)
-for _, index in ipairs(KEYS) do
-  if redis.call('PTTL', index) < tonumber(ARGV[4]) then redis.call('PEXPIRE', index, ARGV[4]) end
-  if #expired > 0 then redis.call('ZREM', index, unpack(expired)) end
+const ADD_NEWEST = `${ADD_FUNCTIONS}${DROP_FUNCTIONS}
+addNewest(KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[4])
+dropExpiredNewest(KEYS[1], KEYS[2], ARGV[3])
+return 1`
+
+/**
+ * The version and the expiry are where redis-record.ts has them. An index that cannot be changed is an error before the record
+ * is written. The last look at the record makes Redis announce later changes of it: the writer keeps what it has written.
+ */
+const PUT = `${ADD_FUNCTIONS}${DROP_FUNCTIONS}
+local version, now, record, kept = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local head = redis.call('GETRANGE', KEYS[1], 0, 23)
+local lives = #head == 24 and struct.unpack('<d', head, 17) > tonumber(now)
+if (lives and string.sub(head, 1, 8) or '') ~= version then return 0 end
+if #KEYS > 1 then
+  local member, newest, expiresAt, lastAdded = ARGV[5], ARGV[6], ARGV[7], 3 + tonumber(ARGV[8])
+  local oldMember, oldNewest = ARGV[9], ARGV[10]
+  local isNew = version == ''
+  if newest ~= '' then
+    addNewest(KEYS[2], KEYS[3], newest, expiresAt, kept)
+    if isNew then dropExpiredNewest(KEYS[2], KEYS[3], now) end
+  end
+  if oldNewest ~= '' then
+    redis.call('ZREM', KEYS[2], oldNewest)
+    redis.call('ZREM', KEYS[3], oldNewest)
+  end
+  for at = 4, lastAdded do
+    addMember(KEYS[at], member, kept)
+    if isNew then dropExpiredBeside(KEYS[at], member, now) end
+  end
+  for at = lastAdded + 1, #KEYS do redis.call('ZREM', KEYS[at], oldMember) end
 end
+redis.call('SET', KEYS[1], record, 'PX', kept)
+redis.call('EXISTS', KEYS[1])
 return 1`
 
 /**
@@ -235,6 +323,11 @@ return found`
 
 export type Argument = string | Buffer
 
+function keysFirst(parser: CommandParser, keys: readonly string[], ...rest: Argument[]): void {
+  parser.pushKeysLength([...keys])
+  parser.push(...rest)
+}
+
 function keyFirst(parser: CommandParser, key: string, ...rest: Argument[]): void {
   parser.pushKey(key)
   parser.push(...rest)
@@ -248,12 +341,7 @@ function twoKeysFirst(parser: CommandParser, one: string, other: string, ...rest
 const asItIs = (reply: number) => reply
 
 export const scripts = {
-  put: defineScript({
-    SCRIPT: PUT,
-    NUMBER_OF_KEYS: 1,
-    parseCommand: keyFirst,
-    transformReply: (reply: number) => reply === 1,
-  }),
+  put: defineScript({ SCRIPT: PUT, parseCommand: keysFirst, transformReply: (reply: number) => reply === 1 }),
   addMember: defineScript({ SCRIPT: ADD_MEMBER, NUMBER_OF_KEYS: 1, parseCommand: keyFirst, transformReply: asItIs }),
   addNewest: defineScript({
     SCRIPT: ADD_NEWEST,

@@ -21,13 +21,19 @@ import { decodeReply, type Indexed, keyOf, recordName } from './redis-record.ts'
 
 export interface RedisConnection {
   readonly commands: Commands
+  /** Whether keys of different slots cannot change in one step. */
+  readonly isCluster: boolean
   /** A cached record that is known to be the latest. */
   known(key: string): Indexed | undefined
   /** Reads a record and caches it. */
   load(key: string): Promise<Indexed | undefined>
   /** Reads a record without the cache. */
   fetch(key: string): Promise<Indexed | undefined>
-  /** Drops a record from the cache, also for reads that are under way. */
+  /** Writes a record, and caches it if `put` says that it was written. */
+  write(key: string, record: Buffer, put: () => Promise<boolean>): Promise<boolean>
+  /** Changes a record that is not to be in the cache afterwards. */
+  forgetting<Result>(key: string, change: () => Promise<Result>): Promise<Result>
+  /** Drops a record from the cache, also for reads and writes that are under way. */
   forget(key: string): void
   forgetAll(): void
   lose(reason: unknown): void
@@ -49,11 +55,18 @@ const SILENCE_MS = 1000
 /** The cache is valid if the server has answered a ping that was sent within this time. */
 const TRUST_MS = 2000
 
-/** Without `limits` nothing is cached: the server does not announce changes, or there is no room. */
+interface ConnectionOptions {
+  readonly commands: Commands
+  readonly isCluster: boolean
+  /** Without them nothing is cached: the server does not announce changes, or there is no room. */
+  readonly limits?: ReadCacheLimits
+  /** Whether the server announces all changes of a record but our own, so that what was written can be cached. */
+  readonly keepsWrites: boolean
+}
+
 export function superviseConnection(
   client: SupervisedClient,
-  commands: Commands,
-  limits: ReadCacheLimits | undefined,
+  { commands, isCluster, limits, keepsWrites }: ConnectionOptions,
 ): RedisConnection {
   const fetch = async (key: string) => decodeReply(key, await commands.get(recordName(key)))
   const cache = limits && limits.size > 0 && limits.bytes >= 1 ? createReadCache(limits, fetch) : undefined
@@ -80,8 +93,15 @@ export function superviseConnection(
   }
   listen().catch(lose)
 
+  /** A record that was read before the change must not be in the cache after it. */
+  async function forgetting<Result>(key: string, change: () => Promise<Result>): Promise<Result> {
+    cache?.forget(key)
+    return change().finally(() => cache?.forget(key))
+  }
+
   return {
     commands,
+    isCluster,
     fetch,
     lose,
     lost,
@@ -92,6 +112,9 @@ export function superviseConnection(
     },
 
     load: key => cache?.load(key) ?? fetch(key),
+
+    write: (key, record, put) => (cache && keepsWrites ? cache.write(key, record, put) : forgetting(key, put)),
+    forgetting,
 
     forget: key => cache?.forget(key),
     forgetAll: () => cache?.forgetAll(),
@@ -260,20 +283,34 @@ async function connect(
     emitInvalidate: true,
   })
   client.on('error', () => {}) // until it is supervised, connect() says it too
+  let keepsWrites: boolean
   try {
     await withDeadline(client.connect(), DEADLINE_MS)
     if (kind === 'sentinel') assertPrimary(await withDeadline(client.sendCommand(['ROLE']), DEADLINE_MS))
+    keepsWrites = await withDeadline(skipOwnChanges(client), DEADLINE_MS)
   } catch (error) {
     client.destroy()
     throw error
   }
-  const connection = superviseConnection(client, commandsOf(client, address.prefix), cache)
+  const commands = commandsOf(client, address.prefix)
+  const connection = superviseConnection(client, { commands, isCluster: false, limits: cache, keepsWrites })
   client.on('error', connection.lose)
   client.on('invalidate', (name: Buffer | null) => {
     if (name === null) connection.forgetAll()
     else connection.forget(keyOf(name.toString(), address.prefix))
   })
   return connection
+}
+
+/**
+ * Asks the server to announce only the changes of others; whether it does. Then it does not announce either what it evicts during
+ * our own commands, so that this is for servers that evict nothing. One that does not say so may evict.
+ */
+async function skipOwnChanges(client: { sendCommand(words: readonly string[]): Promise<unknown> }): Promise<boolean> {
+  const memory = String(await client.sendCommand(['INFO', 'memory']).catch(() => ''))
+  if (!/^maxmemory_policy:noeviction\r?$/m.test(memory)) return false
+  await client.sendCommand(['CLIENT', 'TRACKING', 'ON', 'NOLOOP'])
+  return true
 }
 
 /** Sentinels may be late to notice that a server is no longer the primary. */
@@ -321,7 +358,6 @@ async function ask(sentinel: Host, credentials: Credentials, name: string): Prom
 // A connection to a cluster. Records are read from their primaries each time, without a cache: only a single server orders answers
 // and invalidations. With several, a lease could appear free before the invalidation of its session arrives.
 
-const NO_CACHE = undefined
 /** Commands that wait for a node that hangs. More fail at once. */
 const MOST_WAITING = 10_000
 
@@ -346,23 +382,22 @@ export function toCluster(address: ClusterAddress): Connect {
       cluster.destroy()
       throw reason ?? error
     }
-    const connection = superviseConnection(
-      cluster,
-      commandsOf(cluster.withCommandOptions(COMMAND_OPTIONS), address.prefix),
-      NO_CACHE,
-    )
+    const commands = commandsOf(cluster.withCommandOptions(COMMAND_OPTIONS), address.prefix)
+    const connection = superviseConnection(cluster, { commands, isCluster: true, keepsWrites: false })
     cluster.on('node-error', connection.lose)
     return connection
   }
 }
 
-// The records that one connection has read. They are valid while the server promises to say when they change. The promise ends
+// The records that one connection has read or written. They are valid while the server promises to say when they change. The promise ends
 // with the connection, and so does its cache.
 
 interface ReadCache {
   get(key: string): Indexed | undefined
   /** Reads a record and caches it, unless it is forgotten before the answer arrives. */
   load(key: string): Promise<Indexed | undefined>
+  /** Writes a record and caches it, unless it is forgotten or read before the answer arrives. */
+  write(key: string, record: Buffer, put: () => Promise<boolean>): Promise<boolean>
   forget(key: string): void
   forgetAll(): void
 }
@@ -388,29 +423,50 @@ export function createReadCache(
     maxSize: Math.floor(bytes),
     sizeCalculation: ({ value }) => Math.max(least, OVERHEAD_BYTES + value.buffer.byteLength),
   })
-  const underway = new Map<string, Promise<Indexed | undefined>>()
+  /** The last read or write of each key, until its answer arrives or something else has happened to the record. */
+  const underway = new Map<string, { readonly reading?: Promise<Indexed | undefined> }>()
 
   async function start(key: string): Promise<Indexed | undefined> {
-    const reading = fetch(key)
-    underway.set(key, reading)
+    const read = { reading: fetch(key) }
+    underway.set(key, read)
     try {
-      const record = await reading
-      if (record && underway.get(key) === reading) records.set(key, record)
+      const record = await read.reading
+      if (record && underway.get(key) === read) records.set(key, record)
       return record
     } finally {
-      if (underway.get(key) === reading) underway.delete(key)
+      if (underway.get(key) === read) underway.delete(key)
     }
+  }
+
+  async function write(key: string, record: Buffer, put: () => Promise<boolean>): Promise<boolean> {
+    const own = {}
+    forget(key)
+    underway.set(key, own)
+    let isCurrent = false
+    try {
+      const isWritten = await put()
+      isCurrent = isWritten && underway.get(key) === own
+      return isWritten
+    } finally {
+      // A read that began after it may have been answered before it: a script that the server does not know is sent twice.
+      forget(key)
+      const written = isCurrent ? decodeReply(key, record) : undefined
+      if (written) records.set(key, written)
+    }
+  }
+
+  function forget(key: string): void {
+    records.delete(key)
+    underway.delete(key)
   }
 
   return {
     get: key => records.get(key),
 
-    load: key => underway.get(key) ?? start(key),
+    load: key => underway.get(key)?.reading ?? start(key),
 
-    forget(key) {
-      records.delete(key)
-      underway.delete(key)
-    },
+    write,
+    forget,
 
     forgetAll() {
       records.clear()

@@ -3,13 +3,14 @@
 //
 //   key, a zero byte, 16 digits of expiry, 8 characters of generation
 //
-// In a cluster a record and its indexes cannot change in one step. So a record is added to its indexes before it is written and
-// removed after it is gone, and a member is valid only while the record has its label. Each attempt to write has a new generation,
-// so that a loser removes only its own members. Members that a crash leaves behind are dropped after their expiry.
+// A single server writes a record and its indexes in one step. In a cluster that is impossible: a record is added to its indexes
+// before it is written and removed after it is gone, and a member is valid only while the record has its label. Each attempt to
+// write has a new generation, so that a loser removes only its own members. Members that a crash leaves behind are dropped after
+// their expiry.
 
 import { hash, randomBytes } from 'node:crypto'
 import { type Entry, type ListQuery, type NewestQuery, nextVersion } from '../store.ts'
-import type { Commands, IndexPair } from './redis-commands.ts'
+import type { Commands, IndexChange, IndexMembers, IndexPair } from './redis-commands.ts'
 import type { RedisConnection } from './redis-connection.ts'
 import {
   decodeReply,
@@ -219,35 +220,41 @@ export async function putRecord(
   now: () => number,
 ): Promise<number | undefined> {
   const { key, entry, old } = write
-  const { commands } = connection
+  const { commands, isCluster } = connection
   const generation = old && isIndexedAlike(old, entry) ? old.generation : newGeneration()
   const next = { ...entry, key, generation, version: nextVersion(old) }
   const record = encodeRecord(next)
   const isMoved = generation !== old?.generation
-  if (isMoved) await addToIndexes(commands, next, now())
   const version = old ? encodeVersion(old.version) : Buffer.alloc(0)
-  const written = await forgetting(connection, key, () =>
-    commands.put(recordName(key), version, now(), record, keptMs(entry, now())),
-  )
+  const put = (indexes?: IndexChange) =>
+    connection.write(key, record, () => {
+      const at = now()
+      return commands.put({ name: recordName(key), version, now: at, record, keptMs: keptMs(entry, at), indexes })
+    })
+  if (isMoved && isCluster) await addToIndexes(commands, next, now())
+  const written = await put(isMoved && !isCluster ? indexChange(next, old) : undefined)
   const obsolete = written ? old : next
-  if (isMoved && obsolete) removeFromIndexes(commands, obsolete)
+  if (isMoved && isCluster && obsolete) removeFromIndexes(commands, obsolete)
   return written ? next.version : undefined
+}
+
+/** `undefined` if neither of them is in an index. */
+function indexChange(next: IndexPlace, old: IndexPlace | undefined): IndexChange | undefined {
+  const added = indexMembers(next)
+  const removed = old ? indexMembers(old) : { labels: [], member: '' }
+  const isIndexed = ({ labels, newest }: IndexMembers) => labels.length > 0 || newest !== undefined
+  if (!isIndexed(added) && !isIndexed(removed)) return undefined
+  return { newest: NEWEST, added, removed, expiresAt: next.expiresAt }
+}
+
+function indexMembers(place: IndexPlace): IndexMembers {
+  return { labels: indexesOf(place), member: memberOf(place), newest: newestMemberOf(place) }
 }
 
 /** The removed record, expired or not. */
 export async function takeRecord(connection: RedisConnection, key: string): Promise<Indexed | undefined> {
   const { commands } = connection
-  const old = decodeReply(key, await forgetting(connection, key, () => commands.getAndDelete(recordName(key))))
+  const old = decodeReply(key, await connection.forgetting(key, () => commands.getAndDelete(recordName(key))))
   if (old) removeFromIndexes(commands, old)
   return old
-}
-
-/** A record that was read before the change must not be in the cache after it. */
-async function forgetting<Result>(
-  connection: RedisConnection,
-  key: string,
-  change: () => Promise<Result>,
-): Promise<Result> {
-  connection.forget(key)
-  return change().finally(() => connection.forget(key))
 }

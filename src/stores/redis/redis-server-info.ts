@@ -33,7 +33,7 @@ export async function readServerInfo(address: string): Promise<RedisServerInfo> 
   }
 }
 
-/** The first node of a cluster stands for all. */
+/** The first node of a cluster represents all. */
 async function hostOf(target: RedisAddress): Promise<Partial<Host & TlsOptions>> {
   const tlsTo = tlsOptionsOf(target)
   if (target.kind === 'single') return { ...target.host, ...tlsTo(target.host) }

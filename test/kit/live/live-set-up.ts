@@ -13,6 +13,9 @@ export interface LiveSetUpOptions {
   env?: Environment
   config?: Config
   configuration?: LiveOptions['configuration']
+  tls?: LiveOptions['tls']
+  registered?: LiveOptions['registered']
+  audiences?: LiveOptions['audiences']
 }
 
 /** What many a provider wants before it gives a refresh token: OpenID Connect Core 11. */
@@ -24,9 +27,11 @@ export const OFFLINE = {
 export type LiveSetUp = Awaited<ReturnType<typeof setUpLive>>
 
 export async function setUpLive(t: TestContext, wishes: LiveSetUpOptions = {}) {
-  const { client = CLIENTS.basic, env = {}, config = {}, configuration = {} } = wishes
+  const { client = CLIENTS.basic, env = {}, config = {}, configuration = {}, tls, registered, audiences } = wishes
   const port = await freePort()
-  const provider = await startOidcProvider({ gateway: `http://localhost:${port}`, configuration })
+  const gatewayUrl = `http://localhost:${port}`
+  const more = { ...(tls && { tls }), ...(registered && { registered }), ...(audiences && { audiences }) }
+  const provider = await startOidcProvider({ gateway: gatewayUrl, configuration, ...more })
   t.after(() => provider.close())
   // Its grants are those of one browser, so that a revocation ends nothing else.
   const given = { REVOKE: 'always', ...env }

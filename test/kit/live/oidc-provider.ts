@@ -2,14 +2,15 @@
 // own memory. It remembers what the gateway asked it.
 import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer as createSecureServer, type ServerOptions } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { ClientMetadata, Configuration } from 'oidc-provider'
 import { createCallLog } from './call-log.ts'
 
 // It says at every turn, and rightly, that such a configuration is nothing for production.
 Object.assign(console, { info: () => {}, warn: () => {} })
-const { Provider } = await import('oidc-provider')
+const { Provider, errors } = await import('oidc-provider')
 
 export interface LiveOptions {
   /** BASE_URL of the gateway that is its client. */
@@ -17,6 +18,12 @@ export interface LiveOptions {
   /** A free one unless it has to be known before. */
   readonly port?: number
   readonly configuration?: Configuration
+  /** It speaks https with these, and asks for a certificate. */
+  readonly tls?: ServerOptions
+  /** One more client. */
+  readonly registered?: ClientMetadata
+  /** It exchanges tokens for these audiences (RFC 8693), which it leaves to whoever configures it. */
+  readonly audiences?: readonly string[]
 }
 
 export type OidcProvider = Awaited<ReturnType<typeof startOidcProvider>>
@@ -60,15 +67,24 @@ const CLIENT_KEY = generateKeyPairSync('rsa', { modulusLength: 2048 })
 export const CLIENT_KEY_PEM = CLIENT_KEY.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 const OWN_KEYS = [newSigningKey('RS256'), newSigningKey('ES256')]
 
-export async function startOidcProvider({ gateway, port = 0, configuration = {} }: LiveOptions) {
+export async function startOidcProvider(options: LiveOptions) {
+  const { gateway, port = 0, configuration = {}, tls, registered, audiences } = options
   const calls = createCallLog()
-  const server = createServer((request, response) => {
+  const listener = (request: IncomingMessage, response: ServerResponse) => {
     calls.note(request)
     return answer(request, response)
-  }).listen(port, '127.0.0.1')
+  }
+  const server = (tls ? createSecureServer(tls, listener) : createServer(listener)).listen(port, '127.0.0.1')
   await once(server, 'listening')
-  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const provider = new Provider(issuer, { ...usual(gateway), ...configuration })
+  const issuer = `${tls ? 'https' : 'http'}://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const { clients = [], features, ...more } = usual(gateway)
+  const provider = new Provider(issuer, {
+    clients: [...clients, ...(registered ? [{ ...registration(gateway, CLIENTS.none), ...registered }] : [])],
+    ...more,
+    ...configuration,
+    features: { ...features, ...configuration.features } as NonNullable<Configuration['features']>,
+  } as Configuration)
+  if (audiences) exchangeTokens(provider, audiences)
   const failures: unknown[] = []
   provider.on('server_error', (_, error) => failures.push(error))
   provider.on('backchannel.error', (_, error) => failures.push(error))
@@ -81,6 +97,8 @@ export async function startOidcProvider({ gateway, port = 0, configuration = {} 
 
   return {
     issuer,
+    /** For one more address of it. */
+    listener,
     /** What went wrong inside of it, and on its way to the gateway. */
     failures,
     calls,
@@ -97,6 +115,35 @@ export async function startOidcProvider({ gateway, port = 0, configuration = {} 
       server.closeAllConnections()
     },
   }
+}
+
+export const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
+const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token'
+
+function exchangeTokens(provider: InstanceType<typeof Provider>, audiences: readonly string[]): void {
+  const names = ['audience', 'resource', 'scope', 'subject_token', 'subject_token_type', 'requested_token_type']
+  provider.registerGrantType(
+    TOKEN_EXCHANGE,
+    async context => {
+      const { client } = context.oidc
+      const params: Record<string, unknown> = context.oidc.params ?? {}
+      const { audience, scope, subject_token, subject_token_type, requested_token_type } = params
+      const subject = await provider.AccessToken.find(String(subject_token))
+      if (!subject || !client || subject.clientId !== client.clientId) throw new errors.InvalidGrant('subject_token')
+      if (subject_token_type !== ACCESS_TOKEN || requested_token_type !== ACCESS_TOKEN)
+        throw new errors.InvalidRequest('token type')
+      if (!audiences.includes(String(audience))) throw new errors.InvalidTarget()
+      const { accountId, grantId } = subject
+      const token = new provider.AccessToken({ accountId, grantId, client, gty: 'token_exchange', scope } as never)
+      context.body = {
+        access_token: await token.save(),
+        issued_token_type: ACCESS_TOKEN,
+        token_type: 'Bearer',
+        expires_in: token.expiration,
+      }
+    },
+    names,
+  )
 }
 
 function usual(gateway: string): Configuration {

@@ -82,6 +82,8 @@ export function createPerson(gateway: string, account: Account, now: () => numbe
     pressSignIn: () => ask(new URL('/login', home), new URLSearchParams(), new URL('/login', home)),
     /** Presses the button, and comes back from the provider to where the gateway leads. */
     signIn: async () => comeHome(await ask(new URL('/login', home), new URLSearchParams(), new URL('/login', home))),
+    /** From a redirect to the provider back to where the gateway leads. */
+    finish: (redirect: Response) => comeHome(redirect),
     /** Where the browser is sent is not opened. */
     pressSignOut: () => ask(new URL('/logout', home), new URLSearchParams(), new URL('/', home)),
     /** The way through the provider included. */

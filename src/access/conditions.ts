@@ -1,0 +1,205 @@
+// The conditions of rules: from where, when, and how recently and by which means the user signed in. They only narrow: who is
+// admitted is decided before. Rules without conditions cost a request nothing, because they have no entry here.
+
+import { hash } from 'node:crypto'
+import type { Rule } from '../config/config-file.ts'
+import { Networks } from '../config/networks.ts'
+import { DAYS, type Day, type Hours } from '../config/rule-conditions.ts'
+
+/** How a user signed in. */
+export interface Authentication {
+  /** When the user proved who they are, in milliseconds; absent if nobody says. */
+  readonly time?: number | undefined
+  readonly acr?: string | undefined
+  readonly amr?: readonly string[] | undefined
+  /** The demands of a step-up that failed, see `demandsKey`. */
+  readonly failed?: string | undefined
+}
+
+/** What a rule wants of the authentication. */
+export interface AuthenticationDemand {
+  /** In seconds. */
+  readonly maxAge?: number | undefined
+  readonly acr?: readonly string[] | undefined
+  readonly amr?: readonly string[] | undefined
+}
+
+/** The conditions of one rule, ready to be judged. */
+export interface Conditions {
+  readonly rule: Rule
+  readonly networks: Networks | undefined
+  readonly hours: OpenHours | undefined
+  readonly isOwnOrigin: boolean
+  readonly demand: AuthenticationDemand | undefined
+}
+
+/** Of rules for many clients. Beyond it, addresses are searched for again: about a microsecond each. */
+const MOST_ADDRESSES = 20_000
+
+/** `undefined` if it has none. */
+export function conditionsOf(rule: Rule): Conditions | undefined {
+  const { networks, hours, origin, maxAge, acr, amr } = rule
+  const hasDemand = (maxAge ?? acr ?? amr) !== undefined
+  if ((networks ?? hours ?? origin) === undefined && !hasDemand) return undefined
+  return {
+    rule,
+    networks: networks && networksOf(networks),
+    hours: hours && createOpenHours(hours),
+    isOwnOrigin: origin === 'own',
+    demand: hasDemand ? { maxAge, acr, amr } : undefined,
+  }
+}
+
+function networksOf(given: readonly string[]): Networks {
+  const networks = new Networks(MOST_ADDRESSES)
+  // The configuration was checked. One that slipped through admits nobody.
+  for (const network of given) networks.add(network)
+  return networks
+}
+
+// What is known of a request. Getters: only what a condition asks for is computed.
+
+export interface Circumstances {
+  /** The client's address; `undefined` where nothing is said about it: then no network is asked for. */
+  readonly address: string | undefined
+  /** The time; `undefined` where nothing is said about it. */
+  readonly at: number | LocalTime | undefined
+  /** It changes nothing, comes from our own pages, or is no browser's. */
+  readonly isOwnOrigin: boolean
+  /** `undefined` for a visitor. */
+  readonly authentication: Authentication | undefined
+}
+
+export type RefusalCode = 'outside_network' | 'outside_hours' | 'foreign_origin' | 'step_up_failed'
+
+export type Unmet =
+  | { readonly code: RefusalCode; readonly rule: Rule }
+  | { readonly code: 'step_up'; readonly rule: Rule; readonly demands: readonly AuthenticationDemand[] }
+
+/** `undefined` if all are met. What no sign-in could change comes first: a user signs in again only if that can help. */
+export function unmetOf(
+  conditions: readonly Conditions[],
+  circumstances: Circumstances,
+  now: number,
+): Unmet | undefined {
+  for (const { rule, networks, hours, isOwnOrigin } of conditions) {
+    if (networks) {
+      const { address } = circumstances
+      if (address !== undefined && !networks.has(address)) return { code: 'outside_network', rule }
+    }
+    if (hours) {
+      const { at } = circumstances
+      if (at !== undefined && !hours.isOpen(at)) return { code: 'outside_hours', rule }
+    }
+    if (isOwnOrigin && !circumstances.isOwnOrigin) return { code: 'foreign_origin', rule }
+  }
+  for (const { rule, demand } of conditions)
+    if (demand && !meets(circumstances.authentication, demand, now))
+      return unmetDemand(rule, conditions, circumstances.authentication)
+  return undefined
+}
+
+function unmetDemand(rule: Rule, conditions: readonly Conditions[], authentication: Authentication | undefined): Unmet {
+  const demands = conditions.flatMap(({ demand }) => demand ?? [])
+  return authentication?.failed === demandsKey(demands)
+    ? { code: 'step_up_failed', rule }
+    : { code: 'step_up', rule, demands }
+}
+
+/** Until the page is asked for after the sign-in, and for clocks that differ. */
+const GRACE_SECONDS = 15
+
+export function meets(
+  authentication: Authentication | undefined,
+  { maxAge, acr, amr }: AuthenticationDemand,
+  now: number,
+): boolean {
+  if (!authentication) return false
+  const { time, acr: level, amr: means } = authentication
+  if (maxAge !== undefined && (time === undefined || now - time > (maxAge + GRACE_SECONDS) * 1000)) return false
+  if (acr && (level === undefined || !acr.includes(level))) return false
+  return !amr || amr.some(one => means?.includes(one) === true)
+}
+
+/** Enough to recognise them. */
+const KEY_LENGTH = 16
+
+export function demandsKey(demands: readonly AuthenticationDemand[]): string {
+  const rows = demands.map(({ maxAge = 0, acr = [], amr = [] }) => JSON.stringify([maxAge, acr, amr]))
+  return hash('sha256', [...new Set(rows)].sort().join('\n'), 'base64url').slice(0, KEY_LENGTH)
+}
+
+/** What is asked of the provider to meet all demands. The id_token that comes back is checked, whatever was asked. */
+export function requestFor(demands: readonly AuthenticationDemand[]): { maxAge?: number; acr: readonly string[] } {
+  const ages = demands.flatMap(({ maxAge }) => maxAge ?? [])
+  const lists = demands.flatMap(({ acr }) => (acr ? [acr] : []))
+  const values = [...new Set(lists.flat())]
+  // One value that all of them accept is enough.
+  const common = values.filter(value => lists.every(list => list.includes(value)))
+  return { ...(ages.length > 0 && { maxAge: Math.min(...ages) }), acr: common.length > 0 ? common : values }
+}
+
+// Hours in a time zone.
+
+/** A time without an offset: that of the clock on the wall in any zone. */
+export interface LocalTime {
+  /** As in `DAYS`. */
+  readonly day: number
+  /** Since midnight. */
+  readonly minute: number
+}
+
+export interface OpenHours {
+  isOpen(at: number | LocalTime): boolean
+}
+
+const MINUTE_MS = 60_000
+
+/**
+ * Offsets of time zones are whole minutes, so a verdict counts until the minute ends. Intl takes 2 µs, and is asked once a
+ * minute, not once a request.
+ */
+export function createOpenHours({ days = DAYS, from, to, zone }: Hours): OpenHours {
+  const [begin, end] = [minuteOf(from), minuteOf(to)]
+  const isDay = DAYS.map(day => days.includes(day))
+  const clock = new Intl.DateTimeFormat('en-US', {
+    timeZone: zone,
+    calendar: 'gregory',
+    numberingSystem: 'latn',
+    hourCycle: 'h23',
+    weekday: 'short',
+    hour: '2-digit',
+    minute: '2-digit',
+  })
+  let judged = Number.NaN
+  let verdict = false
+
+  function isOpenAt({ day, minute }: LocalTime): boolean {
+    if (begin < end) return isDay[day] === true && minute >= begin && minute < end
+    // They end on the next day, and belong to the day on which they began.
+    return (isDay[day] === true && minute >= begin) || (isDay[(day + 6) % 7] === true && minute < end)
+  }
+
+  return {
+    isOpen(at) {
+      if (typeof at !== 'number') return isOpenAt(at)
+      const minute = Math.floor(at / MINUTE_MS)
+      if (minute !== judged) {
+        verdict = isOpenAt(localTime(clock, at))
+        judged = minute
+      }
+      return verdict
+    },
+  }
+}
+
+function minuteOf(time: string): number {
+  const [hour = 0, minute = 0] = time.split(':').map(Number)
+  return hour * 60 + minute
+}
+
+function localTime(clock: Intl.DateTimeFormat, at: number): LocalTime {
+  const parts = Object.fromEntries(clock.formatToParts(at).map(({ type, value }) => [type, value]))
+  const { weekday = '', hour, minute } = parts
+  return { day: DAYS.indexOf(weekday.toLowerCase() as Day), minute: Number(hour) * 60 + Number(minute) }
+}

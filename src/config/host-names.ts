@@ -1,0 +1,79 @@
+// The names of `hosts`, as browsers send them in Host: which are refused, and what is wrong with them beside BASE_URL.
+
+import { z } from 'zod'
+import { type ProblemDraft, refuseIf, sentence, setting } from '../errors.ts'
+import type { Settings } from './settings.ts'
+
+const EXAMPLE = 'for example "wiki.example.com"'
+const LONGEST_SHOWN = 60
+
+/** A name, with a port if that is not the scheme's own. */
+export const hostName = z.string().superRefine((given, context) => {
+  const problem = problemOf(given)
+  if (problem !== undefined) context.addIssue(problem)
+})
+
+function problemOf(given: string): string | undefined {
+  const shown = JSON.stringify(given.slice(0, LONGEST_SHOWN))
+  const likely = likelyHost(given)
+  const meant = likely === undefined ? EXAMPLE : `did you mean "${likely}"?`
+  const refuse = (reason: string) => `${shown} ${reason}; expected the name of a host alone, ${meant}`
+  if (/^[a-z][a-z\d+.-]*:\/\//i.test(given)) return refuse('has a scheme')
+  if (given.includes('@')) return refuse('has a user')
+  if (/[/?#\\]/.test(given)) return refuse('has a path')
+  if (/[*^$|()]/.test(given)) return refuse('looks like a pattern')
+  if (/[^\x21-\x7e]/.test(given)) return refuse('is not as browsers send it')
+  if (given !== given.toLowerCase()) return refuse('has capitals')
+  if (/\.(?::\d*)?$/.test(given)) return refuse('ends with a dot')
+  if (!/^(?:[a-z\d_](?:[a-z\d_.-]*[a-z\d_])?|\[[\da-f:.]+\])(?::[1-9]\d{0,4})?$/.test(given) || given.includes('..'))
+    return refuse('is not the name of a host')
+  // Of two schemes: each leaves its own port out.
+  const hosts = ['http', 'https'].map(scheme => URL.parse(`${scheme}://${given}`)?.host)
+  return hosts.includes(given) ? undefined : refuse('is not as browsers send it')
+}
+
+/** What a browser would send as Host. */
+function likelyHost(given: string): string | undefined {
+  const address = /^[a-z][a-z\d+.-]*:\/\//i.test(given) ? given : `http://${given}`
+  const host = URL.parse(address)?.host.replace(/\.(?=:|$)/, '')
+  return host && problemOfLikely(host) ? host : undefined
+}
+
+function problemOfLikely(host: string): boolean {
+  return /^[a-z\d][a-z\d.-]*(?::\d+)?$/.test(host)
+}
+
+/** Refuses what BASE_URL and other hosts do not allow. `source` is the file of the configuration. */
+export function refuseHosts(
+  { BASE_URL, DEVICE_BOUND_SESSIONS }: Pick<Settings, 'BASE_URL' | 'DEVICE_BOUND_SESSIONS'>,
+  { hosts = {} }: { readonly hosts?: Readonly<Record<string, unknown>> | undefined },
+  source?: string,
+): void {
+  const portal = new URL(BASE_URL)
+  const problems: ProblemDraft[] = []
+  const byName = new Map([[portal.hostname, sentence`${setting('BASE_URL')}`]])
+  for (const host of Object.keys(hosts)) {
+    const path = `hosts.${host}`
+    const refuse = (message: string | ReturnType<typeof sentence>) =>
+      problems.push({ path, message: sentence`${source ? `${source}: ` : ''}${path}: ${message}` })
+    const { host: asSent, hostname } = new URL(`${portal.protocol}//${host}`)
+    const other = byName.get(hostname)
+    if (host === portal.host || (asSent === portal.host && asSent !== host))
+      refuse(
+        sentence`this is the host of ${setting('BASE_URL')}, whose upstreams and rules are at the top; expected another host.`,
+      )
+    else if (asSent !== host)
+      refuse(`browsers leave the port of ${portal.protocol.slice(0, -1)} out; expected "${asSent}".`)
+    else if (other)
+      refuse(
+        sentence`has the name of ${other} and another port, and cookies are the same for all ports; expected another name.`,
+      )
+    byName.set(hostname, sentence`hosts.${host}`)
+  }
+  if (DEVICE_BOUND_SESSIONS === 'on' && Object.keys(hosts).length > 0)
+    problems.push({
+      setting: 'DEVICE_BOUND_SESSIONS',
+      message: sentence`${setting('DEVICE_BOUND_SESSIONS')} is "on" with hosts: a browser binds a session to one host, and the cookies of the others could still be copied; expected one of the two.`,
+    })
+  refuseIf(problems)
+}

@@ -1,0 +1,169 @@
+// The conditions of a rule: from where, when and how recently signed in. Their types, their schema and its sentences.
+
+import { isIP, isIPv6 } from 'node:net'
+import { z } from 'zod'
+import { likelyMeantOf } from './suggestions.ts'
+
+export const DAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const
+
+export type Day = (typeof DAYS)[number]
+
+/** When a rule admits. */
+export interface Hours {
+  /** The days on which the hours begin; by default all of them. */
+  readonly days?: readonly Day[] | undefined
+  /** `08:00`. Later than `to`, the hours end on the next day. */
+  readonly from: string
+  /** The first minute that is outside; `24:00` is the end of the day. */
+  readonly to: string
+  /** The name of a time zone, for example `Asia/Shanghai`. */
+  readonly zone: string
+}
+
+/** They only narrow: who is admitted is said by `roles`, `groups`, `users` or `public`. */
+export interface RuleConditions {
+  /** The client's address has to be in one of these. */
+  readonly networks?: readonly string[] | undefined
+  /** Only at these times. */
+  readonly hours?: Hours | undefined
+  /** Methods other than GET, HEAD and OPTIONS have to come from our own pages. */
+  readonly origin?: 'own' | undefined
+  /** The user has proved who they are at most this many seconds ago. */
+  readonly maxAge?: number | undefined
+  /** The id_token has one of these as `acr`. */
+  readonly acr?: readonly string[] | undefined
+  /** The id_token has one of these in `amr`. */
+  readonly amr?: readonly string[] | undefined
+}
+
+// Networks.
+
+const NETWORK_EXPECTED = 'expected an address or a network, for example "10.0.0.0/8" or "2001:db8::/32"'
+
+const network = z.string().superRefine((text, context) => {
+  const problem = networkProblem(text)
+  if (problem) context.addIssue(problem)
+})
+
+function networkProblem(text: string): string | undefined {
+  const [base = '', bits, more] = text.split('/')
+  const version = isIP(base)
+  if (!version || more !== undefined || base.includes('%')) return NETWORK_EXPECTED
+  const all = version === 6 ? 128 : 32
+  if (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) <= all)) return NETWORK_EXPECTED
+  if (/^0{0,4}(?::0{0,4})*:ffff:/i.test(base))
+    return 'an IPv4 address counts in its own form; expected for example "10.0.0.0/8"'
+  const kept = Number(bits ?? all)
+  const masked = formatGroups(maskGroups(groupsOf(base), kept, version), version)
+  if (masked === formatGroups(groupsOf(base), version)) return undefined
+  return `${JSON.stringify(text)} has host bits, so that it is unclear which network is meant; expected "${masked}/${bits}", or "${base}" for the one address`
+}
+
+/** The numbers of an address: four of eight bits, or eight of sixteen. */
+function groupsOf(address: string): number[] {
+  if (!isIPv6(address)) return address.split('.').map(Number)
+  // The URL parser writes every address in one form.
+  const [head = '', tail] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::')
+  const groups = (text: string) =>
+    text
+      .split(':')
+      .filter(Boolean)
+      .map(hex => Number.parseInt(hex, 16))
+  const [before, after] = [groups(head), groups(tail ?? '')]
+  return [...before, ...Array<number>(8 - before.length - after.length).fill(0), ...after]
+}
+
+function maskGroups(groups: readonly number[], bits: number, version: number): number[] {
+  const width = version === 6 ? 16 : 8
+  return groups.map((group, n) => {
+    const kept = Math.min(width, Math.max(0, bits - n * width))
+    return group & (((1 << width) - 1) ^ ((1 << (width - kept)) - 1))
+  })
+}
+
+function formatGroups(groups: readonly number[], version: number): string {
+  if (version === 4) return groups.join('.')
+  return new URL(`http://[${groups.map(group => group.toString(16)).join(':')}]`).hostname.slice(1, -1)
+}
+
+// Hours.
+
+const day = z.string().superRefine((text, context) => {
+  if (DAYS.some(day => day === text)) return
+  const likely = DAYS.find(day => text.toLowerCase().startsWith(day)) ?? likelyMeantOf(text, DAYS)
+  context.addIssue(`expected days as ${quoted(DAYS)}${likely === undefined ? '' : `; did you mean "${likely}"?`}`)
+}) as unknown as z.ZodType<Day, Day>
+
+const TIME_EXPECTED = 'expected a time as HH:MM, from "00:00" to "23:59"'
+const TIME = /^(?:[01]\d|2[0-3]):[0-5]\d$/
+
+const hours = z
+  .strictObject({
+    days: z.array(day).min(1, 'expected at least one day; without days the hours are for all of them').optional(),
+    from: z.string().regex(TIME, TIME_EXPECTED),
+    to: z
+      .string()
+      .refine(text => TIME.test(text) || text === '24:00', `${TIME_EXPECTED}, or "24:00" for the end of the day`),
+    zone: z.string().superRefine((zone, context) => {
+      if (isAbbreviation(zone)) return void context.addIssue(ABBREVIATION)
+      if (isZone(zone)) return
+      const likely = likelyMeantOf(zone, Intl.supportedValuesOf('timeZone'))
+      const meant = likely === undefined ? '' : `; did you mean "${likely}"?`
+      context.addIssue(`there is no time zone of this name; expected one as "Asia/Shanghai"${meant}`)
+    }),
+  })
+  .refine(({ from, to }) => from !== to, {
+    path: ['to'],
+    message:
+      'is the same as from, so that it is unclear whether that is no time or all day; expected another one, or "00:00" to "24:00" for the whole day',
+  })
+
+const ABBREVIATION =
+  'an abbreviation is the name of several time zones (CST would be that of Chicago); expected one as "Asia/Shanghai"'
+const CLEAR = new Set(['UTC', 'UCT', 'GMT', 'PRC', 'ROC', 'ROK'])
+
+function isAbbreviation(zone: string): boolean {
+  return /^[a-z]{3}$/i.test(zone) && !CLEAR.has(zone.toUpperCase())
+}
+
+function isZone(zone: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: zone })
+    return true
+  } catch {
+    return false
+  }
+}
+
+// How and when the user signed in.
+
+/** It goes into a list with spaces, and into a header with quotes. */
+const reference = z
+  .string()
+  .regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/, 'expected a value as the id_token has it, without spaces and quotes')
+
+const references = z.array(reference).min(1, 'expected at least one value')
+
+const MAX_AGE_EXPECTED = 'expected whole seconds, 1 or more, for example 300'
+
+/** The keys of a rule. */
+export const conditionShapes = {
+  networks: z.array(network).min(1, 'expected at least one network').optional(),
+  hours: hours.optional(),
+  origin: z.literal('own', 'expected "own": requests of our own pages').optional(),
+  maxAge: z.int(MAX_AGE_EXPECTED).min(1, MAX_AGE_EXPECTED).optional(),
+  acr: references.optional(),
+  amr: references.optional(),
+}
+
+/** Conditions that only a signed-in user can meet. */
+const OF_USERS = ['origin', 'maxAge', 'acr', 'amr'] as const
+
+/** Those of a public rule that no visitor could meet. */
+export function conditionsOfUsers(rule: RuleConditions): string[] {
+  return OF_USERS.filter(name => rule[name] !== undefined)
+}
+
+function quoted(names: readonly string[]): string {
+  return names.map(name => JSON.stringify(name)).join('|')
+}

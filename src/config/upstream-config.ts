@@ -1,0 +1,288 @@
+// The configuration of an application behind: its schema, and the templates of its headers.
+
+import { z } from 'zod'
+import { NEVER_KEPT, plainName } from '../util/header-names.ts'
+import { audience, upstream } from './kinds.ts'
+import { likelyMeantOf } from './suggestions.ts'
+
+export interface UpstreamConfig {
+  readonly url: string
+  /** Whom the signed assertion is for; by default the address. */
+  readonly audience?: string | undefined
+  /** The Host that it is sent: the browser's, its own, or a name. By default UPSTREAM_HOST_HEADER. */
+  readonly host?: string | undefined
+  /** It does not see its prefix: `/grafana/x` becomes `/x`. Rules judge the path with the prefix. */
+  readonly stripPrefix?: boolean | undefined
+  /** Its HTML documents get the script that notices the end of the session. */
+  readonly sessionScript?: boolean | undefined
+  /** Headers that it is sent. `{username}` is a field of the user; the value of a secret can be in a file. */
+  readonly headers?: Readonly<Record<string, string | HeaderFile>> | undefined
+  /** Headers of its answers; `null` removes one. */
+  readonly responseHeaders?: Readonly<Record<string, string | null>> | undefined
+  /**
+   * Whether it is sent the access token of the user; or which token it is sent in place of that one, by token exchange. By
+   * default FORWARD_ACCESS_TOKEN.
+   */
+  readonly accessToken?: boolean | TokenExchangeConfig | undefined
+  /** The certificate authority of its certificate. By default UPSTREAM_CA_FILE. */
+  readonly caFile?: string | undefined
+  /** Our certificate for it, and the key of that. */
+  readonly certFile?: string | undefined
+  readonly keyFile?: string | undefined
+  /** How long it may take until its answer begins. By default UPSTREAM_HEADERS_TIMEOUT_MS. */
+  readonly timeoutSeconds?: number | undefined
+}
+
+/** A token that the provider gives in exchange for the user's access token (RFC 8693). One of the first three is needed. */
+export interface TokenExchangeConfig {
+  /** The name by which the provider knows the application. */
+  readonly audience?: string | undefined
+  /** The address of the application. */
+  readonly resource?: string | undefined
+  /** What the token is good for, separated by spaces. */
+  readonly scope?: string | undefined
+  /** `entra`: by the on-behalf-of flow of Microsoft Entra, which knows a scope only. */
+  readonly exchange?: 'entra' | undefined
+}
+
+/** A value that is read from a file, without the line break at its end. */
+export interface HeaderFile {
+  readonly file: string
+}
+
+// All applications of a configuration.
+
+export interface PlacedUpstreams {
+  readonly upstreams?: Readonly<Record<string, string | UpstreamConfig>> | undefined
+  readonly hosts?:
+    | Readonly<
+        Record<
+          string,
+          {
+            readonly upstream?: string | UpstreamConfig | undefined
+            readonly upstreams?: Readonly<Record<string, string | UpstreamConfig>> | undefined
+          }
+        >
+      >
+    | undefined
+}
+
+interface PlacedUpstream {
+  /** Where it is in the configuration. */
+  readonly path: readonly string[]
+  readonly prefix: string
+  readonly option: string | UpstreamConfig
+}
+
+/** Those of BASE_URL and of every host. */
+export function placedUpstreams({ upstreams = {}, hosts = {} }: PlacedUpstreams): PlacedUpstream[] {
+  const placed = (given: NonNullable<PlacedUpstreams['upstreams']>, below: readonly string[]) =>
+    Object.entries(given).map(([prefix, option]) => ({ path: [...below, 'upstreams', prefix], prefix, option }))
+  const ofHosts = Object.entries(hosts).flatMap(([name, { upstream: root, upstreams = {} }]) => [
+    ...(root === undefined ? [] : [{ path: ['hosts', name, 'upstream'], prefix: '/', option: root }]),
+    ...placed(upstreams, ['hosts', name]),
+  ])
+  return [...placed(upstreams, []), ...ofHosts]
+}
+
+// Names and values of headers.
+
+const NAME = /^[\w!#$%&'*+.^`|~-]{1,100}$/
+/** What a header can carry as it is. Space at the ends would be lost. */
+export const HEADER_TEXT = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/
+const TEXT_EXPECTED = 'expected text of visible ASCII characters and spaces between them'
+/** A header that is longer breaks many applications. */
+export const LONGEST_TEXT = 8192
+/** The rest of LONGEST_VALUE is for the fields. */
+const LONGEST_TEMPLATE = 1024
+
+/** In their plain form. Menshen sets them, or they frame the message. */
+const NOT_TO_APPLICATION: ReadonlySet<string> = new Set([
+  ...NEVER_KEPT,
+  ...['cookie', 'content-length', 'http2-settings', 'traceparent', 'tracestate'],
+])
+
+/** In their plain form. They frame the message, encode it, or belong to the session. */
+const NOT_TO_BROWSER: ReadonlySet<string> = new Set([
+  ...['connection', 'keep-alive', 'proxy-authenticate', 'proxy-authorization', 'proxy-connection', 'te', 'trailer'],
+  ...['transfer-encoding', 'upgrade', 'content-length', 'content-encoding', 'content-range', 'set-cookie'],
+  ...['clear-site-data', 'x-request-id'],
+])
+
+function nameProblem(name: string, refused: ReadonlySet<string>): string | undefined {
+  if (!NAME.test(name)) return 'expected the name of a header, for example "X-Tenant"'
+  const plain = plainName(name)
+  if (!refused.has(plain) && !plain.startsWith('sec-websocket-')) return undefined
+  return 'Menshen sets this header itself, or it is for one connection; expected another one'
+}
+
+/** One problem for each name that cannot be used; several spellings of one name are one header. */
+function refuseNames(names: readonly string[], refused: ReadonlySet<string>, context: z.RefinementCtx): void {
+  for (const [i, name] of names.entries()) {
+    const twin = names.slice(0, i).find(other => plainName(other) === plainName(name))
+    const message =
+      twin === undefined ? nameProblem(name, refused) : `this is the same header as ${JSON.stringify(twin)}`
+    if (message !== undefined) context.addIssue({ code: 'custom', path: [name], message })
+  }
+}
+
+const headerText = z.string().superRefine((text, context) => {
+  if (!HEADER_TEXT.test(text)) context.addIssue(TEXT_EXPECTED)
+  else if (text.length > LONGEST_TEXT) context.addIssue(`expected at most ${LONGEST_TEXT} characters`)
+})
+
+// Templates: text with fields of the user.
+
+/** Text, and fields by their names, in turn; a template begins and ends with text, which may be empty. */
+export interface Template {
+  readonly texts: readonly string[]
+  readonly fields: readonly string[]
+}
+
+const FIELD = /\{([a-z]\w*)\}/gi
+
+/** Of a text that the schema has accepted. */
+export function parseTemplate(text: string): Template {
+  const parts = text.split(FIELD)
+  return { texts: parts.filter((_, i) => i % 2 === 0), fields: parts.filter((_, i) => i % 2 === 1) }
+}
+
+const template = headerText.superRefine((text, context) => {
+  const { texts, fields } = parseTemplate(text)
+  if (/[$%]\{/.test(text)) context.addIssue('a field is written {username}, without a sign before it')
+  else if (texts.some(part => /[{}]/.test(part)))
+    context.addIssue('expected text with fields such as {username}, and no other braces')
+  else if (fields.length > 0 && text.length > LONGEST_TEMPLATE)
+    context.addIssue(`expected at most ${LONGEST_TEMPLATE} characters around the fields`)
+})
+
+/** Fields of every user. A provider can map others. */
+export const TEMPLATE_FIELDS: readonly string[] = [
+  ...['sub', 'username', 'nickname', 'email', 'phone_number', 'ou_id', 'ou_name', 'role', 'groups'],
+]
+
+type Refuse = (path: PropertyKey[], message: string) => void
+
+/** As far as a configuration is needed here. */
+interface WithUpstreams extends PlacedUpstreams {
+  readonly provider?: string | { readonly fields?: object | undefined } | undefined
+  readonly providers?: Readonly<Record<string, { readonly fields?: object | undefined }>> | undefined
+}
+
+/** A misspelt field would be a header that is never sent. */
+export function refuseUnknownFields(config: WithUpstreams, refuse: Refuse): void {
+  const { provider, providers = {} } = config
+  const mapped = [provider, ...Object.values(providers)].flatMap(one =>
+    typeof one === 'object' ? Object.keys(one.fields ?? {}) : [],
+  )
+  const known = [...new Set([...TEMPLATE_FIELDS, ...mapped])]
+  for (const { path, option } of placedUpstreams(config))
+    for (const [name, value] of Object.entries(typeof option === 'string' ? {} : (option.headers ?? {}))) {
+      const given = typeof value === 'string' ? value : ''
+      const at = [...path, 'headers', name]
+      for (const field of parseTemplate(given).fields)
+        if (!known.includes(field)) refuse(at, unknownField(field, known))
+      // As other products write it; it would be sent to the letter.
+      const [, likely = ''] = /^\$(\w+)$/.exec(given) ?? []
+      if (known.includes(likely)) refuse(at, `did you mean {${likely}}?`)
+    }
+}
+
+function unknownField(field: string, known: readonly string[]): string {
+  const likely = likelyMeantOf(field, known)
+  const meant = likely === undefined ? `expected one of ${known.join(', ')}` : `did you mean {${likely}}?`
+  return `there is no field {${field}}; ${meant}`
+}
+
+// The schema.
+
+/** zod would say what is wrong with one kind of address, and not what is expected. */
+const upstreamUrl = z.string().transform((given, context) => {
+  const { success, data } = upstream.check.safeParse(given)
+  if (success) return data
+  context.addIssue(`expected ${upstream.expected}, for example "${upstream.example}"`)
+  return z.NEVER
+})
+
+const sentHost = z
+  .string()
+  .refine(isSentHost, 'expected "browser", "upstream" or the name of a host, for example "app.example.com"')
+
+/** `Browser` is a mistake, not the name of a host. */
+function isSentHost(text: string): boolean {
+  if (/^(?:browser|upstream)$/i.test(text)) return text === text.toLowerCase()
+  const [, name] = /^([a-z\d](?:[a-z\d.-]*[a-z\d])?)(?::\d+)?$/i.exec(text) ?? []
+  return name !== undefined && URL.parse(`http://${text}`)?.hostname === name.toLowerCase()
+}
+
+const AUDIENCE = /^[\x21-\x7e](?:[\x20-\x7e]{0,998}[\x21-\x7e])?$/
+/** RFC 6749, 3.3. */
+const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/
+
+export const tokenExchange = z
+  .strictObject({
+    audience: z.string().regex(AUDIENCE, 'expected text of visible ASCII characters, for example "wiki"').optional(),
+    resource: z
+      .string()
+      .refine(isResource, 'expected an absolute address without a fragment, for example "https://api.example.com"')
+      .optional(),
+    scope: z
+      .string()
+      .max(1000)
+      .regex(SCOPE, 'expected scopes with one space between them, for example "read write"')
+      .optional(),
+    exchange: z.literal('entra', { error: 'expected "entra", or nothing for RFC 8693' }).optional(),
+  })
+  .refine(({ audience, resource, scope }) => audience !== undefined || resource !== undefined || scope !== undefined, {
+    message: 'expected an audience, a resource or a scope: what the token of this application is for',
+    when: ({ issues }) => issues.length === 0,
+  })
+
+/** RFC 8707, 2. */
+function isResource(text: string): boolean {
+  return AUDIENCE.test(text) && URL.canParse(text) && !/[#\s]/.test(text)
+}
+
+const path = z.string().min(1)
+const [SHORTEST_SECONDS, LONGEST_SECONDS] = [0.1, 86_400]
+
+export const upstreamOrObject = z.union([
+  upstreamUrl,
+  z
+    .strictObject({
+      url: upstreamUrl,
+      audience: z
+        .string()
+        .refine(
+          text => audience.check.safeParse(text).success,
+          `expected ${audience.expected}, for example "${audience.example}"`,
+        )
+        .optional(),
+      host: sentHost.optional(),
+      stripPrefix: z.boolean().optional(),
+      sessionScript: z.boolean().optional(),
+      headers: z
+        .record(z.string(), z.union([template, z.strictObject({ file: path })]))
+        .superRefine((headers, context) => refuseNames(Object.keys(headers), NOT_TO_APPLICATION, context))
+        .optional(),
+      responseHeaders: z
+        .record(z.string(), headerText.nullable())
+        .superRefine((headers, context) => refuseNames(Object.keys(headers), NOT_TO_BROWSER, context))
+        .optional(),
+      accessToken: z.union([z.boolean(), tokenExchange]).optional(),
+      caFile: path.optional(),
+      certFile: path.optional(),
+      keyFile: path.optional(),
+      timeoutSeconds: z.number().min(SHORTEST_SECONDS).max(LONGEST_SECONDS).optional(),
+    })
+    .superRefine(({ url, certFile, keyFile, caFile }, context) => {
+      const refuse: Refuse = (path, message) => context.addIssue({ code: 'custom', path, message })
+      if (certFile !== undefined && keyFile === undefined)
+        refuse(['certFile'], 'a certificate is of no use without its key; expected keyFile beside it')
+      if (keyFile !== undefined && certFile === undefined)
+        refuse(['keyFile'], 'a key is of no use without its certificate; expected certFile beside it')
+      if (url.startsWith('https:')) return
+      for (const [name, file] of Object.entries({ caFile, certFile, keyFile }))
+        if (file !== undefined) refuse([name], 'this is for TLS; expected a url that begins with https')
+    }),
+])

@@ -1,0 +1,121 @@
+// The files that the configuration of upstreams names: certificates, keys, and the values of headers.
+
+import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { createSecureContext } from 'node:tls'
+import { type ProblemDraft, refuseIf } from '../errors.ts'
+import {
+  HEADER_TEXT,
+  LONGEST_TEXT,
+  type PlacedUpstreams,
+  placedUpstreams,
+  type UpstreamConfig,
+} from './upstream-config.ts'
+
+/** What was read of them. */
+export interface UpstreamFiles {
+  readonly ca?: string
+  readonly cert?: string
+  readonly key?: string
+  /** By the name of the header. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+const TLS_FILES = ['caFile', 'certFile', 'keyFile'] as const
+
+/** All of them, by the place in the configuration that names them. */
+export function filesOfUpstreams(config: PlacedUpstreams): Map<string, string> {
+  const files = new Map<string, string>()
+  for (const { path, option } of placedUpstreams(config)) {
+    if (typeof option === 'string') continue
+    const place = path.join('.')
+    for (const name of TLS_FILES) {
+      const file = option[name]
+      if (file !== undefined) files.set(`${place}.${name}`, file)
+    }
+    for (const [name, value] of Object.entries(option.headers ?? {}))
+      if (typeof value === 'object') files.set(`${place}.headers.${name}`, value.file)
+  }
+  return files
+}
+
+/** Refuses with everything that is wrong with them. What is in a file is never part of the sentence. */
+export function assertUpstreamFiles(config: PlacedUpstreams, source: string): void {
+  const problems: ProblemDraft[] = []
+  for (const { path, option } of placedUpstreams(config))
+    if (typeof option === 'object') readChecked(path.join('.'), option, source, problems)
+  refuseIf(problems)
+}
+
+/** Throws if one of them cannot be used. */
+export function readUpstreamFiles(prefix: string, option: UpstreamConfig): UpstreamFiles {
+  const problems: ProblemDraft[] = []
+  const files = readChecked(`upstreams.${prefix}`, option, undefined, problems)
+  refuseIf(problems)
+  return files
+}
+
+/** `below` is where the upstream is in the configuration. */
+function readChecked(
+  below: string,
+  option: UpstreamConfig,
+  source: string | undefined,
+  problems: ProblemDraft[],
+): UpstreamFiles {
+  const refuse = (place: string, what: string) => {
+    const path = `${below}.${place}`
+    problems.push({ path, message: `${source ? `${source}: ` : ''}${path}: ${what}.` })
+  }
+  const read = (place: string, file: string | undefined): string | undefined => {
+    if (file === undefined) return undefined
+    try {
+      return readFileSync(file, 'utf8')
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException
+      refuse(place, `${file} cannot be read (${code}); expected the path of a readable file`)
+      return undefined
+    }
+  }
+  const { caFile, certFile, keyFile, headers = {} } = option
+  const [ca, cert, key] = [read('caFile', caFile), read('certFile', certFile), read('keyFile', keyFile)]
+  if (ca !== undefined && !holdsCertificate(ca)) refuse('caFile', `${caFile} holds no certificate; expected one in PEM`)
+  if (cert !== undefined && key !== undefined) {
+    const code = pairProblem(cert, key)
+    if (code !== undefined)
+      refuse(
+        'certFile',
+        `${certFile} and ${keyFile} cannot be used (${code}); expected a certificate and its key in PEM`,
+      )
+  }
+  const values: Record<string, string> = {}
+  for (const [name, value] of Object.entries(headers)) {
+    const text = typeof value === 'object' ? read(`headers.${name}`, value.file)?.replace(/\r?\n$/, '') : undefined
+    if (text === undefined || typeof value === 'string') continue
+    values[name] = text
+    if (!HEADER_TEXT.test(text) || text.length > LONGEST_TEXT)
+      refuse(
+        `headers.${name}`,
+        `${value.file} is empty, too long or no header value; expected one line of visible ASCII characters, at most ${LONGEST_TEXT}`,
+      )
+  }
+  return { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }), headers: values }
+}
+
+function holdsCertificate(pem: string): boolean {
+  try {
+    new X509Certificate(pem)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Why a certificate and a key cannot be used together. */
+function pairProblem(cert: string, key: string): string | undefined {
+  try {
+    createSecureContext({ cert, key })
+    return undefined
+  } catch (error) {
+    return String((error as NodeJS.ErrnoException).code)
+  }
+}

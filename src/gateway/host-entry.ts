@@ -1,0 +1,137 @@
+// How a browser gets from a host of `hosts` to the portal and back:
+//
+//   host    a visitor's page           302 to /_menshen/enter at the portal, and a nonce in a cookie of the host
+//   portal  /_menshen/enter            signs in if needed; 302 to /_menshen/entered at the host, with a code
+//   host    /_menshen/entered          takes the code, compares the nonce, sets the host's own session cookie; 302 to the page
+
+import { hash, timingSafeEqual } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import { isOwnPath, OWN_PATHS, type OwnPaths } from '../paths.ts'
+import { returnQuery, signReturnPath } from '../session/attempts.ts'
+import { isTicket, newTicket } from '../session/ticket.ts'
+import { atMost } from '../util/at-most.ts'
+import type { AdmissionContext, CallerIdentification } from './admission.ts'
+import type { ApplicationHost, HostEntries } from './context.ts'
+import { readCookie, setCookie } from './cookies.ts'
+import type { GatewayRequest } from './request.ts'
+import { type Pages, type ResponseAnswer, redirectAnswer } from './respond.ts'
+
+const NONCE_SECONDS = 600
+/** The address has to fit into a head, twice: in the request and in our answer. */
+const LONGEST_ADDRESS = 4096
+
+/** At a host: to the portal, and from there back to the page that was wanted. */
+export function enterAnswer(
+  context: AdmissionContext & { readonly pages: Pages },
+  host: ApplicationHost,
+  request: GatewayRequest,
+  { cookies }: CallerIdentification,
+): ResponseAnswer {
+  const { path, cookie } = startEntry(context, request, request.path + request.search)
+  return redirectAnswer(context.pages, request.method, host.portal + path, {
+    outcome: 'visitor',
+    cookies: [...cookies, cookie],
+  })
+}
+
+/** The path of the portal that leads to a page of this host, and the cookie with the nonce. */
+function startEntry({ settings, auth }: AdmissionContext, { headers }: GatewayRequest, wanted: string) {
+  const known = readCookie(headers.cookie, auth.cookies.entry)
+  // All tabs of a browser share one, so that none of them spoils the entry of another.
+  const nonce = known && isTicket(known) ? known : newTicket()
+  const encoded = encodeAddress(settings.BASE_URL + wanted)
+  const to = encoded.length > LONGEST_ADDRESS ? encodeAddress(`${settings.BASE_URL}/`) : encoded
+  return {
+    path: `${OWN_PATHS.enter}?to=${to}&n=${challengeOf(nonce)}`,
+    cookie: setCookie(auth.cookies.entry, nonce, NONCE_SECONDS),
+  }
+}
+
+/** What would end the parameter or change it, and what no address has. The rest stays readable, and short. */
+function encodeAddress(address: string): string {
+  return address.replace(/[^\x21-\x7e]|[%&#+"<>\\^`{|}]/gu, encodeURIComponent)
+}
+
+export function challengeOf(nonce: string): string {
+  return hash('sha256', nonce, 'base64url')
+}
+
+/** Whether the browser that began the entry is the one that ends it. */
+export function hasNonce({ auth }: AdmissionContext, { headers }: GatewayRequest, challenge: string): boolean {
+  const nonce = readCookie(headers.cookie, auth.cookies.entry)
+  if (!nonce) return false
+  const [given, expected] = [Buffer.from(challengeOf(nonce)), Buffer.from(challenge)]
+  return given.length === expected.length && timingSafeEqual(given, expected)
+}
+
+const RETURN_SECONDS = 24 * 3600
+
+/** At a host: the login page of the portal, and from there back to this page of the host. */
+export function portalLogin(
+  context: AdmissionContext,
+  host: ApplicationHost,
+  request: GatewayRequest,
+  wanted: string,
+): { location: string; cookie: string } {
+  const { now, auth, paths } = context
+  const { path, cookie } = startEntry(context, request, wanted)
+  const signed = signReturnPath(path, now() + RETURN_SECONDS * 1000, auth.keys.returnPath)
+  return { location: host.portal + paths.login + returnQuery(path, signed), cookie }
+}
+
+/** In the query of the portal's login page: the user has signed out at a host. */
+export const LEFT_HOST = 'signed_out'
+
+/** The address that a return path of the portal leads to, for people. */
+export function shownReturnPath(path: string): string {
+  const to = path.startsWith(`${OWN_PATHS.enter}?`) && new URLSearchParams(path.slice(OWN_PATHS.enter.length)).get('to')
+  return to || path
+}
+
+/** A page of a host, as `to` of /_menshen/enter names it. */
+export interface WantedPage {
+  readonly host: string
+  readonly origin: string
+  /** With its query. */
+  readonly path: string
+}
+
+const LONGEST_TO = 8192
+
+/** `undefined` if it is not an address of a configured host. */
+export function readWanted(to: string, entries: HostEntries, { signIn }: OwnPaths): WantedPage | undefined {
+  // A URL parser drops or changes these, and browsers do it differently than servers.
+  if (to.length > LONGEST_TO || /[\p{Cc}\s]|^[^?]*\\/u.test(to)) return undefined
+  // With a user in front of the host, also an empty one, it is not an address that browsers show.
+  const url = /^https?:\/\/[^/?#@]+(?:[/?#]|$)/i.test(to) ? URL.parse(to) : undefined
+  const host = url && entries.nameOf(url.origin)
+  if (!url || !host) return undefined
+  const path = url.pathname + url.search
+  // Without the origin in front of it, `//evil.example` is an address of another host.
+  // A tab that signs in again for a form of another comes back to its own page.
+  const isPage = url.pathname === OWN_PATHS.stepUp || !isOwnPath(url.pathname, signIn)
+  return { host, origin: url.origin, path: isPage && !path.startsWith('//') ? path : '/' }
+}
+
+// Entries that repeat. A browser that keeps no cookie of a host, or sends another's beside it, would go round for ever.
+
+/** Browsers give up after twenty redirects, and an entry takes three. */
+const [MOST_OF_PAGE, MOST_OF_SESSION] = [5, 60]
+const WINDOW_MS = 10_000
+const MOST_REMEMBERED = 10_000
+
+export function createEntryLimit(now: () => number): HostEntries['mayEnter'] {
+  const counts = new LRUCache<string, { since: number; count: number }>(atMost(MOST_REMEMBERED))
+
+  function isWithin(key: string, most: number): boolean {
+    const known = counts.get(key)
+    const entry = known && now() - known.since < WINDOW_MS ? known : { since: now(), count: 0 }
+    entry.count++
+    counts.set(key, entry)
+    return entry.count <= most
+  }
+
+  return (sessionKey, address) =>
+    isWithin(sessionKey, MOST_OF_SESSION) &&
+    isWithin(hash('sha256', `${sessionKey} ${address}`, 'base64url'), MOST_OF_PAGE)
+}

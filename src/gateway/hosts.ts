@@ -1,0 +1,212 @@
+// Which parts answer a request, where the configuration has `hosts`: by the Host that the browser sent or, in a question of
+// forward-auth, by the host that a trusted proxy names.
+
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { isTrusted, type Networks } from '../config/networks.ts'
+import type { Settings } from '../config/settings.ts'
+import { type ObservedRequest, observedFields } from '../observe/observed-request.ts'
+import { isOwnPath, OWN_PATHS } from '../paths.ts'
+import { refuse } from '../proxy/tunnel.ts'
+import type { GatewayContext } from './context.ts'
+import { type Embedded, headersOf, headOf, type WithHeaders } from './embedded.ts'
+import { isCheck } from './forward-auth.ts'
+import { type RequestHead, readPath } from './request.ts'
+import { drain, sentBy } from './respond.ts'
+import type { OwnRoutes } from './routes.ts'
+import type { UpgradeListener } from './upgrade.ts'
+
+/** What answers a request. `undefined`: nothing that we have. */
+export type ChooseSite<Site> = (head: SiteHead) => Site | undefined
+
+type SiteHead = Pick<RequestHead, 'url' | 'headers' | 'socket'> & Partial<Pick<IncomingMessage, 'rawHeaders'>>
+
+interface SitesOptions<Site> {
+  readonly settings: Pick<Settings, 'BASE_URL' | 'TRUSTED_PROXIES'>
+  readonly portal: Site
+  /** By the names of `hosts`. */
+  readonly hosts: ReadonlyMap<string, Site>
+}
+
+/** For monitoring, which asks by an address: they say nothing of any host. */
+const ANY_HOST: ReadonlySet<string> = new Set([OWN_PATHS.health, OWN_PATHS.ready, OWN_PATHS.metrics])
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/
+
+export function createChooseSite<Site>({ settings, portal, hosts }: SitesOptions<Site>): ChooseSite<Site> {
+  const { BASE_URL, TRUSTED_PROXIES } = settings
+  const { host: portalHost, protocol } = new URL(BASE_URL)
+  const defaultPort = protocol === 'https:' ? ':443' : ':80'
+  const sites = new Map([...hosts, [portalHost, portal]])
+
+  function siteOf(host: string | undefined): Site | undefined {
+    if (host === undefined) return undefined
+    // As browsers send it; other clients may write it otherwise.
+    return sites.get(host) ?? siteOfOther(host.toLowerCase(), true)
+  }
+
+  function siteOfOther(host: string, acceptsLoopback: boolean): Site | undefined {
+    const name = host.endsWith(defaultPort) ? host.slice(0, -defaultPort.length) : host
+    return sites.get(name) ?? (acceptsLoopback && LOOPBACK.test(name) ? portal : undefined)
+  }
+
+  /**
+   * Of a host that a proxy asks about. A loopback name is what a proxy sends that does not say which host it asks about, and
+   * any client can send one to a proxy: the rules of the portal must not decide about the application of another host.
+   */
+  function siteAskedAbout(host: string): Site | undefined {
+    return siteOfOther(host.toLowerCase(), LOOPBACK.test(portalHost))
+  }
+
+  function siteOfOwnPath(head: SiteHead): Site | undefined {
+    const { headers } = head
+    if (ANY_HOST.has(pathOf(head))) return siteOf(headers.host) ?? portal
+    const asked = askedHost(TRUSTED_PROXIES, head)
+    return asked === undefined ? siteOf(headers.host) : siteAskedAbout(asked)
+  }
+
+  return head => {
+    if (head.rawHeaders && namesHostTwice(head.rawHeaders)) return undefined
+    return head.url?.startsWith('/_menshen/') ? siteOfOwnPath(head) : siteOf(head.headers.host)
+  }
+}
+
+/** Where each kind of proxy names the host that it asks about. Envoy sends the request's own Host. */
+const NAMED_IN: Readonly<Record<string, string>> = {
+  [OWN_PATHS.check]: 'x-original-host',
+  [OWN_PATHS.forward]: 'x-forwarded-host',
+}
+
+function pathOf({ url = '' }: Pick<SiteHead, 'url'>): string {
+  return url.split('?', 1)[0] ?? ''
+}
+
+/** The host that a trusted proxy asks about; `undefined` if this is no such question. */
+function askedHost(proxies: Networks | undefined, head: SiteHead): string | undefined {
+  const { headers, socket } = head
+  const path = pathOf(head)
+  if (!isCheck(path) || !isTrusted(proxies, socket.remoteAddress ?? '')) return undefined
+  const named = headers[NAMED_IN[path] ?? '']
+  // A check without an address is about the session alone.
+  if (named === undefined && path === OWN_PATHS.check && headers['x-original-uri'] === undefined) return undefined
+  return String(named ?? headers.host ?? '')
+}
+
+/** A proxy in front may have believed the one, and Node the other (RFC 9112, 3.2). */
+function namesHostTwice(rawHeaders: readonly string[]): boolean {
+  let count = 0
+  for (let n = 0; n < rawHeaders.length; n += 2) {
+    const name = rawHeaders[n] as string
+    if (name.length === 4 && name.toLowerCase() === 'host') count++
+  }
+  return count > 1
+}
+
+// The entrances of all hosts as one.
+
+export interface Site {
+  readonly ownRoutes: OwnRoutes
+  readonly listener: RequestListener
+  readonly upgradeListener: UpgradeListener
+  readonly embedded: Embedded
+}
+
+/** Chooses the site for each request. What is for none of them gets 421, and nothing of ours. */
+export function chooseBetween(context: GatewayContext, portal: Site, hosts: ReadonlyMap<string, Site>): Site {
+  const choose = createChooseSite({ settings: context.settings, portal, hosts })
+
+  return {
+    ownRoutes: portal.ownRoutes,
+
+    listener(incoming, response) {
+      const site = choose(incoming)
+      if (site) return site.listener(incoming, response)
+      refuseHost(context, incoming, response)
+    },
+
+    upgradeListener(incoming, stream, head) {
+      const site = choose(incoming)
+      if (site) return site.upgradeListener(incoming, stream, head)
+      refuseSocket(context, incoming, stream)
+    },
+
+    embedded: {
+      ...portal.embedded,
+      async fetch(request, source = {}) {
+        const head = headOf(request, source)
+        const site = choose(head)
+        if (site) return site.embedded.fetch(request, source)
+        return isOwnPath(readPath(head) ?? '', context.paths.signIn) ? unknownHostResponse() : undefined
+      },
+      async session(request, response) {
+        return choose(headOfHeaders(request))?.embedded.session(request, response)
+      },
+      async accessToken(request, target) {
+        return choose(headOfHeaders(request))?.embedded.accessToken(request, target)
+      },
+      async admit(request, source = {}) {
+        const head = headOf(request, source)
+        const site = choose(isMessage(request) ? { ...head, rawHeaders: request.rawHeaders } : head)
+        if (site) return site.embedded.admit(request, source)
+        const observed = beginRefused(context, head)
+        context.observe.ended(observed, MISDIRECTED)
+        const answer = unknownHostResponse()
+        return { answer, cookies: [], requestId: observed.requestId, require: () => answer }
+      },
+    },
+  }
+}
+
+const MISDIRECTED = 421
+const SENTENCE = 'This server does not serve this host.\n'
+const HEADERS = { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' }
+/** A longer one would only fill the log. */
+const LONGEST_HOST = 260
+
+function beginRefused({ observe, settings }: GatewayContext, head: RequestHead): ObservedRequest {
+  const observed = observe.beginRequest(head)
+  observed.outcome = 'refused'
+  observe.report('unknown_host', {
+    ...observedFields(observed),
+    host: (askedHost(settings.TRUSTED_PROXIES, head) ?? head.headers.host ?? '').slice(0, LONGEST_HOST),
+  })
+  return observed
+}
+
+function refuseHost(context: GatewayContext, incoming: IncomingMessage, response: ServerResponse): void {
+  const { observe } = context
+  const observed = beginRefused(context, incoming)
+  response.once('close', () => observe.ended(observed, response.statusCode, sentBy(response)))
+  // A connection is for one host; the rest of a body is not waited for.
+  response.shouldKeepAlive = false
+  response.writeHead(MISDIRECTED, { ...HEADERS, 'content-length': Buffer.byteLength(SENTENCE) })
+  response.end(SENTENCE)
+  drain(incoming)
+}
+
+function refuseSocket(context: GatewayContext, incoming: IncomingMessage, stream: Duplex): void {
+  const { socket } = incoming
+  socket.on('error', () => socket.destroy())
+  if (stream !== socket) stream.on('error', () => socket.destroy()).resume()
+  const observed = beginRefused(context, incoming)
+  socket.once('close', () => context.observe.ended(observed, MISDIRECTED, socket))
+  refuse(socket, observed, { status: MISDIRECTED })
+}
+
+function unknownHostResponse(): Response {
+  return new Response(SENTENCE, { status: MISDIRECTED, headers: HEADERS })
+}
+
+function isMessage(request: IncomingMessage | Request): request is IncomingMessage {
+  return 'rawHeaders' in request
+}
+
+/** A Request has its host in its address alone. */
+function headOfHeaders(request: WithHeaders & { readonly url?: unknown }): RequestHead {
+  const headers = headersOf(request)
+  const { host = hostIn(request.url) } = headers
+  return { method: 'GET', url: '/', headers: { ...headers, host }, socket: {} }
+}
+
+function hostIn(url: unknown): string | undefined {
+  return typeof url === 'string' ? URL.parse(url)?.host : undefined
+}

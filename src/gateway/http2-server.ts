@@ -1,0 +1,180 @@
+// The connections that negotiated HTTP/2: their limits, their requests, and how they end. The requests go to the same listener
+// as those of HTTP/1.1.
+//
+// nghttp2, which Node brings, ends a connection by itself that sends too many CONTINUATION frames, resets more streams than a
+// browser does, or does not read the answers to its PING and SETTINGS frames. What it lets pass is counted here.
+
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import {
+  constants,
+  type IncomingHttpHeaders,
+  performServerHandshake,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2'
+import type { TLSSocket } from 'node:tls'
+import { BadHead, Http2Response, readHttp2Request } from '../proxy/http2-messages.ts'
+import { destroyAfter } from '../util/destroy-after.ts'
+
+export interface Http2Server {
+  /** Takes over a connection. */
+  accept(socket: TLSSocket): void
+  /** Tells all clients to send their next requests elsewhere. Those that are on their way are still answered. */
+  announceEnd(): void
+  /** Each connection ends with its last answer. */
+  endConnections(): void
+}
+
+export interface Http2ServerOptions {
+  readonly listener: RequestListener
+  /** How long a connection may wait for its next request. */
+  readonly keepAliveTimeoutMs: number
+  /** How long it may take to send its first one. */
+  readonly headersTimeoutMs: number
+  readonly maxHeaderKb: number
+}
+
+/** Requests at once on one connection. A browser sends more of them only as others end. */
+const MOST_STREAMS = 128
+/** A browser may send each cookie as a header. */
+const MOST_HEADERS = 1000
+/** A head that is larger gets an answer up to this many times of its limit. Beyond, its stream is reset. */
+const ANSWERED_HEADS = 4
+/** How much of a body may be on its way before it is read. Each stream may occupy as much memory. */
+const STREAM_WINDOW = 128 * 1024
+/** For all streams together; nothing of it waits in memory. */
+const CONNECTION_WINDOW = 1024 * 1024
+/** In megabytes, for what nghttp2 itself keeps of one connection. */
+const MOST_SESSION_MEMORY = 4
+/** How long a connection that was told to end has to take what it was sent. */
+const CLOSE_MS = 1000
+const LAST_STREAM_ID = 2 ** 31 - 1
+
+/** Frames and resets that no request needs: as many at once, and as many each second. */
+const EXCESS_BURST = 1000
+const EXCESS_RATE = 100
+
+export function createHttp2Server(serverOptions: Http2ServerOptions): Http2Server {
+  const maxHeaderBytes = serverOptions.maxHeaderKb * 1024
+  const options = {
+    settings: {
+      maxConcurrentStreams: MOST_STREAMS,
+      maxHeaderListSize: maxHeaderBytes * ANSWERED_HEADS,
+      initialWindowSize: STREAM_WINDOW,
+      enablePush: false,
+      enableConnectProtocol: false,
+    },
+    maxHeaderListPairs: MOST_HEADERS,
+    maxSessionMemory: MOST_SESSION_MEMORY,
+    // An application may send a header twice that should come once. HTTP/1.1 passes that on, too.
+    strictSingleValueFields: false,
+  }
+  const connections = new Set<Http2Connection>()
+
+  return {
+    accept(socket) {
+      // Node's session does not listen any more once it has ended, and an error without a listener ends the process.
+      socket.on('error', () => {})
+      const session = performServerHandshake(socket, options)
+      const connection = new Http2Connection(session, socket, serverOptions)
+      connections.add(connection)
+      session.once('close', () => connections.delete(connection))
+    },
+    announceEnd() {
+      for (const connection of connections) connection.announceEnd()
+    },
+    endConnections() {
+      for (const connection of connections) connection.end()
+    },
+  }
+}
+
+class Http2Connection {
+  readonly #session: ServerHttp2Session
+  readonly #socket: TLSSocket
+  readonly #listener: RequestListener
+  readonly #maxHeaderBytes: number
+  readonly #idle: NodeJS.Timeout
+  /** One function for all streams. */
+  readonly #closed: (this: ServerHttp2Stream) => void
+  #streams = 0
+  #isUnused = true
+  #excess = 0
+  #excessAt = 0
+
+  constructor(
+    session: ServerHttp2Session,
+    socket: TLSSocket,
+    { listener, maxHeaderKb, keepAliveTimeoutMs, headersTimeoutMs }: Http2ServerOptions,
+  ) {
+    this.#session = session
+    this.#socket = socket
+    this.#listener = listener
+    this.#maxHeaderBytes = maxHeaderKb * 1024
+    this.#idle = setTimeout(() => this.#streams === 0 && this.end(), keepAliveTimeoutMs).unref()
+    const first = setTimeout(() => this.#isUnused && this.end(), headersTimeoutMs).unref()
+    const connection = this
+    this.#closed = function (this: ServerHttp2Stream) {
+      connection.#onStreamClose(this)
+    }
+    session.on('stream', (stream, headers, _flags, rawHeaders) => this.#onStream(stream, headers, rawHeaders))
+    session.on('ping', () => this.#noteExcess())
+    session.on('remoteSettings', () => this.#noteExcess())
+    session.on('error', () => {})
+    session.once('connect', () => session.setLocalWindowSize(CONNECTION_WINDOW))
+    session.once('close', () => {
+      clearTimeout(this.#idle)
+      clearTimeout(first)
+    })
+  }
+
+  announceEnd(): void {
+    if (!this.#session.destroyed) this.#session.goaway(constants.NGHTTP2_NO_ERROR, LAST_STREAM_ID)
+  }
+
+  end(): void {
+    const session = this.#session
+    if (!session.destroyed && !session.closed) session.close()
+    // A client that does not read or close would keep it open.
+    if (this.#streams === 0) destroyAfter(this.#socket, CLOSE_MS)
+  }
+
+  #onStream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, rawHeaders: readonly string[]): void {
+    // First of all: an error without a listener ends the process.
+    stream.on('error', ignore)
+    // It was reset as soon as it was opened: nothing is asked of the provider, the store or the application.
+    if (stream.destroyed) return void this.#noteExcess()
+    this.#streams++
+    this.#isUnused = false
+    stream.on('close', this.#closed)
+    try {
+      const request = readHttp2Request(stream, this.#socket, headers, rawHeaders, this.#maxHeaderBytes)
+      // They have the members that the gateway uses.
+      this.#listener(request as unknown as IncomingMessage, new Http2Response(request) as unknown as ServerResponse)
+    } catch (error) {
+      if (error instanceof BadHead) stream.respond({ ':status': error.status }, { endStream: true })
+      else stream.destroy(error as Error)
+    }
+  }
+
+  #onStreamClose(stream: ServerHttp2Stream): void {
+    this.#streams--
+    if (stream.rstCode !== constants.NGHTTP2_NO_ERROR) this.#noteExcess()
+    if (this.#streams > 0) return
+    if (this.#session.closed) this.end()
+    else this.#idle.refresh()
+  }
+
+  /** A bucket that leaks. */
+  #noteExcess(): void {
+    const now = performance.now()
+    const leaked = ((now - this.#excessAt) / 1000) * EXCESS_RATE
+    this.#excess = Math.max(0, this.#excess - leaked) + 1
+    this.#excessAt = now
+    if (this.#excess <= EXCESS_BURST || this.#session.destroyed) return
+    this.#session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM)
+    destroyAfter(this.#socket, CLOSE_MS)
+  }
+}
+
+function ignore(): void {}

@@ -1,0 +1,62 @@
+// A request that brings a key. A key counts only where the rule for the path says so, and never for our own pages. Like a token it
+// is looked at only without a session: a caller who has both is the user of the session, so that a key adds nothing to what a browser
+// sends.
+
+import { requestFields, runInRequest } from '../observe/observed-request.ts'
+import { isKey, keyIn, keySha256 } from '../util/key-form.ts'
+import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
+import type { AdmissionContext, CallerIdentification } from './admission.ts'
+import type { RefusedKey } from './key-callers.ts'
+import type { GatewayRequest } from './request.ts'
+
+/** `undefined` if it brings none, or one that is nothing to us there: then it may have a token of the provider. */
+export function identifyByKey(
+  context: AdmissionContext,
+  request: GatewayRequest,
+  { method, path }: GatewayRequest,
+  identification: CallerIdentification,
+): MaybePromise<CallerIdentification> | undefined {
+  const brought = keyIn(request.headers)
+  if (!brought) return undefined
+  if (!context.auth.rules.rulesFor(method, path)[0]?.keys)
+    // A key is never shown to the provider.
+    return isKey(tokenIn(request)) ? { ...identification, cookies: [] } : undefined
+  if ('problem' in brought) return refuse(context, request, { refused: brought.problem })
+  const sha256 = keySha256(brought.key)
+  const found = runInRequest(request.observed, () => context.auth.keyCallers.identify(sha256))
+  return andThen(found, caller =>
+    'refused' in caller
+      ? refuse(context, request, caller)
+      : { bearer: caller, reidentify: createReidentify(context, { method, path }, sha256), cookies: [] },
+  )
+}
+
+function tokenIn({ headers }: GatewayRequest): string {
+  return headers.authorization?.split(' ').at(-1) ?? ''
+}
+
+/** For open streams: by the configuration that is in use by then. */
+function createReidentify(
+  { auth }: AdmissionContext,
+  { method, path }: Pick<GatewayRequest, 'method' | 'path'>,
+  sha256: string,
+) {
+  return async () => {
+    const { rules, keyCallers } = auth.currentPolicy()
+    if (!rules.rulesFor(method, path)[0]?.keys) return undefined
+    const latest = await keyCallers.identify(sha256)
+    return 'refused' in latest ? undefined : latest
+  }
+}
+
+/** Counted like tokens that are not valid. The key is in no report. */
+async function refuse(
+  { auth, observe }: AdmissionContext,
+  request: GatewayRequest,
+  { refused: reason }: RefusedKey,
+): Promise<CallerIdentification> {
+  const isWithinLimit = await auth.rateLimit.admits('ticket', request)
+  if (!isWithinLimit) return { cookies: [], failedToken: true, isLimited: true }
+  observe.report('key_refused', { ...requestFields(request), reason })
+  return { cookies: [], failedToken: true }
+}

@@ -1,0 +1,76 @@
+// Whose key it is: that of a machine of the configuration, or the personal key of a user.
+
+import { timingSafeEqual } from 'node:crypto'
+import { roleOf } from '../access/roles.ts'
+import type { RoleConfig } from '../config/config-file.ts'
+import { MACHINE_PREFIX, type MachineConfig, machineEndsAt } from '../config/machines.ts'
+import type { Caller } from '../proxy/proxy-request.ts'
+import type { PersonalKeys } from '../session/personal-keys.ts'
+import type { SessionUser } from '../session/session-fields.ts'
+import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
+
+export interface KeyCaller extends Caller {
+  /** When the key ends. */
+  readonly expiresAt: number
+}
+
+export interface KeyCallers {
+  /** By the SHA-256 of the key. Without a promise for machines, and for personal keys that are cached. */
+  identify(sha256: string): MaybePromise<KeyCaller | RefusedKey>
+}
+
+export interface RefusedKey {
+  readonly refused: 'form' | 'several' | 'unknown' | 'expired'
+}
+
+interface KeyCallersOptions {
+  readonly machines: readonly MachineConfig[] | undefined
+  readonly personalKeys: Pick<PersonalKeys, 'find'>
+  readonly roles: readonly RoleConfig[]
+  /** The main one of several: rows of `roles` for users of the others are not about machines. */
+  readonly mainProvider: string | undefined
+  readonly now: () => number
+}
+
+const UNKNOWN: RefusedKey = { refused: 'unknown' }
+const EXPIRED: RefusedKey = { refused: 'expired' }
+/** The last moment that a Date can show. */
+const NEVER = 8_640_000_000_000_000
+
+interface Machine {
+  readonly hash: Buffer
+  readonly caller: KeyCaller
+}
+
+export function createKeyCallers(options: KeyCallersOptions): KeyCallers {
+  const { personalKeys, now } = options
+  const machines = new Map((options.machines ?? []).map(row => [row.keySha256, toMachine(row, options)]))
+
+  return {
+    identify(sha256) {
+      // The lookup is by a hash, whose letters say nothing about the key.
+      const machine = machines.get(sha256)
+      if (machine && timingSafeEqual(machine.hash, Buffer.from(sha256, 'hex')))
+        return machine.caller.expiresAt > now() ? machine.caller : EXPIRED
+      return andThen(personalKeys.find(sha256), found => found ?? UNKNOWN)
+    },
+  }
+}
+
+/** Made once for each configuration, so that its headers for applications are signed once for many requests. */
+function toMachine(row: MachineConfig, { roles, mainProvider: provider }: KeyCallersOptions): Machine {
+  const { name, keySha256, groups = [] } = row
+  const username = MACHINE_PREFIX + name
+  const userRole = roleOf({ provider, username, groups, claims: {} }, roles)
+  const empty = { ou_id: '', phone_number: '', ou_name: '', email: '' }
+  const session: SessionUser = {
+    userInfo: { ...empty, sub: username, username, nickname: name },
+    userRole,
+    groups,
+  }
+  const who = { role: userRole, username, groups, sub: username, keyKind: 'machine' as const }
+  return {
+    hash: Buffer.from(keySha256, 'hex'),
+    caller: { session, who, expiresAt: machineEndsAt(row) ?? NEVER },
+  }
+}

@@ -1,0 +1,63 @@
+// An answer of the provider that no attempt waits for: it took too long, was used before (the Back button), or began elsewhere
+// (a bookmark of the provider's page, a restart with STORE=memory:). Its code is never redeemed. Another site can send any
+// answer, so that a sign-in with its code would be a sign-in as somebody else (login CSRF); what it can cause is a trip to the
+// provider, with an attempt of this browser.
+
+import { requestFields } from '../observe/observed-request.ts'
+import type { Provider } from '../provider/provider.ts'
+import { isByScript } from '../util/fetch-metadata.ts'
+import { manualCookies } from './auto-sign-in.ts'
+import { fromItsDevice } from './bound-sessions.ts'
+import type { GatewayContext } from './context.ts'
+import { browserSecret, readCookie, setCookie } from './cookies.ts'
+import type { GatewayRequest } from './request.ts'
+import { type OwnAnswer, redirectAnswer } from './respond.ts'
+import { returnPathOf } from './routes/login.ts'
+import { startAttempt } from './start-attempt.ts'
+
+/** A second answer within this time is not late but broken. */
+const RETRY_SECONDS = 10
+
+/** `undefined` if the login page has to say that the state is not valid. */
+export async function answerLateCallback(
+  context: GatewayContext,
+  request: GatewayRequest,
+  state: string,
+): Promise<OwnAnswer | undefined> {
+  const { auth, pages, observe } = context
+  const { attempts, providers, cookies, rateLimit } = auth
+  const { cookie } = request.headers
+  const used = await attempts.findUsed(browserSecret(cookies, cookie, state), state)
+  const provider = (used && providers.get(used.provider)) ?? providerAt(context, request) ?? providers.main
+  if (provider.plan.stateCheck !== 'bound' || providers.missing.length > 0 || isByScript(request)) return undefined
+  const ticket = readCookie(cookie, cookies.session)
+  const loaded = ticket ? await auth.sessions.get(ticket) : undefined
+  if (ticket && loaded && (await fromItsDevice(context, request, ticket, loaded)))
+    return redirectAnswer(pages, request.method, '/')
+  const isBraked = readCookie(cookie, cookies.retry) !== undefined || (await attempts.isRetry(state))
+  if (isBraked || used?.isTestSignIn) return undefined
+  if (!(await rateLimit.admits('sign-in', request))) return undefined
+  const returnPath = used?.returnPath ?? returnPathOf(context, request)
+  const started = await startAttempt(context, request, provider, {
+    kept: {
+      ...(returnPath !== undefined && { returnPath }),
+      ...(used?.fragment !== undefined && { fragment: used.fragment }),
+      isRetry: true,
+    },
+  })
+  if (started.isAtProvider)
+    observe.report('sign_in_restarted', {
+      ...requestFields(request),
+      provider: provider.plan.id,
+      reason: used ? 'used' : 'unknown',
+    })
+  const failed = started.isAtProvider ? [] : manualCookies(context, request, 'failed')
+  return redirectAnswer(pages, request.method, started.location, {
+    status: 303,
+    cookies: [...started.cookies, ...failed, setCookie(cookies.retry, 'yes', RETRY_SECONDS)],
+  })
+}
+
+function providerAt({ auth }: GatewayContext, { path }: GatewayRequest): Provider | undefined {
+  return auth.providers.all.find(({ plan }) => plan.callbackPath === path)
+}

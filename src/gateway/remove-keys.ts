@@ -1,0 +1,44 @@
+// Removes keys from a request that an embedding application goes on with. The gateway leaves them out when it forwards.
+
+import type { IncomingMessage } from 'node:http'
+import { plainName } from '../util/header-names.ts'
+import { holdsKey, KEY_HEADER } from '../util/key-form.ts'
+import { isRequest } from './form.ts'
+
+/** As far as the headers of a request can be changed: those of some frameworks cannot. */
+export function removeKeys(request: IncomingMessage | Request): void {
+  if (isRequest(request)) removeFromWeb(request.headers)
+  else removeFromMessage(request)
+}
+
+function removeFromWeb(headers: Headers): void {
+  try {
+    for (const [name, value] of [...headers]) if (isForUs(name, value)) headers.delete(name)
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error
+  }
+}
+
+function removeFromMessage(request: IncomingMessage): void {
+  const { headers, rawHeaders = [] } = request
+  for (const name in headers) if (isForUs(name, String(headers[name]))) delete headers[name]
+  for (let i = rawHeaders.length - 2; i >= 0; i -= 2)
+    if (isForUs(rawHeaders[i] ?? '', rawHeaders[i + 1] ?? '')) {
+      // Node makes it of the raw headers when it is first read, by the number that came: so before one of them is removed.
+      removeFromDistinct(request.headersDistinct ?? {})
+      rawHeaders.splice(i, 2)
+    }
+}
+
+function removeFromDistinct(headers: IncomingMessage['headersDistinct']): void {
+  for (const [name, values = []] of Object.entries(headers)) {
+    const others = values.filter(value => !isForUs(name, value))
+    if (others.length === 0) delete headers[name]
+    else headers[name] = others
+  }
+}
+
+function isForUs(name: string, value: string): boolean {
+  const plain = plainName(name)
+  return plain === KEY_HEADER || (plain === 'authorization' && holdsKey(value))
+}

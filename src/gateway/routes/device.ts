@@ -1,0 +1,252 @@
+// POST /_menshen/dbsc/register and /_menshen/dbsc/refresh: a browser binds its session to a key that does not leave the device,
+// and proves every ten minutes that it still has the key (W3C, Device Bound Session Credentials).
+//
+// A proof is a JWT of the key over a challenge of ours. The first challenge comes with the answer to the sign-in and nowhere
+// else: who has copied the ticket cannot register another key.
+
+import { decodeJwt, decodeProtectedHeader, importJWK, jwtVerify } from 'jose'
+import { z } from 'zod'
+import { requestFields } from '../../observe/observed-request.ts'
+import { OWN_PATHS } from '../../paths.ts'
+import {
+  BOUND_SECONDS,
+  type BoundDevice,
+  bindDevice,
+  type DeviceProof,
+  isBound,
+  mayWait,
+  type PublicPoint,
+  readRegistrationChallenge,
+  renewDevice,
+} from '../../session/device-binding.ts'
+import type { LoadedSession } from '../../session/session-cache.ts'
+import { isFromOwnOrigin } from '../../util/fetch-metadata.ts'
+import { offersDevices } from '../bound-sessions.ts'
+import type { GatewayContext } from '../context.ts'
+import { readCookie, setCookie } from '../cookies.ts'
+import type { GatewayRequest } from '../request.ts'
+import { foreignAnswer, jsonAnswer, type OwnAnswer, tooManyAnswer } from '../respond.ts'
+
+/** Of the cookie, as `setCookie` writes them, without its life: by these the browser knows whether it has the cookie. */
+const COOKIE_ATTRIBUTES = 'Path=/; HttpOnly; SameSite=Lax; Secure'
+
+/** A proof of a browser has about 500 characters. */
+const LONGEST_PROOF = 4096
+/** As the browser has to write them, in base64url: 32 bytes each. */
+const COORDINATE = /^[\w-]{43}$/
+
+/** What is wrong with a proof. */
+class RefusedProof {
+  readonly reason: 'form' | 'algorithm' | 'key' | 'signature' | 'challenge' | 'late'
+
+  constructor(reason: RefusedProof['reason']) {
+    this.reason = reason
+  }
+}
+
+export async function registerDevice(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
+  const { auth, now } = context
+  if (!offersDevices(context)) return notFound(context, request)
+  const found = await findSession(context, request, ticketIn(proofIn(request)))
+  if ('outcome' in found) return found
+  const { ticket, loaded } = found
+  const giveBack = await auth.rateLimit.take('device', request)
+  if (!giveBack) return tooManyAnswer(context.pages, request)
+  const refuse = (reason: RefusedProof['reason']) => {
+    observeRefused(context, request, loaded, 'register', reason)
+    const status = reason === 'challenge' || reason === 'late' ? 403 : 400
+    return problem(context, request, status, status === 403 ? 'proof_refused' : 'bad_request')
+  }
+  if (!mayWait(loaded.signedInAt, now())) return refuse('late')
+  const signed = await readRegistration(proofIn(request), now())
+  if (signed instanceof RefusedProof) return refuse(signed.reason)
+  let bound: BoundDevice | undefined
+  const latest = await auth.sessions.changeDevice(ticket, loaded, device => {
+    bound = bindDevice(device, signed.point, readRegistrationChallenge(signed.challenge).challenge, now())
+    return bound
+  })
+  if (!latest) return unauthenticated(context, request)
+  if (!bound) return refuse('challenge')
+  giveBack()
+  context.observe.report('device_bound', requestFields(request, latest))
+  return sessionAnswer(context, bound)
+}
+
+export async function refreshDevice(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
+  const { auth, now } = context
+  if (context.host) return notFound(context, request)
+  const found = await findSession(context, request)
+  if ('outcome' in found) return found
+  const { ticket, loaded } = found
+  const { device } = loaded.session
+  // A browser that still has the key of a former session forgets it with this answer.
+  if (!isBound(device) || unquoted(request.headers['sec-secure-session-id']) !== device.id)
+    return notFound(context, request)
+  const proof = proofIn(request)
+  if (proof === undefined) return challengeAnswer(context, request, device)
+  const giveBack = await auth.rateLimit.take('device', request)
+  if (!giveBack) return tooManyAnswer(context.pages, request)
+  const signed = await readProof(proof, device, now())
+  let renewed: BoundDevice | undefined
+  let latest: LoadedSession | undefined = loaded
+  if (!(signed instanceof RefusedProof)) {
+    latest = await auth.sessions.changeDevice(ticket, loaded, device => {
+      renewed = isBound(device) ? renewDevice(device, signed, now()) : undefined
+      return renewed
+    })
+    if (!latest) return unauthenticated(context, request)
+  }
+  if (renewed) {
+    giveBack()
+    return sessionAnswer(context, renewed)
+  }
+  // An old challenge is no theft: proofs can be late. The session goes on, and the browser signs the newest challenge.
+  observeRefused(context, request, latest, 'refresh', signed instanceof RefusedProof ? signed.reason : 'challenge')
+  const current = latest.session.device
+  return challengeAnswer(context, request, isBound(current) ? current : device)
+}
+
+/** The session of the ticket. The second cookie is not asked for: it has ended when the browser comes here. */
+async function findSession(
+  context: GatewayContext,
+  request: GatewayRequest,
+  ticketOfProof?: string,
+): Promise<{ readonly ticket: string; readonly loaded: LoadedSession } | OwnAnswer> {
+  const { settings, auth, pages } = context
+  if (!isFromOwnOrigin(request, settings.BASE_URL)) return foreignAnswer(context, request)
+  const ticket = readCookie(request.headers.cookie, auth.cookies.session) ?? ticketOfProof
+  if (!ticket) return unauthenticated(context, request)
+  const loaded = await auth.sessions.get(ticket)
+  if (loaded) return { ticket, loaded }
+  if (!(await auth.rateLimit.admits('ticket', request))) return tooManyAnswer(pages, request)
+  return unauthenticated(context, request)
+}
+
+// Proofs.
+
+/** `undefined` if the request has none; the text of a structured field has quotes. */
+function proofIn({ headers }: GatewayRequest): string | undefined {
+  return unquoted(headers['secure-session-response'])
+}
+
+function unquoted(value: string | string[] | undefined): string | undefined {
+  return typeof value === 'string' && value !== '' ? value.replace(/^"(.*)"$/, '$1') : undefined
+}
+
+const pointSchema = z.object({
+  kty: z.literal('EC'),
+  crv: z.literal('P-256'),
+  x: z.string().regex(COORDINATE),
+  y: z.string().regex(COORDINATE),
+  // A key that somebody else knows as well binds nothing.
+  d: z.undefined().optional(),
+})
+
+/** The key comes with the first proof, which it has to have signed itself. */
+async function readRegistration(
+  proof: string | undefined,
+  now: number,
+): Promise<(DeviceProof & { readonly point: PublicPoint }) | RefusedProof> {
+  const header = headerOf(proof)
+  if (proof === undefined || !header) return new RefusedProof('form')
+  if (header.alg !== 'ES256') return new RefusedProof('algorithm')
+  const point = pointSchema.safeParse(header.jwk)
+  if (!point.success) return new RefusedProof('key')
+  const signed = await readProof(proof, point.data, now)
+  return signed instanceof RefusedProof ? signed : { ...signed, point: { x: point.data.x, y: point.data.y } }
+}
+
+async function readProof(proof: string, { x, y }: PublicPoint, now: number): Promise<DeviceProof | RefusedProof> {
+  const header = headerOf(proof)
+  if (!header) return new RefusedProof('form')
+  if (header.alg !== 'ES256') return new RefusedProof('algorithm')
+  const key = await importJWK({ kty: 'EC', crv: 'P-256', x, y }, 'ES256').catch(() => undefined)
+  if (!key) return new RefusedProof('key')
+  try {
+    const options = { algorithms: ['ES256'], typ: 'dbsc+jwt', currentDate: new Date(now) }
+    const { payload } = await jwtVerify(proof, key, options)
+    const { jti } = payload
+    return typeof jti === 'string' ? { challenge: jti, nonce: nonceOf(proof) } : new RefusedProof('form')
+  } catch {
+    return new RefusedProof('signature')
+  }
+}
+
+function headerOf(proof: string | undefined): ReturnType<typeof decodeProtectedHeader> | undefined {
+  if (proof === undefined || proof.length > LONGEST_PROOF) return undefined
+  try {
+    return decodeProtectedHeader(proof)
+  } catch {
+    return undefined
+  }
+}
+
+/** As the proof says: that it is signed is checked when its session is known. */
+function ticketIn(proof: string | undefined): string | undefined {
+  if (!headerOf(proof)) return undefined
+  try {
+    const { jti } = decodeJwt(proof ?? '')
+    return typeof jti === 'string' ? readRegistrationChallenge(jti).ticket || undefined : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The first half of an ECDSA signature is random. The second can be changed without the key. */
+function nonceOf(proof: string): string {
+  const signature = Buffer.from(proof.slice(proof.lastIndexOf('.') + 1), 'base64url')
+  return signature.subarray(0, 16).toString('base64url')
+}
+
+function observeRefused(
+  { observe }: GatewayContext,
+  request: GatewayRequest,
+  loaded: LoadedSession,
+  step: 'register' | 'refresh',
+  reason: RefusedProof['reason'],
+): void {
+  observe.report('device_refused', { ...requestFields(request, loaded), step, reason })
+}
+
+// Answers: JSON always, because no page of ours asks here.
+
+/** What the browser keeps of the session, its next cookie and its next challenge. */
+function sessionAnswer({ settings, auth, pages }: GatewayContext, device: BoundDevice): OwnAnswer {
+  const { bound } = auth.cookies
+  const instructions = {
+    session_identifier: device.id,
+    refresh_url: OWN_PATHS.deviceRefresh,
+    scope: { origin: new URL(settings.BASE_URL).origin, include_site: false },
+    credentials: [{ type: 'cookie', name: bound, attributes: COOKIE_ATTRIBUTES }],
+  }
+  return jsonAnswer(pages, instructions, {
+    cookies: [setCookie(bound, device.cookie.value, BOUND_SECONDS)],
+    headers: challengeHeader(device),
+  })
+}
+
+function challengeAnswer(context: GatewayContext, request: GatewayRequest, device: BoundDevice): OwnAnswer {
+  return problem(context, request, 403, 'proof_required', challengeHeader(device))
+}
+
+function challengeHeader({ id, challenge }: BoundDevice): Record<string, string> {
+  return { 'secure-session-challenge': `"${challenge}";id="${id}"` }
+}
+
+function unauthenticated(context: GatewayContext, request: GatewayRequest): OwnAnswer {
+  return problem(context, request, 401, 'unauthenticated')
+}
+
+function notFound(context: GatewayContext, request: GatewayRequest): OwnAnswer {
+  return problem(context, request, 404, 'not_found')
+}
+
+function problem(
+  { pages }: GatewayContext,
+  { observed }: GatewayRequest,
+  status: number,
+  error: string,
+  headers: Record<string, string> = {},
+): OwnAnswer {
+  return jsonAnswer(pages, { error, requestId: observed.requestId }, { status, headers })
+}

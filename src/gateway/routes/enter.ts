@@ -1,0 +1,175 @@
+// The way from the portal to a host of `hosts` (see host-entry.ts): GET /_menshen/enter at the portal, GET /_menshen/entered at
+// the host; and what a host leaves to the portal.
+
+import { requestFields } from '../../observe/observed-request.ts'
+import { enteringPage, RETURN_FIELD } from '../../pages/notices.ts'
+import { OWN_PATHS } from '../../paths.ts'
+import { safeReturnPath } from '../../session/attempts.ts'
+import { ENTRY_BRAKE_SECONDS, type EntryCode } from '../../session/host-tickets.ts'
+import type { LoadedSession } from '../../session/session-cache.ts'
+import { isTicket } from '../../session/ticket.ts'
+import { isNoPage, isOwnNavigation } from '../../util/fetch-metadata.ts'
+import { hostCookie, identify, type SignedInCaller } from '../admission.ts'
+import type { ApplicationHost, GatewayContext } from '../context.ts'
+import { clearCookie, readCookie, setCookie } from '../cookies.ts'
+import { hasNonce, portalLogin, readWanted, type WantedPage } from '../host-entry.ts'
+import type { GatewayRequest } from '../request.ts'
+import {
+  chosenLanguage,
+  errorAnswer,
+  foreignAnswer,
+  languageCookie,
+  languageOf,
+  type OwnAnswer,
+  pageAnswer,
+  redirectAnswer,
+  signedInAnswer,
+} from '../respond.ts'
+import { stepUpForHost } from '../step-up.ts'
+
+// GET /_menshen/enter?to=<address>&n=<hash of the nonce> at the portal.
+
+interface EntryRequest {
+  readonly wanted: WantedPage
+  readonly challenge: string
+}
+
+/** The answer to a request that cannot be an entry, signed in or not. */
+export function refuseEntry(context: GatewayContext, request: GatewayRequest): OwnAnswer | undefined {
+  if (!context.entries) return errorAnswer(context.pages, request, 'not_found')
+  if (isNoPage(request)) return foreignAnswer(context, request)
+  return readEntry(context, request) ? undefined : errorAnswer(context.pages, request, 'bad_request')
+}
+
+function readEntry({ entries, paths }: GatewayContext, { search }: GatewayRequest): EntryRequest | undefined {
+  const query = new URLSearchParams(search)
+  const [to, ...moreTo] = query.getAll('to')
+  const [challenge, ...moreN] = query.getAll('n')
+  if (!entries || to === undefined || challenge === undefined || !isTicket(challenge)) return undefined
+  if (moreTo.length > 0 || moreN.length > 0) return undefined
+  const wanted = readWanted(to, entries, paths)
+  return wanted && { wanted, challenge }
+}
+
+/** For a signed-in user. */
+export async function enterHost(
+  context: GatewayContext,
+  request: GatewayRequest,
+  caller: SignedInCaller,
+): Promise<OwnAnswer> {
+  const { loaded, ticket, cookies } = caller
+  const { entries, pages, observe } = context
+  const entry = readEntry(context, request)
+  if (!entries || !entry || ticket === undefined) return errorAnswer(pages, request, 'bad_request')
+  const { challenge, wanted } = entry
+  const { host, origin, path } = wanted
+  if (!entries.mayEnter(loaded.key, origin + path)) {
+    observe.report('host_entry_failed', { ...requestFields(request, loaded), host, reason: 'repeated' })
+    return errorAnswer(pages, request, 'entry_failed', { cookies, outcome: 'refused' })
+  }
+  const rules = entries.rulesOf(host)
+  const stepUp = rules && (await stepUpForHost(context, request, caller, rules, path))
+  if (stepUp) return stepUp
+  const language = chosenLanguage(pages, request)?.lang
+  const code = await entries.codes.issue(host, { challenge, ticket, path, language })
+  const location = `${origin}${OWN_PATHS.entered}?code=${code}`
+  if (!isEndOfSignIn(request, loaded, context.now())) return signedInAnswer(pages, request, location, cookies)
+  const html = enteringPage(languageOf(pages, request), host, location)
+  return pageAnswer(pages, html, { cookies, headers: { refresh: `1; url=${location}` } })
+}
+
+const SIGN_IN_ENDS_WITHIN_MS = 10_000
+
+/**
+ * The browser may still be on the way that began with a form of the provider, whose policy (`form-action`) lets it get to the
+ * portal and not to other hosts. A page of ours ends that way.
+ */
+function isEndOfSignIn({ headers }: GatewayRequest, { signedInAt }: LoadedSession, now: number): boolean {
+  const site = headers['sec-fetch-site']
+  return (site === 'cross-site' || site === 'same-site') && now - signedInAt < SIGN_IN_ENDS_WITHIN_MS
+}
+
+// GET /_menshen/entered?code=<code> at a host.
+
+type EntryFailure = 'unknown_code' | 'other_browser' | 'session_ended'
+
+export async function finishEntry(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
+  const { host, auth, pages, observe } = context
+  if (!host) return errorAnswer(pages, request, 'not_found')
+  // Before the code is spent: no image or frame of another site enters.
+  if (isNoPage(request)) return foreignAnswer(context, request)
+  const [code = '', ...more] = new URLSearchParams(request.search).getAll('code')
+  const entry = more.length === 0 ? await host.codes.take(host.name, code) : undefined
+  if (!entry) return failedEntry(context, host, request, 'unknown_code')
+  if (!hasNonce(context, request, entry.challenge)) return failedEntry(context, host, request, 'other_browser', entry)
+  const loaded = await auth.sessions.getFresh(entry.ticket)
+  if (!loaded || loaded === 'ended') return failedEntry(context, host, request, 'session_ended', entry)
+  const { cookies } = auth
+  const previous = readCookie(request.headers.cookie, cookies.session)
+  const ticket = await host.tickets.create(host.name, entry.ticket, loaded)
+  if (previous) await host.tickets.remove(host.name, previous)
+  observe.report('host_entered', { ...requestFields(request, loaded), host: host.name })
+  return signedInAnswer(pages, request, entry.path, [
+    hostCookie(context, ticket, loaded),
+    clearCookie(cookies.entry),
+    ...(entry.language === undefined || chosenLanguage(pages, request) ? [] : [languageCookie(pages, entry.language)]),
+  ])
+}
+
+/** To the page once more, and the second time within a few seconds a page that says so: never round in circles. */
+async function failedEntry(
+  context: GatewayContext,
+  host: ApplicationHost,
+  request: GatewayRequest,
+  reason: EntryFailure,
+  entry?: EntryCode,
+): Promise<OwnAnswer> {
+  const { auth, pages, observe } = context
+  const { entryFailed } = auth.cookies
+  const location = entry?.path ?? '/'
+  // Another tab of this browser was faster, or the user has come back by a button of the browser.
+  if ((await identify(context, request)).loaded) return redirectAnswer(pages, request.method, location)
+  observe.report('host_entry_failed', { ...requestFields(request), host: host.name, reason })
+  // By the session and the page, not by a cookie: the browser may keep none, and its tabs fail each on their own.
+  const isFirst = entry
+    ? await host.codes.isFirstFailure(host.name, entry)
+    : !readCookie(request.headers.cookie, entryFailed)
+  if (!isFirst) return errorAnswer(pages, request, 'entry_failed', { outcome: 'refused' })
+  return redirectAnswer(pages, request.method, location, {
+    outcome: 'visitor',
+    // The code is spent now: with the same one again, it is unknown.
+    cookies: [setCookie(entryFailed, 'yes', ENTRY_BRAKE_SECONDS)],
+  })
+}
+
+// What a host leaves to the portal: the login page, the callback, the account page and the console.
+
+export async function toPortal(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
+  const { host, pages, paths } = context
+  if (!host) return errorAnswer(pages, request, 'not_found')
+  const { method, path, search } = request
+  if (path === paths.login) return toPortalLogin(context, host, request)
+  // A form of one of these pages is one of the portal, which does not take it from here.
+  const isRead = method === 'GET' || method === 'HEAD'
+  return redirectAnswer(pages, method, host.portal + (isRead ? path + search : pageOf(path)))
+}
+
+function pageOf(path: string): string {
+  return [OWN_PATHS.account, OWN_PATHS.console].find(page => path.startsWith(page)) ?? '/'
+}
+
+/** A link of the application's own pages leads back to the application; any other request just to the login page. */
+async function toPortalLogin(
+  context: GatewayContext,
+  host: ApplicationHost,
+  request: GatewayRequest,
+): Promise<OwnAnswer> {
+  const { settings, pages, paths } = context
+  const { method, headers, search } = request
+  const isLink = headers['sec-fetch-site'] === 'same-origin' && isOwnNavigation(request, settings.BASE_URL)
+  if (method !== 'GET' || !isLink) return redirectAnswer(pages, method, host.portal + paths.login)
+  const asked = new URLSearchParams(search).get(RETURN_FIELD) ?? '/'
+  const wanted = safeReturnPath(asked, settings.BASE_URL, paths.signIn) ?? '/'
+  const { location, cookie } = portalLogin(context, host, request, wanted)
+  return redirectAnswer(pages, method, location, { cookies: [cookie] })
+}

@@ -1,0 +1,85 @@
+// The start of a sign-in: an attempt at a provider, and the address there. For the login form, and for whatever else sends a
+// browser to a provider.
+
+import { network } from '../config/networks.ts'
+import { errorFields, MenshenError } from '../errors.ts'
+import { requestFields } from '../observe/observed-request.ts'
+import { isInAppOf } from '../provider/in-app.ts'
+import type { Texts } from '../provider/plan.ts'
+import type { Provider } from '../provider/provider.ts'
+import type { KeptFields } from '../session/attempts.ts'
+import type { AdmissionContext } from './admission.ts'
+import { attemptCookie, type CookieNames, readCookie, setCookie } from './cookies.ts'
+import type { GatewayRequest } from './request.ts'
+
+export interface AttemptOptions {
+  /** What the attempt keeps until the callback: the page that is wanted, and whatever the callback has to know besides. */
+  readonly kept: KeptFields
+  /** Parameters of the authorization request besides those of the provider's plan, which they replace. */
+  readonly params?: Texts
+  /** A page starts it: other tabs may do so at the same moment, each with a new secret. See attemptCookie. */
+  readonly isByPage?: true
+}
+
+export interface StartedAttempt {
+  readonly state: string
+  /** At the provider; the login page with an error while that is impossible. */
+  readonly location: string
+  readonly isAtProvider: boolean
+  /** To be set with the redirect. */
+  readonly cookies: readonly string[]
+}
+
+/** A bound for the header of cookies; attempts beyond it share one secret. */
+const MOST_COOKIES = 8
+
+/** Attempts of other tabs are under way: their answers may still replace the secret that all tabs share. */
+function isBesideOthers({ headers }: GatewayRequest, { attempt }: CookieNames): boolean {
+  const others = (headers.cookie ?? '').split(`${attempt}_`).length - 1
+  return others > 0 && others < MOST_COOKIES
+}
+
+/** The caller has counted it: see RateLimit. */
+export async function startAttempt(
+  context: AdmissionContext,
+  request: GatewayRequest,
+  provider: Provider,
+  { kept, params, isByPage }: AttemptOptions,
+): Promise<StartedAttempt> {
+  const { attempts, cookies } = context.auth
+  const known = readCookie(request.headers.cookie, cookies.attempt)
+  const { browser, sent } = await attempts.start(provider.plan, known, kept)
+  const inApp = context.settings.AUTO_SIGN_IN !== 'off' && isInAppOf(provider.plan, request.headers['user-agent'])
+  const names = browser ? [cookies.attempt] : []
+  if (browser && isByPage && (browser !== known || isBesideOthers(request, cookies)))
+    names.push(attemptCookie(cookies, sent.state))
+  const secrets = names.map(name => setCookie(name, browser ?? '', attempts.seconds))
+  const started = { state: sent.state, cookies: secrets }
+  try {
+    const asked = { ...sent, ...(params && { params }), ...(inApp && { inApp }) }
+    const location = await provider.authorizationUrl(asked, network(request.observed.address))
+    return { ...started, location, isAtProvider: true }
+  } catch (error) {
+    const location = loginWhileUnavailable(context, request, provider, error)
+    return { ...started, location, isAtProvider: false }
+  }
+}
+
+/** The address of the provider's page comes from its metadata, which are unavailable. */
+function loginWhileUnavailable(
+  { observe, paths }: AdmissionContext,
+  request: GatewayRequest,
+  { plan }: Provider,
+  error: unknown,
+): string {
+  if (!(error instanceof MenshenError)) throw error
+  const reason = 'temporarily_unavailable'
+  observe.report('sign_in_failed', {
+    ...errorFields(error),
+    ...requestFields(request),
+    provider: plan.id,
+    reason,
+  })
+  observe.failedRequests.remember(request, reason)
+  return `${paths.login}?error=${reason}`
+}

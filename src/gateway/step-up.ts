@@ -1,0 +1,203 @@
+// Step-up: the rules admit a user once they sign in again, because too much time has passed or another means is wanted. A page
+// leads to the provider, a form gets a page that says what to do, a script gets a status (RFC 9470). The callback replaces the
+// session, and the rules judge the new one: what was asked of the provider proves nothing.
+
+import { type Authentication, type AuthenticationDemand, demandsKey, meets, requestFor } from '../access/conditions.ts'
+import { readTarget } from '../access/request-path.ts'
+import type { Rules } from '../access/rules.ts'
+import { requestFields } from '../observe/observed-request.ts'
+import { sessionEndedPage, stepUpDonePage } from '../pages/notices.ts'
+import { OWN_PATHS } from '../paths.ts'
+import type { ProviderPlan } from '../provider/plan.ts'
+import type { TokenSet } from '../provider/token.ts'
+import { type Attempt, safeReturnPath } from '../session/attempts.ts'
+import type { LoadedSession } from '../session/session-cache.ts'
+import { authenticationOf } from '../session/session-record.ts'
+import { bringsToken, isByScript, isNavigation, isShownAsPage } from '../util/fetch-metadata.ts'
+import type { MaybePromise } from '../util/maybe-promise.ts'
+import { type Admission, applyRules, type SignedInCaller } from './admission.ts'
+import type { GatewayContext } from './context.ts'
+import { type DenialContext, denialAnswer, loginAnswer, stepUpChallenge } from './denial.ts'
+import { enterAnswer } from './host-entry.ts'
+import { admit, recordAdmission } from './pipeline.ts'
+import type { GatewayRequest } from './request.ts'
+import {
+  errorAnswer,
+  jsonAnswer,
+  languageOf,
+  type OwnAnswer,
+  pageAnswer,
+  type ResponseAnswer,
+  redirectAnswer,
+  tooManyAnswer,
+} from './respond.ts'
+import { startAttempt } from './start-attempt.ts'
+
+/** The answer to a request that is not admitted. */
+export function deniedAnswer(
+  context: DenialContext,
+  request: GatewayRequest,
+  admission: Admission,
+): MaybePromise<ResponseAnswer> {
+  if (admission.outcome !== 'step_up') return denialAnswer(context, request, admission)
+  const { loaded, demands = [] } = admission
+  // The portal starts it, and comes back with a ticket for the new session.
+  if (context.host && loaded && isNavigation(request) && !isByScript(request))
+    return enterAnswer(context, context.host, request, admission)
+  if (loaded && isNavigation(request) && !isByScript(request))
+    return startStepUp(context, request, loaded, demands, request.path + request.search)
+  return loaded && isShownAsPage(request) && !bringsToken(request.headers)
+    ? formAnswer(context, request, admission)
+    : scriptAnswer(context, request, admission)
+}
+
+// A page: to the provider, and back.
+
+/**
+ * At the portal, before a host of `hosts` is entered: whether its rules want another sign-in for the page there. `wanted` is the
+ * path that was wanted at the host, with its query.
+ */
+export async function stepUpForHost(
+  context: GatewayContext,
+  request: GatewayRequest,
+  { loaded, ...identification }: SignedInCaller,
+  rules: Rules,
+  wanted: string,
+): Promise<ResponseAnswer | undefined> {
+  const isPageOfOurs = wanted.startsWith(`${OWN_PATHS.stepUp}?`)
+  const query = new URLSearchParams(isPageOfOurs ? wanted.slice(OWN_PATHS.stepUp.length) : '')
+  const target = readTarget(query.get('path') ?? wanted)
+  const method = query.get('method') ?? 'GET'
+  if (!target || !/^[A-Z-]+$/.test(method)) return undefined
+  const atHost = { ...context, auth: { ...context.auth, rules } }
+  const verdict = applyRules(atHost, { ...request, ...target, method }, { ...identification, loaded })
+  if (verdict.outcome !== 'step_up') return undefined
+  return startStepUp(context, request, loaded, verdict.demands ?? [], request.path + request.search)
+}
+
+async function startStepUp(
+  context: DenialContext,
+  request: GatewayRequest,
+  loaded: LoadedSession,
+  demands: readonly AuthenticationDemand[],
+  wanted: string,
+): Promise<ResponseAnswer> {
+  const { auth, pages, observe } = context
+  const provider = auth.providers.get(loaded.session.provider)
+  if (!provider || (provider.plan.kind !== 'oidc' && wantsIdToken(demands)))
+    return refuse(context, request, { loaded, demands })
+  if (!(await auth.rateLimit.admits('sign-in', request))) return tooManyAnswer(pages, request)
+  const returnPath = safeReturnPath(wanted, pages.settings.BASE_URL, pages.paths.signIn)
+  const { time = 0 } = authenticationOf(loaded)
+  const stepUp = { sub: loaded.session.userInfo.sub, time, demands: [...demands] }
+  const { location, cookies } = await startAttempt(context, request, provider, {
+    kept: { ...(returnPath && { returnPath }), stepUp },
+    params: paramsFor(provider.plan, demands),
+    isByPage: true,
+  })
+  observe.report('step_up_started', { ...requestFields(request, loaded), path: request.path, method: request.method })
+  return redirectAnswer(pages, request.method, location, { outcome: 'refused', cookies })
+}
+
+function wantsIdToken(demands: readonly AuthenticationDemand[]): boolean {
+  return demands.some(({ acr, amr }) => (acr ?? amr) !== undefined)
+}
+
+/** The provider of this user gives no id_token: no sign-in could ever fulfil it. */
+function refuse(
+  context: DenialContext,
+  request: GatewayRequest,
+  { loaded }: { loaded: LoadedSession; demands: readonly AuthenticationDemand[] },
+): MaybePromise<ResponseAnswer> {
+  const refused: Admission = { loaded, cookies: [], outcome: 'refused', condition: 'step_up_failed' }
+  return denialAnswer(context, request, recordAdmission(context, request, refused))
+}
+
+/** Those of the plan stay, unless the rules want more. A provider that only knows its own users is asked as always. */
+function paramsFor(
+  { kind, authorization }: Pick<ProviderPlan, 'kind' | 'authorization'>,
+  demands: readonly AuthenticationDemand[],
+): Record<string, string> {
+  if (kind === 'company_token') return {}
+  const { maxAge, acr } = requestFor(demands)
+  const configured = Number(authorization.params.max_age ?? Number.POSITIVE_INFINITY)
+  return {
+    ...(maxAge !== undefined && { max_age: String(Math.min(maxAge, configured)) }),
+    ...(acr.length > 0 && { acr_values: acr.join(' ') }),
+    // Nothing else makes the provider ask again.
+    ...(maxAge === undefined && acr.length === 0 && { prompt: 'login' }),
+  }
+}
+
+// A form, or a page in a frame: what was entered is not lost while the page stays open.
+
+function formAnswer({ pages }: DenialContext, request: GatewayRequest, admission: Admission): ResponseAnswer {
+  const { requestId } = request.observed
+  const html = sessionEndedPage(languageOf(pages, request), request.method !== 'GET', requestId, stepUpPath(request))
+  return pageAnswer(pages, html, {
+    status: 401,
+    outcome: 'refused',
+    cookies: admission.cookies,
+    headers: { 'www-authenticate': stepUpChallenge(admission) },
+  })
+}
+
+/** Where a new tab signs in for a request that it cannot repeat itself. */
+function stepUpPath({ method, path }: GatewayRequest): string {
+  return `${OWN_PATHS.stepUp}?${new URLSearchParams({ method, path })}`
+}
+
+function scriptAnswer({ pages }: DenialContext, request: GatewayRequest, admission: Admission): ResponseAnswer {
+  const body = {
+    error: 'step_up_required',
+    message: languageOf(pages, request).t('step_up.required'),
+    ...(admission.loaded && { login: stepUpPath(request) }),
+    requestId: request.observed.requestId,
+  }
+  return jsonAnswer(pages, body, {
+    status: 401,
+    outcome: 'refused',
+    cookies: admission.cookies,
+    headers: { 'www-authenticate': stepUpChallenge(admission) },
+  })
+}
+
+/** GET /_menshen/step-up: signs in again for the request that it names, if the rules want that, and says when it is done. */
+export async function stepUp(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
+  const { pages } = context
+  const admission = await admit(context, request)
+  const { loaded, cookies } = admission
+  if (!loaded) return loginAnswer(context, request, admission)
+  const query = new URLSearchParams(request.search)
+  const target = readTarget(query.get('path') ?? '')
+  const method = query.get('method') ?? 'GET'
+  if (!target || !/^[A-Z-]+$/.test(method)) return errorAnswer(pages, request, 'bad_request')
+  const asked = { ...request, ...target, method }
+  const verdict = applyRules(context, asked, admission)
+  if (verdict.outcome === 'step_up')
+    return context.host
+      ? enterAnswer(context, context.host, request, admission)
+      : startStepUp(context, request, loaded, verdict.demands ?? [], request.path + request.search)
+  if (verdict.outcome !== 'admitted') return denialAnswer(context, request, recordAdmission(context, asked, verdict))
+  return pageAnswer(pages, stepUpDonePage(languageOf(pages, request), asked.method !== 'GET'), { cookies })
+}
+
+// The callback.
+
+type StepUp = NonNullable<Attempt['stepUp']>
+
+/** How the user of a step-up is signed in now. */
+export function authenticationAfter(
+  { time, demands }: StepUp,
+  { kind }: Pick<ProviderPlan, 'kind'>,
+  tokens: TokenSet,
+): Authentication {
+  const { authentication = {}, receivedAt } = tokens
+  const isAged = demands.some(({ maxAge }) => maxAge !== undefined)
+  // Without auth_time nothing proves that the provider has asked again: the time stays as it was.
+  const known =
+    kind === 'oidc' && isAged && authentication.time === undefined ? { ...authentication, time } : authentication
+  const judged = known.time === undefined ? { ...known, time: receivedAt } : known
+  const isMet = demands.every(demand => meets(judged, demand, receivedAt))
+  return isMet ? known : { ...known, failed: demandsKey(demands) }
+}

@@ -1,0 +1,65 @@
+// Personal keys on the account page: the list, the form for a new one, and the page that shows a new key once.
+
+import { html } from 'hono/html'
+import { OWN_PATHS } from '../paths.ts'
+import {
+  type KeyProblem,
+  LONGEST_NAME,
+  MOST_DAYS,
+  MOST_KEYS,
+  type NewKey,
+  type PersonalKey,
+} from '../session/personal-keys.ts'
+import { KEY_ICON } from './icons.ts'
+import { moment, page } from './layout.ts'
+import type { Words } from './words/words.ts'
+
+export interface KeysView {
+  /** Absent if the store is away. */
+  readonly keys: readonly PersonalKey[] | undefined
+  /** Why there is no new key. */
+  readonly problem?: KeyProblem | 'bad_name' | 'bad_days' | undefined
+}
+
+const DEFAULT_DAYS = 90
+
+export function keySection(words: Words, { keys, problem }: KeysView) {
+  const { t } = words
+  return html`<h2 id="keys">${t('keys.title')}</h2>
+<p class="small">${t('keys.lead')}</p>
+${problem ? html`<div class="notice bad" role="alert"><p>${t(`keys.${problem}`, { most: MOST_KEYS, longest: LONGEST_NAME, days: MOST_DAYS })}</p></div>` : ''}
+<ul class="entries">${(keys ?? []).map(key => keyEntry(words, key))}</ul>
+<form method="post" action="${OWN_PATHS.accountKeys}" class="new-key">
+<label>${t('keys.name')}<input name="name" required maxlength="${LONGEST_NAME}" autocomplete="off"></label>
+<label>${t('keys.days')}<input name="days" type="number" required min="1" max="${MOST_DAYS}" value="${DEFAULT_DAYS}"></label>
+<button type="submit" class="button quiet">${t('keys.create')}</button></form>`
+}
+
+function keyEntry(words: Words, { id, name, expiresAt, usedAt }: PersonalKey) {
+  const { t, rich } = words
+  return html`<li>${KEY_ICON}<div><strong>${name}</strong>
+<p class="small">${rich('keys.ends', { time: moment(words, expiresAt) })}</p>
+<p class="small">${usedAt === undefined ? t('keys.never_used') : rich('keys.used', { time: moment(words, usedAt) })}</p></div>
+<form method="post" action="${OWN_PATHS.accountKeysRevoke}"><input type="hidden" name="key" value="${id}">
+<button type="submit" class="button small quiet" aria-label="${t('keys.revoke_label', { name })}">${t('keys.revoke')}</button></form></li>`
+}
+
+/** The only page that ever shows it. */
+export function newKeyPage(words: Words, { key, name, expiresAt }: NewKey): string {
+  const { t, rich } = words
+  return page({
+    words,
+    title: t('keys.new_title'),
+    script: 'copy.js',
+    styles: ['account.css'],
+    body: html`<h1>${t('keys.new_title')}</h1>
+<p class="lead">${t('keys.new_lead')}</p>
+<dl><div><dt>${t('keys.name')}</dt><dd>${name}</dd></div></dl>
+<p class="new-key-text"><code>${key}</code></p>
+<p><button type="button" class="button small" hidden data-copy="${key}" data-copied="${t('audit.copied')}">${t('audit.copy')}</button></p>
+<p class="small">${rich('keys.ends', { time: moment(words, expiresAt) })}</p>
+<p class="small">${t('keys.new_use')}</p>
+<p class="new-key-text"><code>curl -H 'Authorization: Bearer ${key.slice(0, 3)}…'</code></p>
+<div class="ways"><p><a class="button quiet" href="${OWN_PATHS.account}">${t('keys.back')}</a></p></div>`,
+  })
+}

@@ -1,0 +1,40 @@
+// Mutual TLS (RFC 8705): the client proves itself by the certificate of its connections. The same certificate goes along with
+// every call to the provider, so that access tokens may be bound to it.
+
+import { createSecureContext } from 'node:tls'
+import type { ProviderConfig } from '../config/provider-config.ts'
+import { Secret } from '../config/secret.ts'
+import { MenshenError, sentence, setting } from '../errors.ts'
+import { phrase, phrasedError } from '../phrases.ts'
+import { readClientKey } from './client-key.ts'
+
+/** Both in PEM. The certificate may be followed by those of its authorities. */
+export interface ClientCertificate {
+  readonly cert: Secret
+  readonly key: Secret
+}
+
+export function usesMutualTls({ clientAuth }: Pick<ProviderConfig, 'clientAuth'>): boolean {
+  return clientAuth === 'tls_client_auth' || clientAuth === 'self_signed_tls_client_auth'
+}
+
+/** `undefined` if one of the two is missing. Throws if TLS cannot use them; that they belong together is checked before. */
+export function certificateOf(key: Secret | undefined, cert: Secret | undefined): ClientCertificate | undefined {
+  if (!key || !cert) return undefined
+  const pem = readClientKey(key.reveal()).key.export({ type: 'pkcs8', format: 'pem' }).toString()
+  try {
+    createSecureContext({ cert: cert.reveal(), key: pem })
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw new MenshenError(
+      'bad_settings',
+      sentence`${setting('CLIENT_CERT_FILE')} and ${setting('CLIENT_KEY_FILE')} cannot be used (${String(code)}); expected a certificate and its key in PEM.`,
+    )
+  }
+  return { cert, key: new Secret(pem) }
+}
+
+/** Without TLS no certificate is shown, and anybody could say that they are this client. */
+export function assertTls(url: string): void {
+  if (new URL(url).protocol !== 'https:') throw phrasedError('bad_settings', phrase('mutual_tls_needs_https'))
+}

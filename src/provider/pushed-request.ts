@@ -1,0 +1,74 @@
+// Pushed authorization requests (RFC 9126): the parameters of an attempt go from server to server, with the proof of the client.
+// The browser gets a reference to them and cannot change them.
+
+import { z } from 'zod'
+import { type Phrase, phrase, phrasedError } from '../phrases.ts'
+import { authorizationUrl, type SentAttempt } from './authorization-url.ts'
+import { causeOf } from './demands.ts'
+import { endpointOf, type Metadata } from './discovery.ts'
+import { readAnswer } from './fetch.ts'
+import type { ProviderPlan } from './plan.ts'
+import type { ProviderConnection } from './provider-connection.ts'
+import { askAsClient, errorCodeIn, RefusalError } from './token.ts'
+
+/** Where requests are pushed to; `undefined` if they are not. Throws if they have to be and the provider has no such address. */
+export function pushEndpoint({ par }: Pick<ProviderPlan, 'par'>, known: Metadata): string | undefined {
+  const isWanted = par === 'on' || (par === 'auto' && known.document?.demandsPushedRequests)
+  if (!isWanted) return undefined
+  const { par: endpoint } = known.endpoints
+  if (endpoint === undefined) throw phrasedError('bad_settings', phrase('no_push_endpoint'))
+  return endpoint
+}
+
+/** RFC 3986: a URI has no spaces and no control characters. */
+const LONGEST_REFERENCE = 4096
+const pushed = z.object({
+  request_uri: z
+    .string()
+    .max(LONGEST_REFERENCE)
+    .regex(/^[a-z][a-z\d+.-]*:[\x21-\x7e]+$/i),
+  /** Seconds. Each reference is for one attempt, whose browser is on its way with it at once. */
+  expires_in: z.number().positive(),
+})
+
+/** Pushes the attempt, and returns the URL at which the browser signs in. There is no way back to a request that is not pushed. */
+export async function pushedAuthorizationUrl(
+  connection: ProviderConnection,
+  known: Metadata,
+  endpoint: string,
+  attempt: SentAttempt,
+): Promise<string> {
+  const { plan, redirectUri } = connection
+  // The same parameters as in the address of an attempt that is not pushed.
+  const { searchParams } = new URL(authorizationUrl(new URL(endpoint).origin, plan, redirectUri, attempt))
+  const response = await askAsClient(connection, known, endpoint, Object.fromEntries(searchParams))
+  const { status, body } = await readAnswer(response)
+  if (status !== 201) throw refusalOf(plan, known, status, body)
+  const { data, error } = pushed.safeParse(body)
+  if (!data) {
+    const fields = error.issues.map(({ path }) => path.join('.')).filter(Boolean)
+    const unusable = fields.length > 0 ? [...new Set(fields)].join(', ') : phrase('the_whole')
+    const seen = phrase('push_unusable', { fields: unusable })
+    throw new RefusalError('provider_answer', seen, status, undefined, { remedy: phrase('check_push') })
+  }
+  const url = new URL(endpointOf(known, 'authorization'))
+  url.searchParams.set(plan.authorization.names.client_id || 'client_id', plan.clientId)
+  url.searchParams.set('request_uri', data.request_uri)
+  return url.href + plan.authorization.fragment
+}
+
+/** 201 is the only success (RFC 9126, 2.2). */
+function refusalOf(plan: ProviderPlan, known: Metadata, status: number, body: unknown): RefusalError {
+  const said = errorCodeIn(body)
+  const seen: Phrase = said
+    ? phrase('push_answered_with', { status, error: said })
+    : phrase('push_answered', { status })
+  const description = Object(body).error_description
+  const cause = causeOf(plan, known, {
+    error: said ?? '',
+    description: typeof description === 'string' ? description.slice(0, 1000) : undefined,
+  })
+  if (!cause) return new RefusalError('provider_answer', seen, status, said)
+  const sentence = phrase('with_cause', { seen, cause: cause.what })
+  return new RefusalError('provider_answer', sentence, status, said, { remedy: cause.remedy })
+}

@@ -1,0 +1,103 @@
+// A token for one application, in exchange for the user's access token: RFC 8693, or the on-behalf-of flow of Microsoft Entra.
+
+import { z } from 'zod'
+import type { TokenExchangeConfig } from '../config/upstream-config.ts'
+import { phrase, phrasedError } from '../phrases.ts'
+import { getPath } from '../util/json-path.ts'
+import { endpointOf } from './discovery.ts'
+import { type Answer, readAnswer } from './fetch.ts'
+import type { ProviderPlan } from './plan.ts'
+import type { ProviderConnection } from './provider-connection.ts'
+import { askForTokens, lifetime, readAccepted, retryUnarrived } from './token.ts'
+
+/** Whom a token is for. */
+export interface ExchangeTarget extends TokenExchangeConfig {
+  /** Two targets with the same id are the same. */
+  readonly id: string
+}
+
+export interface ExchangedToken {
+  readonly token: string
+  /** How long it counts; `undefined` if the answer does not say. */
+  readonly expiresInSeconds: number | undefined
+}
+
+export function exchangeTarget({ audience, resource, scope, exchange }: TokenExchangeConfig): ExchangeTarget {
+  const id = JSON.stringify([audience ?? null, resource ?? null, scope ?? null, exchange ?? null])
+  return {
+    id,
+    ...(audience !== undefined && { audience }),
+    ...(resource !== undefined && { resource }),
+    ...(scope !== undefined && { scope }),
+    ...(exchange !== undefined && { exchange }),
+  }
+}
+
+export async function exchangeToken(
+  connection: ProviderConnection,
+  accessToken: string,
+  target: ExchangeTarget,
+): Promise<ExchangedToken> {
+  const known = await connection.metadata.get()
+  const url = endpointOf(known, 'token')
+  const grant = target.exchange === 'entra' ? onBehalfOf(accessToken, target) : standard(accessToken, target)
+  // It changes nothing at the provider, so that it can be sent again.
+  const ask = () => askForTokens(connection, known, url, grant, { key: undefined })
+  const { answer } = await retryUnarrived(ask, connection.timeoutMs)
+  return readExchanged(await readAnswer(answer), connection.plan, accessToken)
+}
+
+const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token'
+
+function standard(accessToken: string, { audience, resource, scope }: ExchangeTarget) {
+  return {
+    grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+    subject_token: accessToken,
+    subject_token_type: ACCESS_TOKEN,
+    requested_token_type: ACCESS_TOKEN,
+    ...(audience !== undefined && { audience }),
+    ...(resource !== undefined && { resource }),
+    ...(scope !== undefined && { scope }),
+  }
+}
+
+/** It knows a scope only. `/.default` means all that the application has been granted. */
+function onBehalfOf(accessToken: string, { audience, resource, scope }: ExchangeTarget) {
+  return {
+    grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
+    requested_token_use: 'on_behalf_of',
+    assertion: accessToken,
+    scope: scope ?? `${resource ?? audience}/.default`,
+  }
+}
+
+/** Applications and proxies refuse longer headers. */
+const LONGEST_TOKEN = 16_384
+
+const exchangeAnswer = z.object({
+  access_token: z
+    .string()
+    .max(LONGEST_TOKEN)
+    .regex(/^[\x21-\x7e]+$/),
+  // `N_A` is for what is no access token (RFC 8693, 2.2.1); one that is bound to a key is of no use to the application.
+  token_type: z
+    .string()
+    .regex(/^bearer$/i)
+    .nullish(),
+  issued_token_type: z.literal(ACCESS_TOKEN).nullish(),
+  expires_in: lifetime.nullish(),
+})
+
+function readExchanged(answer: Answer, plan: ProviderPlan, accessToken: string): ExchangedToken {
+  const body = readAccepted(answer, plan.tokenAnswer, ['invalid_grant', 'invalid_token'])
+  const { names } = plan.tokenAnswer
+  const given = Object.fromEntries(
+    Object.keys(exchangeAnswer.shape).map(name => [name, getPath(body, names[name] ?? name)]),
+  )
+  const { data, error } = exchangeAnswer.safeParse(given)
+  // A provider that gives back what it was shown would hand the wider token to the application.
+  const wrong = data?.access_token === accessToken ? ['access_token'] : error?.issues.map(({ path }) => path.join('.'))
+  if (!data || wrong)
+    throw phrasedError('provider_answer', phrase('answer_unusable', { fields: [...new Set(wrong)].join(', ') }))
+  return { token: data.access_token, expiresInSeconds: data.expires_in ?? undefined }
+}

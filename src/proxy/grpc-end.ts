@@ -1,0 +1,23 @@
+// How a gRPC call ends that we end in place of the application: with a status that its client can read. Over HTTP/1.1, which
+// knows no such end, the answer breaks off.
+
+import type { ServerResponse } from 'node:http'
+import { destroyAfter } from '../util/destroy-after.ts'
+import { encodeGrpcMessage, type GrpcStatus } from '../util/grpc.ts'
+import { Http2Response } from './http2-messages.ts'
+
+/** A client that does not read loses it. */
+const READ_MS = 1000
+
+export function endGrpc(response: ServerResponse, status: GrpcStatus, message: string): void {
+  if (!(response instanceof Http2Response)) return void response.destroy()
+  if (response.destroyed || response.writableEnded) return
+  const end: [string, string][] = [
+    ['grpc-status', status],
+    ['grpc-message', encodeGrpcMessage(message)],
+  ]
+  if (response.headersSent) response.addTrailers(end)
+  else response.writeHead(200, ['content-type', 'application/grpc', ...end.flat()])
+  response.end()
+  destroyAfter(response.req.stream, READ_MS)
+}

@@ -1,0 +1,378 @@
+// A stream of HTTP/2 as the request and the response that node:http gives, so that one pipeline serves both protocols. Node's
+// own classes for that make eleven listeners and a second stream for each request; these have only what the gateway uses.
+
+import { type IncomingHttpHeaders, METHODS, type OutgoingHttpHeaders } from 'node:http'
+import { constants, type IncomingHttpHeaders as Http2Headers, type ServerHttp2Stream } from 'node:http2'
+import type { TLSSocket } from 'node:tls'
+import type { HeaderList } from './response-headers.ts'
+
+const NONE: readonly string[] = []
+
+export class Http2Request {
+  readonly method: string
+  readonly url: string
+  readonly headers: IncomingHttpHeaders
+  /** Names and values in turn, as HTTP/1.1 would have brought them: with Host, and with one Cookie. */
+  readonly rawHeaders: readonly string[]
+  /** Names and values in turn, once they have arrived. */
+  rawTrailers = NONE
+  readonly socket: TLSSocket
+  readonly stream: ServerHttp2Stream
+  /** All headers together are larger than MAX_HEADER_KB. */
+  readonly isHeadTooLarge: boolean
+
+  constructor(stream: ServerHttp2Stream, socket: TLSSocket, head: RequestHead, isHeadTooLarge: boolean) {
+    this.stream = stream
+    this.socket = socket
+    this.method = head.method
+    this.url = head.path
+    this.headers = head.headers
+    this.rawHeaders = head.rawHeaders
+    this.isHeadTooLarge = isHeadTooLarge
+    if (!stream.endAfterHeaders)
+      stream.on('trailers', (_trailers, _flags, rawTrailers: readonly string[]) => {
+        this.rawTrailers = rawTrailers
+      })
+  }
+
+  get httpVersion(): '2.0' {
+    return '2.0'
+  }
+
+  get httpVersionMajor(): 2 {
+    return 2
+  }
+
+  /** No more of the body can come. */
+  get complete(): boolean {
+    const { stream } = this
+    return stream.endAfterHeaders || stream.readableEnded || stream.destroyed
+  }
+
+  get destroyed(): boolean {
+    return this.stream.destroyed
+  }
+
+  get readableLength(): number {
+    return this.stream.readableLength
+  }
+
+  get readableDidRead(): boolean {
+    return this.stream.readableDidRead
+  }
+
+  iterator(options?: { destroyOnReturn?: boolean }): AsyncIterableIterator<Buffer> {
+    return this.stream.iterator(options)
+  }
+
+  resume(): this {
+    this.stream.resume()
+    return this
+  }
+
+  on(event: string, listener: (...args: unknown[]) => void): this {
+    this.stream.on(event, listener)
+    return this
+  }
+
+  once(event: string, listener: (...args: unknown[]) => void): this {
+    this.stream.once(event, listener)
+    return this
+  }
+
+  destroy(): this {
+    this.stream.destroy(BROKEN_OFF)
+    return this
+  }
+}
+
+/** Valid for a connection of HTTP/1.1 only: in HTTP/2 they make an answer malformed. */
+const CONNECTION_HEADERS = new Set([
+  ...['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade', 'http2-settings', 'te'],
+])
+
+const WITHOUT_BODY = new Set([204, 205, 304])
+
+const BROKEN_OFF = new Error('the answer was broken off')
+
+export class Http2Response {
+  readonly req: Http2Request
+  statusCode = 200
+  headersSent = false
+  writableEnded = false
+  /** Only a connection of HTTP/1.1 is closed with an answer. */
+  shouldKeepAlive = true
+  /** Of the body. */
+  bytesWritten = 0
+  readonly #stream: ServerHttp2Stream
+  /** The head, until it is sent: together with the end, if there is no body. */
+  #head: HeaderList | undefined
+  #hasLength = false
+  #isWithoutBody = false
+  #trailers: Record<string, string[]> | undefined
+  #isWaitingForTrailers = false
+  #isDestroyed = false
+
+  constructor(request: Http2Request) {
+    this.req = request
+    this.#stream = request.stream
+  }
+
+  get socket(): TLSSocket {
+    return this.req.socket
+  }
+
+  get destroyed(): boolean {
+    return this.#isDestroyed || this.#stream.destroyed
+  }
+
+  /** Answered whole, with nothing that its client could be slow to take or to send: a head needs no window. */
+  get isOver(): boolean {
+    return this.writableEnded && this.bytesWritten === 0 && !this.#isWaitingForTrailers && this.req.complete
+  }
+
+  get writableFinished(): boolean {
+    return this.#stream.writableFinished
+  }
+
+  get writableLength(): number {
+    return this.#stream.writableLength
+  }
+
+  get writableNeedDrain(): boolean {
+    return this.#stream.writableNeedDrain
+  }
+
+  /** The reason phrase of HTTP/1.1 has no counterpart. Throws if the status has none either. */
+  writeHead(status: number, ...rest: readonly (string | HeaderList | OutgoingHttpHeaders)[]): this {
+    if (status < 200 || status > 599) throw new RangeError(`HTTP/2 has no status ${status}`)
+    const headers = rest.at(-1)
+    const head: HeaderList = [':status', String(status)]
+    const add = (name: string, value: string | string[]) => {
+      if (CONNECTION_HEADERS.has(name)) return
+      if (name === 'content-length') this.#hasLength = true
+      head.push(name, value)
+    }
+    if (Array.isArray(headers)) {
+      for (let i = 0; i < headers.length; i += 2) add(headers[i] as string, headers[i + 1] as string | string[])
+    } else if (typeof headers === 'object') {
+      for (const name in headers) {
+        const value = headers[name]
+        if (value !== undefined) add(name, typeof value === 'number' ? String(value) : (value as string | string[]))
+      }
+    }
+    this.statusCode = status
+    this.headersSent = true
+    this.#isWithoutBody = WITHOUT_BODY.has(status) || this.req.method === 'HEAD'
+    this.#head = head
+    return this
+  }
+
+  /** The head alone if there is nothing to write. */
+  write(chunk: string | Uint8Array, encoding: BufferEncoding = 'utf8'): boolean {
+    if (!this.headersSent) this.writeHead(this.statusCode)
+    if (this.#head) this.#sendHead(this.#isWithoutBody)
+    if (chunk.length === 0 || this.#isWithoutBody || !this.#isWritable()) return true
+    const bytes = typeof chunk === 'string' ? Buffer.from(chunk, encoding) : chunk
+    this.bytesWritten += bytes.length
+    return this.#stream.write(bytes)
+  }
+
+  flushHeaders(): void {
+    this.write('')
+  }
+
+  end(chunk?: string | Uint8Array | null): this {
+    if (this.writableEnded) return this
+    this.writableEnded = true
+    if (!this.headersSent) this.writeHead(this.statusCode)
+    const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
+    const hasBody = bytes !== undefined && bytes !== null && bytes.length > 0
+    if (this.#head) this.#sendHead(this.#isWithoutBody || (!hasBody && !this.#trailers))
+    if (!this.#isWithoutBody && this.#isWritable()) {
+      if (hasBody) this.bytesWritten += bytes.length
+      this.#stream.end(hasBody ? bytes : undefined)
+    }
+    this.#refuseRest()
+    return this
+  }
+
+  addTrailers(trailers: readonly (readonly [name: string, value: string])[]): void {
+    for (const [name, value] of trailers) {
+      if (CONNECTION_HEADERS.has(name)) continue
+      this.#trailers ??= Object.create(null) as Record<string, string[]>
+      const values = this.#trailers[name]
+      if (values) values.push(value)
+      else this.#trailers[name] = [value]
+    }
+  }
+
+  writeContinue(): void {
+    this.writeInformation(100)
+  }
+
+  writeInformation(status: number, headers: Readonly<Record<string, string | string[]>> = {}): void {
+    if (!this.headersSent && this.#isWritable()) this.#stream.additionalHeaders({ ...headers, ':status': status })
+  }
+
+  /** The client learns that the answer is incomplete. Other streams of its connection go on. */
+  destroy(): this {
+    this.#isDestroyed = true
+    this.#stream.destroy(BROKEN_OFF)
+    return this
+  }
+
+  on(event: string, listener: (...args: unknown[]) => void): this {
+    this.#stream.on(event, listener)
+    return this
+  }
+
+  once(event: string, listener: (...args: unknown[]) => void): this {
+    // It comes once in any case, and taking a listener off a stream takes a microsecond.
+    if (event === 'close') this.#stream.on(event, listener)
+    else this.#stream.once(event, listener)
+    return this
+  }
+
+  prependListener(event: string, listener: (...args: unknown[]) => void): this {
+    this.#stream.prependListener(event, listener)
+    return this
+  }
+
+  removeListener(event: string, listener: (...args: unknown[]) => void): this {
+    this.#stream.removeListener(event, listener)
+    return this
+  }
+
+  off(event: string, listener: (...args: unknown[]) => void): this {
+    return this.removeListener(event, listener)
+  }
+
+  emit(event: string, ...args: unknown[]): boolean {
+    return this.#stream.emit(event, ...args)
+  }
+
+  listenerCount(event: string): number {
+    return this.#stream.listenerCount(event)
+  }
+
+  #isWritable(): boolean {
+    const stream = this.#stream
+    return !stream.destroyed && !stream.closed && !stream.writableEnded
+  }
+
+  #sendHead(endStream: boolean): void {
+    const head = this.#head
+    const stream = this.#stream
+    this.#head = undefined
+    if (!head || stream.destroyed || stream.closed) return
+    const waitForTrailers = !endStream && !this.#hasLength
+    this.#isWaitingForTrailers = waitForTrailers
+    if (waitForTrailers) stream.on('wantTrailers', () => this.#sendTrailers())
+    try {
+      stream.respond(head as unknown as Parameters<typeof stream.respond>[0], { endStream, waitForTrailers })
+    } catch {
+      this.destroy()
+    }
+  }
+
+  #sendTrailers(): void {
+    try {
+      this.#stream.sendTrailers(this.#trailers ?? {})
+      this.#isWaitingForTrailers = false
+      if (!this.req.complete) this.#refuseBody()
+    } catch {
+      this.destroy()
+    }
+  }
+
+  /** The answer is complete: the client need not send the rest of its body (RFC 9113, 8.1). */
+  #refuseRest(): void {
+    const stream = this.#stream
+    if (this.req.complete || this.#isWaitingForTrailers) return
+    if (stream.writableFinished) this.#refuseBody()
+    else stream.once('finish', () => this.#refuseBody())
+  }
+
+  /** After what Node itself sends in the next turn. */
+  #refuseBody(): void {
+    setImmediate(() => !this.req.complete && this.#stream.close(constants.NGHTTP2_NO_ERROR))
+  }
+}
+
+// The head of a request.
+
+interface RequestHead {
+  readonly method: string
+  readonly path: string
+  readonly headers: IncomingHttpHeaders
+  readonly rawHeaders: readonly string[]
+}
+
+const KNOWN_METHODS = new Set(METHODS.filter(method => method !== 'CONNECT'))
+
+/** What node:http would not have let in either. */
+export class BadHead extends Error {
+  readonly status: 400 | 417
+
+  constructor(status: 400 | 417) {
+    super('the head of a request is not valid')
+    this.status = status
+  }
+}
+
+/** Node adds this much to each header of HTTP/1.1: a colon, a space and the end of the line. */
+const BYTES_PER_HEADER = 4
+
+export function readHttp2Request(
+  stream: ServerHttp2Stream,
+  socket: TLSSocket,
+  received: Http2Headers,
+  rawReceived: readonly string[],
+  maxHeaderBytes: number,
+): Http2Request {
+  const { ':method': method = '', ':path': path = '', ':authority': authority, expect } = received
+  const { host = authority } = received
+  if (!KNOWN_METHODS.has(method) || path === '') throw new BadHead(400)
+  // A proxy in front may have believed the one, and an application the other.
+  if (host === undefined || host === '' || (authority !== undefined && authority !== host)) throw new BadHead(400)
+  if (expect !== undefined && String(expect).toLowerCase() !== '100-continue') throw new BadHead(417)
+  const rawHeaders = ['host', host]
+  const headers: IncomingHttpHeaders = { host }
+  let isUnusual = false
+  let hosts = 0
+  let cookieIndex = 0
+  let size = method.length + path.length
+  for (let i = 0; i < rawReceived.length; i += 2) {
+    const name = rawReceived[i] as string
+    const value = rawReceived[i + 1] as string
+    size += name.length + value.length + BYTES_PER_HEADER
+    if (name.startsWith(':')) continue
+    if (name === 'host') {
+      hosts++
+      continue
+    }
+    if (name === 'cookie') {
+      // Browsers send each cookie as a header of its own, which compresses better (RFC 9113, 8.2.3).
+      if (cookieIndex > 0) {
+        rawHeaders[cookieIndex] += `; ${value}`
+        continue
+      }
+      cookieIndex = rawHeaders.length + 1
+    } else if (headers[name] !== undefined || name === 'set-cookie') isUnusual = true
+    else headers[name] = value
+    rawHeaders.push(name, value)
+  }
+  if (hosts > 1) throw new BadHead(400)
+  if (cookieIndex > 0) headers.cookie = rawHeaders[cookieIndex]
+  const all = isUnusual ? withoutPseudoHeaders(received, host) : headers
+  // A body without a length is what HTTP/1.1 sends in chunks.
+  if (!stream.endAfterHeaders && all['content-length'] === undefined) all['transfer-encoding'] = 'chunked'
+  return new Http2Request(stream, socket, { method, path, headers: all, rawHeaders }, size > maxHeaderBytes)
+}
+
+/** Node has joined repeated names as in HTTP/1.1. */
+function withoutPseudoHeaders(received: Http2Headers, host: string): IncomingHttpHeaders {
+  const plain = Object.entries(received).filter(([name]) => !name.startsWith(':'))
+  return Object.assign(Object.create(null), Object.fromEntries(plain), { host }) as IncomingHttpHeaders
+}

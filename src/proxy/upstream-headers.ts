@@ -1,0 +1,109 @@
+// The headers that the configuration gives to one application, and those of its answers.
+
+import type { IncomingHttpHeaders } from 'node:http'
+import { parseTemplate, type Template, type UpstreamConfig } from '../config/upstream-config.ts'
+import type { Report } from '../events.ts'
+import { identityFields } from '../session/session-fields.ts'
+import { plainName } from '../util/header-names.ts'
+import { type Encoded, encodeBounded, encodeHeaderValue, encodeNames, LONGEST_VALUE } from '../util/header-values.ts'
+import type { Caller } from './proxy-request.ts'
+
+/** Names and values in turn. */
+type Pairs = readonly string[]
+
+export interface UpstreamHeaders {
+  /** In their plain form: what a client sends under one of them is removed. */
+  readonly names: ReadonlySet<string>
+  /** Without those that have no value. */
+  headersFor(caller: Caller | undefined, report: Report): Pairs
+}
+
+/** With many applications, the headers of one session must not use more memory than all sessions may. */
+const MOST_CACHED = 4
+
+/** `files` are the values that were read from files, by the name of the header. `undefined` without any header. */
+export function createUpstreamHeaders(
+  { headers = {} }: Pick<UpstreamConfig, 'headers'>,
+  files: Readonly<Record<string, string>>,
+): UpstreamHeaders | undefined {
+  if (Object.keys(headers).length === 0) return undefined
+  const constants: string[] = []
+  const templates: [name: string, template: Template][] = []
+  for (const [name, value] of Object.entries(headers)) {
+    if (typeof value === 'object') constants.push(name, files[name] ?? '')
+    else {
+      const template = parseTemplate(value)
+      if (template.fields.length === 0) constants.push(name, value)
+      else templates.push([name, template])
+    }
+  }
+
+  function make(caller: Caller, report: Report): Pairs {
+    const pairs = [...constants]
+    for (const [name, template] of templates) {
+      const { value, isCut } = fill(template, caller)
+      if (isCut) report('identity_cut', { ...identityFields(caller), header: name })
+      if (value !== '') pairs.push(name, value)
+    }
+    return pairs
+  }
+
+  const upstreamHeaders: UpstreamHeaders = {
+    names: new Set(Object.keys(headers).map(plainName)),
+    headersFor(caller, report) {
+      if (!caller || templates.length === 0) return constants
+      const { upstreamHeaders: cached = [] } = caller
+      const known = cached.find(({ of }) => of === upstreamHeaders)
+      if (known) return known.pairs
+      const pairs = make(caller, report)
+      caller.upstreamHeaders = [{ of: upstreamHeaders, pairs }, ...cached.slice(0, MOST_CACHED - 1)]
+      return pairs
+    },
+  }
+  return upstreamHeaders
+}
+
+/** Empty if one of the fields is: a half of a value could be another value. */
+function fill({ texts, fields }: Template, caller: Caller): Encoded {
+  let left = LONGEST_VALUE - texts.join('').length
+  let value = texts[0] ?? ''
+  let isCut = false
+  for (const [i, field] of fields.entries()) {
+    const encoded = encodeField(field, caller, left)
+    isCut ||= encoded.isCut
+    if (encoded.value === '') return { value: '', isCut }
+    left -= encoded.value.length
+    value += encoded.value + (texts[i + 1] ?? '')
+  }
+  return { value, isCut }
+}
+
+/** As the identity headers tell them: with the provider's id where there are several. */
+function encodeField(field: string, { who, session }: Caller, longest: number): Encoded {
+  if (field === 'groups') return encodeNames(who.groups, longest)
+  if (field === 'nickname') return encodeBounded(session.userInfo.nickname, encodeURIComponent, longest)
+  const { role, username, sub } = who
+  const text = { ...session.userInfo, role, username, sub }[field]
+  return encodeBounded(text ?? '', encodeHeaderValue, longest)
+}
+
+// The headers of its answers.
+
+/** By name in lower case; `null` removes. */
+export type ResponseChanges = Readonly<Record<string, string | null>>
+
+/** `undefined` without any. */
+export function responseChangesOf({
+  responseHeaders = {},
+}: Pick<UpstreamConfig, 'responseHeaders'>): ResponseChanges | undefined {
+  const changes = Object.entries(responseHeaders).map(([name, value]) => [name.toLowerCase(), value] as const)
+  return changes.length > 0 ? Object.fromEntries(changes) : undefined
+}
+
+/** As if the application had sent them: our own rules for answers apply to them as well. */
+export function withChanges(changes: ResponseChanges | undefined, headers: IncomingHttpHeaders): IncomingHttpHeaders {
+  if (!changes) return headers
+  const changed: IncomingHttpHeaders = { ...headers }
+  for (const name in changes) changed[name] = changes[name] ?? undefined
+  return changed
+}

@@ -1,0 +1,256 @@
+// Tokens for applications, in exchange for the access tokens of their users. One call per session and target at a time, for all
+// processes. A token is cached with the loaded session, and in the store for other processes:
+//
+//   key     exchanged:<hash of the session's key, the target and the access token>    a refresh leads to another record
+//   value   the token and until when it is used, sealed under the ticket of the session
+//   label   exchanged.<key of the session>
+
+import { hash } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import { LRUCache } from 'lru-cache'
+import { z } from 'zod'
+import type { Settings } from '../config/settings.ts'
+import { MenshenError } from '../errors.ts'
+import type { Report } from '../events.ts'
+import type { Provider } from '../provider/provider.ts'
+import { RefusalError } from '../provider/token.ts'
+import type { ExchangedToken, ExchangeTarget } from '../provider/token-exchange.ts'
+import type { Store } from '../stores/store.ts'
+import { atMost } from '../util/at-most.ts'
+import { createLeases } from './lease.ts'
+import { createBackoffs, leaseLife } from './refresh.ts'
+import { decodeJson, encodeJson, sealValue, unsealValue } from './sealing.ts'
+import type { CachedToken, LoadedSession } from './session-cache.ts'
+import { latestEnd } from './session-record.ts'
+import { isTicket, sealingKey } from './ticket.ts'
+
+export interface ExchangedTokens {
+  /** The token of a session for a target, if it is known without waiting. */
+  getSync(loaded: LoadedSession, target: ExchangeTarget): string | undefined
+  /** The same, asked for if need be. Throws `TokenExchangeError`. */
+  get(ticket: string, loaded: LoadedSession, target: ExchangeTarget): Promise<string>
+  /** The token for a machine, in exchange for the valid one that it brings. It is cached in this process alone. */
+  getForMachine(accessToken: string, provider: string | undefined, target: ExchangeTarget): Promise<string>
+  /** Removes the tokens of a session that has ended. Without its ticket nobody can open them. */
+  removeAllOf(sessionKey: string): Promise<void>
+  /** Resolves when no exchange is under way. */
+  settle(): Promise<void>
+}
+
+/** There is no token for the application. */
+export class TokenExchangeError extends MenshenError {
+  /** An error code of the provider or of ours. */
+  readonly reason: string
+
+  constructor(error: unknown) {
+    const known = error instanceof MenshenError ? error : undefined
+    super(known?.code ?? 'provider_answer', known?.message ?? 'the exchange of the token failed', error)
+    this.reason = reasonOf(error)
+  }
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof TokenExchangeError) return error.reason
+  if (error instanceof RefusalError && error.said !== undefined) return error.said
+  return error instanceof MenshenError ? error.code : 'unknown_error'
+}
+
+/** Another exchange of the same kind has just failed, and the provider is not asked each time. */
+class RecentlyFailed extends TokenExchangeError {
+  override readonly reason = 'recently_failed'
+
+  constructor() {
+    super(new MenshenError('provider_unreachable', 'the exchange of this token failed a moment ago'))
+  }
+}
+
+interface ExchangedTokensOptions {
+  readonly store: Store
+  readonly providers: { get(id: string | undefined): Pick<Provider, 'exchange'> | undefined }
+  readonly settings: Pick<Settings, 'PROVIDER_TIMEOUT_MS' | 'SESSION_MAX_HOURS'>
+  readonly now: () => number
+  readonly report: Report
+}
+
+/** A token is used until so long before its end. One that lives shorter than twice that is used for half of its life. */
+const MARGIN_SECONDS = 30
+/** The life of a token whose answer does not say how long it counts. */
+const UNKNOWN_LIFE_SECONDS = 60
+/** A program can ask for any number of audiences. */
+const MOST_PER_SESSION = 20
+const MOST_OF_MACHINES = 1000
+const MOST_REMOVED = 100
+const POLL_MS = 50
+/** While the provider does not answer, or after one failure of this session. */
+const LONGEST_BACKOFF_MS = 5000
+
+const recordSchema = z.object({ token: z.string(), until: z.number() })
+type UsableToken = z.infer<typeof recordSchema>
+
+export function createExchangedTokens(options: ExchangedTokensOptions): ExchangedTokens {
+  const { store, providers, settings, now, report } = options
+  const leases = createLeases(store, leaseLife(settings.PROVIDER_TIMEOUT_MS), now, report)
+  const backoffs = createBackoffs(now, LONGEST_BACKOFF_MS)
+  const inFlight = new Map<string, Promise<UsableToken>>()
+  const ofMachines = new LRUCache<string, UsableToken>(atMost(MOST_OF_MACHINES))
+
+  /** Others that want the same wait for the same. */
+  function once(key: string, work: () => Promise<UsableToken>): Promise<UsableToken> {
+    const running = inFlight.get(key)
+    if (running) return running
+    const started = work()
+      .catch(error => {
+        throw error instanceof TokenExchangeError ? error : new TokenExchangeError(error)
+      })
+      .finally(() => inFlight.delete(key))
+    inFlight.set(key, started)
+    return started
+  }
+
+  function assertNoFailure(key: string, provider: string | undefined): void {
+    if (backoffs.isOn(key) || backoffs.isOn(backoffOf(provider))) throw new RecentlyFailed()
+  }
+
+  /** Asks the provider, unless it has just failed. */
+  async function ask(
+    key: string,
+    accessToken: string,
+    id: string | undefined,
+    target: ExchangeTarget,
+  ): Promise<UsableToken> {
+    const provider = providers.get(id)
+    if (!provider) throw new MenshenError('provider_refused', 'the provider of this session is not configured any more')
+    assertNoFailure(key, id)
+    const ofProvider = backoffOf(id)
+    try {
+      const exchanged = await provider.exchange(accessToken, target)
+      backoffs.forget(key)
+      backoffs.forget(ofProvider)
+      return usable(exchanged, now())
+    } catch (error) {
+      // A refusal is about this user; a provider that does not answer answers no user.
+      const failed = error instanceof MenshenError && error.code === 'provider_unreachable' ? ofProvider : key
+      if (!backoffs.isOn(failed)) backoffs.lengthen(failed)
+      throw error
+    }
+  }
+
+  async function read(key: string, ticket: string): Promise<UsableToken | undefined> {
+    const stored = await store.read(key)
+    const opened = stored && decodeJson(recordSchema, unsealValue(sealingKey(ticket), stored.value, key))
+    return opened && opened.until > now() ? opened : undefined
+  }
+
+  async function save(key: string, ticket: string, loaded: LoadedSession, usable: UsableToken): Promise<void> {
+    const value = sealValue(sealingKey(ticket), encodeJson(usable), key)
+    const expiresAt = Math.min(usable.until, latestEnd(loaded.signedInAt, settings.SESSION_MAX_HOURS))
+    const entry = { value, expiresAt, labels: [labelOf(loaded.key)] }
+    // The token is valid, whether or not other processes get to know it.
+    await store.create(key, entry).catch(() => {})
+  }
+
+  /** Lock, look again, ask, save; or wait for who does. */
+  async function find(
+    key: string,
+    ticket: string,
+    loaded: LoadedSession,
+    target: ExchangeTarget,
+  ): Promise<UsableToken> {
+    const { session } = loaded
+    if (!isTicket(ticket) || !session.accessToken || session.dpopKey !== undefined)
+      throw new MenshenError('provider_answer', 'the session has no access token that could be exchanged')
+    const name = `${loaded.key}.${key}`
+    for (;;) {
+      const known = await read(key, ticket)
+      if (known) return known
+      // Not a write for each request that fails.
+      assertNoFailure(key, session.provider)
+      const lease = await leases.take(name)
+      if (!lease) {
+        if (await holderFailed(name, key, ticket)) throw new RecentlyFailed()
+        continue
+      }
+      try {
+        const saved = await read(key, ticket)
+        if (saved) return saved
+        const asked = await ask(key, session.accessToken, session.provider, target)
+        await save(key, ticket, loaded, asked)
+        return asked
+      } finally {
+        lease.release()
+      }
+    }
+  }
+
+  /** Waits until there is a token or the lease is free. The failure of the lease's holder counts for all who wait. */
+  async function holderFailed(name: string, key: string, ticket: string): Promise<boolean> {
+    let runsOut = (await leases.endOf(name)) ?? 0
+    for (;;) {
+      await pause(POLL_MS)
+      if (await read(key, ticket)) return false
+      const end = await leases.endOf(name)
+      // It may have been saved and given back since.
+      if (end === undefined) return now() < runsOut && !(await read(key, ticket))
+      runsOut = end
+    }
+  }
+
+  function getSync({ exchangedTokens = [] }: LoadedSession, { id }: ExchangeTarget): string | undefined {
+    for (const cached of exchangedTokens) if (cached.id === id) return cached.until > now() ? cached.token : undefined
+    return undefined
+  }
+
+  return {
+    getSync,
+
+    async get(ticket, loaded, target) {
+      const cached = getSync(loaded, target)
+      if (cached !== undefined) return cached
+      const key = keyOf(loaded, target)
+      const found = await once(key, () => find(key, ticket, loaded, target))
+      remember(loaded, { id: target.id, ...found })
+      return found.token
+    },
+
+    async getForMachine(accessToken, provider, target) {
+      const key = hash('sha256', JSON.stringify(['machine', target.id, provider ?? null, accessToken]), 'base64url')
+      const cached = ofMachines.get(key)
+      if (cached && cached.until > now()) return cached.token
+      const found = await once(key, () => ask(key, accessToken, provider, target))
+      ofMachines.set(key, found)
+      return found.token
+    },
+
+    async removeAllOf(sessionKey) {
+      const { entries } = await store.list({ label: labelOf(sessionKey), limit: MOST_REMOVED })
+      await Promise.all(entries.map(({ key }) => store.remove(key)))
+    },
+
+    async settle() {
+      await Promise.allSettled(inFlight.values())
+      await leases.settle()
+    },
+  }
+}
+
+function usable({ token, expiresInSeconds: life = UNKNOWN_LIFE_SECONDS }: ExchangedToken, now: number): UsableToken {
+  return { token, until: now + (life - Math.min(MARGIN_SECONDS, life / 2)) * 1000 }
+}
+
+function remember(loaded: LoadedSession, cached: CachedToken): void {
+  const others = (loaded.exchangedTokens ?? []).filter(({ id }) => id !== cached.id)
+  loaded.exchangedTokens = [cached, ...others].slice(0, MOST_PER_SESSION)
+}
+
+function keyOf({ key, session }: LoadedSession, { id }: ExchangeTarget): string {
+  return `exchanged:${hash('sha256', JSON.stringify([key, id, session.accessToken]), 'base64url')}`
+}
+
+/** Of all exchanges with a provider. */
+function backoffOf(provider = ''): string {
+  return `provider ${provider}`
+}
+
+function labelOf(sessionKey: string): string {
+  return `exchanged.${sessionKey}`
+}

@@ -1,0 +1,189 @@
+// Tickets of `hosts`. Each host has its own cookie, with a ticket that counts at that host alone. Its record has the ticket of
+// the session, sealed under the host's ticket: a reader of the store cannot open it, and no other host finds it.
+//
+//   key     host-ticket:<host>:<hash of host and ticket>     found by the ticket at its own host only
+//   value   the ticket of the session, sealed
+//   label   hosts.<key of the session>                       the hosts of a session, for the console
+
+import { hash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import { z } from 'zod'
+import type { Settings } from '../config/settings.ts'
+import type { Store } from '../stores/store.ts'
+import { decodeJson, encodeJson, sealValue, unsealValue } from './sealing.ts'
+import type { LoadedSession } from './session-cache.ts'
+import { latestEnd } from './session-record.ts'
+import { isTicket, newTicket, sealingKey } from './ticket.ts'
+
+export interface HostTickets {
+  /** A ticket for one host, which leads to the session of this ticket. It counts as long as the session may live. */
+  create(host: string, sessionTicket: string, session: SessionOfTicket): Promise<string>
+  /** The ticket of the session, if that is known without waiting. */
+  getSync(host: string, ticket: string): string | undefined
+  /** The ticket of the session; `undefined` if this ticket was not made for this host. */
+  get(host: string, ticket: string): Promise<string | undefined>
+  remove(host: string, ticket: string): Promise<void>
+  /** The hosts that a session has entered, in the order of their names. */
+  hostsOf(sessionKey: string): Promise<string[]>
+  /** Removes the tickets of a session that has ended. They led nowhere. */
+  removeAllOf(sessionKey: string): Promise<void>
+}
+
+type SessionOfTicket = Pick<LoadedSession, 'key' | 'signedInAt'>
+
+interface HostTicketsOptions {
+  readonly store: Store
+  readonly settings: Pick<Settings, 'SESSION_MAX_HOURS' | 'SESSION_CACHE_SIZE'>
+}
+
+const PREFIX = 'host-ticket:'
+const recordSchema = z.object({ ticket: z.string() })
+/** A user who opens more hosts than this has the first ones listed. */
+const MOST_LISTED = 100
+const LEAST_CACHED = 1000
+
+export function createHostTickets({ store, settings }: HostTicketsOptions): HostTickets {
+  /** A record never changes, so that what is cached stays true: whether the session is there is asked at every request. */
+  let cache: LRUCache<string, CachedTicket> | undefined
+
+  function remember(host: string, ticket: string, sessionTicket: string): void {
+    // It takes its memory at once, and most instances have no hosts.
+    cache ??= new LRUCache({ max: Math.max(LEAST_CACHED, settings.SESSION_CACHE_SIZE) })
+    cache.set(ticket, { host, sessionTicket })
+  }
+
+  function open(host: string, ticket: string, key: string, value: Uint8Array): string | undefined {
+    const opened = decodeJson(recordSchema, unsealValue(sealingKey(ticket), value, key))
+    if (opened) remember(host, ticket, opened.ticket)
+    return opened?.ticket
+  }
+
+  async function listOf(sessionKey: string): Promise<string[]> {
+    const page = await store.list({ label: labelOf(sessionKey), limit: MOST_LISTED })
+    return page.entries.map(({ key }) => key)
+  }
+
+  return {
+    async create(host, sessionTicket, session) {
+      const ticket = newTicket()
+      const key = keyOf(host, ticket)
+      await store.create(key, {
+        value: sealValue(sealingKey(ticket), encodeJson({ ticket: sessionTicket }), key),
+        expiresAt: latestEnd(session.signedInAt, settings.SESSION_MAX_HOURS),
+        labels: [labelOf(session.key)],
+      })
+      remember(host, ticket, sessionTicket)
+      return ticket
+    },
+
+    getSync(host, ticket) {
+      const cached = cache?.get(ticket)
+      if (cached) return cached.host === host ? cached.sessionTicket : undefined
+      if (!store.readSync || !isTicket(ticket)) return undefined
+      const key = keyOf(host, ticket)
+      const stored = store.readSync(key)
+      return stored && open(host, ticket, key, stored.value)
+    },
+
+    async get(host, ticket) {
+      const cached = cache?.get(ticket)
+      if (cached) return cached.host === host ? cached.sessionTicket : undefined
+      if (!isTicket(ticket)) return undefined
+      const key = keyOf(host, ticket)
+      const stored = await store.read(key)
+      return stored && open(host, ticket, key, stored.value)
+    },
+
+    async remove(host, ticket) {
+      cache?.delete(ticket)
+      if (isTicket(ticket)) await store.remove(keyOf(host, ticket))
+    },
+
+    async hostsOf(sessionKey) {
+      const keys = await listOf(sessionKey)
+      return [...new Set(keys.map(hostIn))].sort()
+    },
+
+    async removeAllOf(sessionKey) {
+      await Promise.all((await listOf(sessionKey)).map(key => store.remove(key)))
+    },
+  }
+}
+
+interface CachedTicket {
+  readonly host: string
+  readonly sessionTicket: string
+}
+
+function keyOf(host: string, ticket: string): string {
+  return `${PREFIX}${host}:${hash('sha256', `menshen host ${host} ${ticket}`, 'base64url')}`
+}
+
+/** The name may have a port. */
+function hostIn(key: string): string {
+  return key.slice(PREFIX.length, key.lastIndexOf(':'))
+}
+
+function labelOf(sessionKey: string): string {
+  return `hosts.${sessionKey}`
+}
+
+// The code that takes a browser from the portal to a host: once, within a minute, at one host, for one browser.
+
+export interface EntryCode {
+  /** The hash of the nonce that the browser has in a cookie of the host. */
+  readonly challenge: string
+  /** Of the session. */
+  readonly ticket: string
+  /** The path that was wanted at the host, with its query. */
+  readonly path: string
+  /** The language that was chosen at the portal. */
+  readonly language?: string | undefined
+}
+
+export interface EntryCodes {
+  issue(host: string, entry: EntryCode): Promise<string>
+  /** Of parallel callers, one gets it. `undefined` if it is unknown, was taken, has expired, or is for another host. */
+  take(host: string, code: string): Promise<EntryCode | undefined>
+  /** Whether this is the first failed entry of the session to this page of the host within ten seconds. */
+  isFirstFailure(host: string, entry: EntryCode): Promise<boolean>
+}
+
+const CODE_SECONDS = 60
+export const ENTRY_BRAKE_SECONDS = 10
+
+const codeSchema: z.ZodType<EntryCode> = z.object({
+  challenge: z.string(),
+  ticket: z.string(),
+  path: z.string(),
+  language: z.string().optional(),
+})
+
+export function createEntryCodes({ store, now }: { readonly store: Store; readonly now: () => number }): EntryCodes {
+  return {
+    async issue(host, entry) {
+      const code = newTicket()
+      const key = codeKey(host, code)
+      const value = sealValue(sealingKey(code), encodeJson(entry), key)
+      await store.create(key, { value, expiresAt: now() + CODE_SECONDS * 1000, labels: [] })
+      return code
+    },
+
+    async take(host, code) {
+      if (!isTicket(code)) return undefined
+      const key = codeKey(host, code)
+      const entry = await store.take(key)
+      return entry && decodeJson(codeSchema, unsealValue(sealingKey(code), entry.value, key))
+    },
+
+    async isFirstFailure(host, { ticket, path }) {
+      const key = `entry-failed:${hash('sha256', `${host} ${ticket} ${path}`, 'base64url')}`
+      const entry = { value: Buffer.of(1), expiresAt: now() + ENTRY_BRAKE_SECONDS * 1000, labels: [] }
+      return (await store.create(key, entry)) !== undefined
+    },
+  }
+}
+
+function codeKey(host: string, code: string): string {
+  return `entry:${hash('sha256', `menshen entry ${host} ${code}`, 'base64url')}`
+}

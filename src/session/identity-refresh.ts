@@ -1,0 +1,209 @@
+// After a token refresh: asks the provider who the user is now, and saves what has changed. The tokens are saved before, so that
+// whatever happens here can cost nobody the session, except the provider's word: another user, or a `require` that is not met.
+//
+// The request that refreshed waits for WAIT_MS at most. Usually it sees the new identity already. After that it goes on with
+// the old one, and the call with its deadline. Open streams are judged again when the session is saved.
+
+import type { Settings } from '../config/settings.ts'
+import { errorFields, MenshenError } from '../errors.ts'
+import type { Report } from '../events.ts'
+import { createSlots } from '../provider/fetch.ts'
+import type { ProviderPlan } from '../provider/plan.ts'
+import type { Provider } from '../provider/provider.ts'
+import { SubjectChanged, type TokenSet } from '../provider/token.ts'
+import { type MappedUser, RequirementUnmet, type UserInfo } from '../provider/user.ts'
+import type { Store } from '../stores/store.ts'
+import { withDeadline } from '../util/deadline.ts'
+import type { EndReasons } from './end-reasons.ts'
+import type { KeyOwners } from './key-owners.ts'
+import type { LoadedSession } from './session-cache.ts'
+import { type claimsToKeep, isLost, type KeptClaims, withoutTokenClaims } from './session-claims.ts'
+import { sessionFields } from './session-fields.ts'
+import { type Session, sameTokens } from './session-record.ts'
+import type { SessionChange } from './stored-sessions.ts'
+
+/** The session as it is now; `ended` if the refresh failed and ended it; `undefined` if it is gone for another reason. */
+export type RefreshResult = LoadedSession | 'ended' | undefined
+
+export interface IdentityProvider extends Partial<Pick<Provider, 'refreshUser'>> {
+  readonly plan: Partial<Pick<ProviderPlan, 'preset'>>
+}
+
+export interface IdentityRefreshes {
+  /** Begins after new tokens were saved, if the provider is to be asked. */
+  begin(ticket: string, saved: LoadedSession, tokens: TokenSet, provider: IdentityProvider): void
+  /** The session with the identity that is being asked for, if that does not take long. */
+  latest(ticket: string, refreshed: RefreshResult): Promise<RefreshResult>
+  /** Resolves when none is under way. */
+  settle(): Promise<void>
+}
+
+export type KeepClaims = (
+  user: Pick<MappedUser, 'claims' | 'sole' | 'lost'>,
+  tokens: Parameters<typeof claimsToKeep>[2],
+) => ReturnType<typeof claimsToKeep>
+
+export interface IdentityRefreshOptions {
+  readonly store: Store
+  readonly providers: { get(id: string | undefined): IdentityProvider | undefined }
+  readonly settings: Pick<Settings, 'PROVIDER_PARALLEL_CALLS'> & Partial<Pick<Settings, 'IDENTITY_REFRESH'>>
+  readonly report: Report
+  readonly reasons?: Pick<EndReasons, 'note'>
+  /** Those of personal keys, which follow what is confirmed. */
+  readonly owners?: Pick<KeyOwners, 'confirm'>
+  /** Ends the personal keys of a user whom the provider does not let in any more. */
+  endKeysOf?(loaded: LoadedSession): Promise<void>
+  /** The session as the store has it; without reading it, if the store provably still holds `seen`. */
+  reload(ticket: string, seen: LoadedSession): Promise<LoadedSession | undefined>
+  readClaims(ticket: string): Promise<KeptClaims>
+  /** Which of the claims are kept. */
+  readonly keepClaims: KeepClaims
+  save(ticket: string, seen: LoadedSession, change: SessionChange): Promise<LoadedSession | undefined>
+}
+
+/** How long a request waits. A user info endpoint answers within a fraction of it. */
+const WAIT_MS = 2000
+/** More than these are not asked: a provider that hangs must not fill the memory. */
+const MOST_WAITING = 2000
+
+export function createIdentityRefreshes(options: IdentityRefreshOptions): IdentityRefreshes {
+  const { settings } = options
+  /** Not those of token refreshes: user info that hangs must not delay them. */
+  const slots = createSlots(settings.PROVIDER_PARALLEL_CALLS, MOST_WAITING)
+  const underWay = new Map<string, Promise<RefreshResult>>()
+
+  return {
+    begin(ticket, saved, tokens, provider) {
+      const { refreshUser } = provider
+      if (!refreshUser || !isWanted(settings, provider)) return
+      const ask: AskAgain = before => slots.withSlot(() => refreshUser(tokens, before))
+      const result = refreshIdentity(options, { ticket, saved, tokens, provider, ask }).finally(() => {
+        if (underWay.get(saved.key) === result) underWay.delete(saved.key)
+      })
+      underWay.set(saved.key, result)
+    },
+
+    async latest(ticket, refreshed) {
+      const result = typeof refreshed === 'object' ? underWay.get(refreshed.key) : undefined
+      if (!result) return refreshed
+      const latest = await withDeadline(result, WAIT_MS, () => refreshed)
+      // A sign-out during the wait wins, whatever came of the call.
+      return typeof latest === 'object' ? options.reload(ticket, latest) : latest
+    },
+
+    async settle() {
+      await Promise.all(underWay.values())
+    },
+  }
+}
+
+/** The refresh of the specification is one call. */
+function isWanted({ IDENTITY_REFRESH }: IdentityRefreshOptions['settings'], { plan }: IdentityProvider): boolean {
+  return (IDENTITY_REFRESH ?? (plan.preset === 'idaas' ? 'never' : 'always')) === 'always'
+}
+
+type AskAgain = (before: Parameters<NonNullable<IdentityProvider['refreshUser']>>[1]) => Promise<MappedUser>
+
+interface IdentityRefresh {
+  readonly ticket: string
+  /** The session with its new tokens. */
+  readonly saved: LoadedSession
+  readonly tokens: TokenSet
+  readonly provider: IdentityProvider
+  readonly ask: AskAgain
+}
+
+/** Never rejects: a failure leaves the session as it is. */
+async function refreshIdentity(options: IdentityRefreshOptions, refresh: IdentityRefresh): Promise<RefreshResult> {
+  const { report } = options
+  const { saved } = refresh
+  try {
+    return await askAndSave(options, refresh)
+  } catch (error) {
+    const reason = error instanceof MenshenError ? error.code : 'unexpected'
+    report('identity_refresh_failed', { ...sessionFields(saved), ...errorFields(error), reason })
+    return saved
+  }
+}
+
+async function askAndSave(options: IdentityRefreshOptions, refresh: IdentityRefresh): Promise<RefreshResult> {
+  const { providers, report, readClaims, keepClaims, save } = options
+  const { ticket, saved, tokens, provider, ask } = refresh
+  const { session } = saved
+  const { userInfo, groups = [], idToken } = session
+  const before = await readClaims(ticket)
+  const { claims, sole } = before
+  const answer = await orVerdict(ask({ userInfo, groups, idToken, claims, sole, isLost: path => isLost(before, path) }))
+  // What the former configuration makes of the answer does not count any more.
+  if (providers.get(session.provider) !== provider)
+    throw new MenshenError('provider_answer', 'the configuration of the provider was changed during the call')
+  if (answer === 'requirement_failed') await options.endKeysOf?.(saved)
+  if (typeof answer === 'string') return endSession(options, saved, answer)
+  // The tokens of the session, which a refresh may leave out.
+  const { kept, left } = keepClaims(answer, { ...session, ...tokens })
+  await options.owners?.confirm({ ...session, ...answer, claims: kept })
+  const isSame = sameUser(session, answer) && claimsText(before) === claimsText(kept)
+  if (isSame) return saved
+  const latest = await save(ticket, saved, { user: { ...answer, claims: kept } })
+  // A later refresh has asked later.
+  if (!latest || !sameTokens(latest.session, session)) return latest
+  const changed = changedNames(session, latest.session)
+  if (changed.length > 0) report('identity_changed', { ...sessionFields(latest), changed: changed.join(', ') })
+  if (left.some(name => !isLost(before, name)))
+    report('claims_left_out', { ...sessionFields(latest), claims: left.slice(0, 20) })
+  return latest
+}
+
+type Verdict = 'subject_changed' | 'requirement_failed'
+
+async function orVerdict(answer: Promise<MappedUser>): Promise<MappedUser | Verdict> {
+  try {
+    return await answer
+  } catch (error) {
+    if (error instanceof SubjectChanged) return 'subject_changed'
+    if (error instanceof RequirementUnmet) return 'requirement_failed'
+    throw error
+  }
+}
+
+/** A session that is gone already ended for another reason. The browser keeps its ticket: the login page tells it why. */
+export async function endSession(
+  { store, report, reasons }: Pick<IdentityRefreshOptions, 'store' | 'report' | 'reasons'>,
+  loaded: LoadedSession,
+  reason: Verdict,
+): Promise<undefined> {
+  const ended = await store.take(loaded.key)
+  if (!ended) return undefined
+  await reasons?.note(loaded.key, ended, reason)
+  report('session_ended', { ...sessionFields(loaded), by: 'provider', ended: 1, reason })
+  return undefined
+}
+
+function sameUser(session: Session, user: Pick<MappedUser, 'userInfo' | 'groups'>): boolean {
+  return changedFields(session.userInfo, user.userInfo).length === 0 && sameGroups(session.groups, user.groups)
+}
+
+/** Names, never values. */
+function changedNames(before: Session, after: Session): string[] {
+  return [
+    ...(before.userRole === after.userRole ? [] : ['role']),
+    ...(sameGroups(before.groups, after.groups) ? [] : ['groups']),
+    ...changedFields(before.userInfo, after.userInfo),
+  ]
+}
+
+function changedFields(before: UserInfo, after: UserInfo): string[] {
+  const [was, is] = [new Map(Object.entries(before)), new Map(Object.entries(after))]
+  const names = [...new Set([...was.keys(), ...is.keys()])]
+  return names.filter(name => (was.get(name) ?? '') !== (is.get(name) ?? ''))
+}
+
+function sameGroups(one: readonly string[] = [], other: readonly string[] = []): boolean {
+  const names = new Set(one)
+  return names.size === new Set(other).size && other.every(name => names.has(name))
+}
+
+function claimsText({ claims, lost, sole }: KeptClaims): string {
+  const lasting = Object.entries(withoutTokenClaims(claims))
+  return JSON.stringify([lasting.sort(([one], [other]) => (one < other ? -1 : 1)), lost, sole])
+}

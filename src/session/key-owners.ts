@@ -1,0 +1,155 @@
+// The owners of personal keys: one record per user who has made a key, with what the provider said of them last. A sign-in and
+// a refresh of the identity write it again if something has changed, so that a key loses a group when its owner does.
+//
+//   key     key-owner:<label of the user>
+//   value   who the user is, with a random id, sealed with the data keys
+//   labels  key-owner.<label of the username>, key-owner.<label of the provider's sub> if that is another
+//
+// A key names the id of its owner's record. When the record is removed, all keys of the user end in that moment, also one that
+// is being made: the next record has another id.
+
+import { randomUUID } from 'node:crypto'
+import { z } from 'zod'
+import type { UserInfo } from '../provider/user.ts'
+import type { Entry, Store, StoredValue } from '../stores/store.ts'
+import type { DataKeyring } from './data-keys.ts'
+import { decodeJson, encodeJson, sealValue, unsealValue } from './sealing.ts'
+import { type KeptClaims, keptSchema, withoutTokenClaims } from './session-claims.ts'
+import {
+  type DataKeys,
+  labelOf,
+  providerSubLabel,
+  type Session,
+  subjectIn,
+  type UserId,
+  userIdOf,
+  userLabel,
+} from './session-record.ts'
+
+/** The user as the provider last confirmed them. */
+export interface ConfirmedUser extends Pick<Session, 'userInfo' | 'groups' | 'provider' | 'idToken'> {
+  readonly claims: KeptClaims
+}
+
+export interface KeyOwner {
+  /** A new one for each record: keys that name another have ended. */
+  readonly id: string
+  readonly userInfo: UserInfo
+  readonly groups: readonly string[]
+  readonly provider?: string
+  readonly claims: KeptClaims
+}
+
+export interface KeyOwners {
+  /** The provider has said who the user is: their keys follow. Nothing is written for a user without keys. */
+  confirm(user: ConfirmedUser): Promise<void>
+  /** The record of the user, at least until then. If there is none, as this session knows them. */
+  ensure(user: ConfirmedUser, until: number): Promise<{ readonly key: string; readonly id: string }>
+  keyOf(user: UserId): Promise<string>
+  /** `undefined` if it cannot be opened. */
+  open(stored: StoredValue): Promise<KeyOwner | undefined>
+  /** Those of one username, at any provider. */
+  keysOfUsername(username: string): Promise<string[]>
+  /** Those of the user with this `sub` at the provider, which may differ from ours. */
+  keysOfSubject(subject: UserId): Promise<string[]>
+}
+
+const PREFIX = 'key-owner:'
+const LABEL_PREFIX = 'key-owner.'
+/** One username, or one `sub`, is that of one user per provider. */
+const MOST_OWNERS = 100
+
+const ownerSchema: z.ZodType<KeyOwner> = z.object({
+  id: z.string(),
+  userInfo: z.custom<UserInfo>(value => z.record(z.string(), z.string()).safeParse(value).success),
+  groups: z.array(z.string()),
+  provider: z.string().exactOptional(),
+  claims: keptSchema,
+})
+
+interface KeyOwnersOptions {
+  readonly store: Store
+  readonly keyring: Pick<DataKeyring, 'current' | 'latest'>
+}
+
+export function createKeyOwners({ store, keyring }: KeyOwnersOptions): KeyOwners {
+  async function open({ key, value }: StoredValue): Promise<KeyOwner | undefined> {
+    const openWith = (keys: DataKeys) => decodeJson(ownerSchema, unsealValue(keys.publicPart, value, key))
+    const latest = keyring.latest()
+    // Other instances may use other keys by now.
+    return (latest && openWith(latest)) ?? openWith(await keyring.current())
+  }
+
+  return {
+    open,
+
+    keyOf: async user => ownerKeyOf(userLabel(user, await keyring.current())),
+
+    async confirm(user) {
+      const keys = await keyring.current()
+      const key = ownerKeyOf(userLabel(userIdOf(user), keys))
+      for (;;) {
+        const stored = await store.read(key)
+        const owner = stored && (await open(stored))
+        if (!owner) return
+        const next = toOwner(owner.id, user)
+        if (JSON.stringify(next) === JSON.stringify(owner)) return
+        const entry = toEntry(key, next, user, stored.expiresAt, keys)
+        if ((await store.replace(key, entry, stored.version)) !== undefined) return
+      }
+    },
+
+    async ensure(user, until) {
+      const keys = await keyring.current()
+      const key = ownerKeyOf(userLabel(userIdOf(user), keys))
+      for (;;) {
+        const stored = await store.read(key)
+        const known = stored && (await open(stored))
+        if (known && stored.expiresAt >= until) return { key, id: known.id }
+        const owner = known ?? toOwner(randomUUID(), user)
+        const entry = toEntry(key, owner, user, Math.max(until, stored?.expiresAt ?? 0), keys)
+        const written = stored ? store.replace(key, entry, stored.version) : store.create(key, entry)
+        if ((await written) !== undefined) return { key, id: owner.id }
+      }
+    },
+
+    async keysOfUsername(username) {
+      const label = labelOf('username', username, await keyring.current())
+      const { entries } = await store.list({ label: LABEL_PREFIX + label, limit: MOST_OWNERS })
+      return entries.map(({ key }) => key)
+    },
+
+    async keysOfSubject(subject) {
+      const keys = await keyring.current()
+      const own = await store.read(ownerKeyOf(userLabel(subject, keys)))
+      const label = LABEL_PREFIX + providerSubLabel(subject, keys)
+      const { entries } = await store.list({ label, limit: MOST_OWNERS })
+      // A user with a separate `sub` at the provider is found by that, not by ours.
+      return [...(own && own.labels.length === 1 ? [own] : []), ...entries].map(({ key }) => key)
+    },
+  }
+}
+
+/** By the label that the user's sessions have. */
+export function ownerKeyOf(label: string): string {
+  return PREFIX + label
+}
+
+function toOwner(id: string, { userInfo, groups = [], provider, claims }: ConfirmedUser): KeyOwner {
+  const lasting = { ...claims, claims: withoutTokenClaims(claims.claims) }
+  return { id, userInfo, groups, ...(provider === undefined ? {} : { provider }), claims: lasting }
+}
+
+function toEntry(key: string, owner: KeyOwner, { idToken }: ConfirmedUser, expiresAt: number, keys: DataKeys): Entry {
+  const { userInfo, provider } = owner
+  const subject = subjectIn(idToken)
+  const labels = [
+    labelOf('username', userInfo.username, keys),
+    ...(subject !== undefined && subject !== userInfo.sub ? [providerSubLabel({ sub: subject, provider }, keys)] : []),
+  ]
+  return {
+    value: sealValue(keys.publicPart, encodeJson(owner), key),
+    expiresAt,
+    labels: labels.map(label => LABEL_PREFIX + label),
+  }
+}

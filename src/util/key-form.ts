@@ -1,0 +1,76 @@
+// A key: `mk_` and 43 characters of base64url. How one is made, recognised in the headers of a request, and hashed. Only the hash
+// is ever kept.
+
+import { hash, randomBytes } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
+
+/** The header for programs whose `Authorization` belongs to the application. */
+export const KEY_HEADER = 'x-menshen-key'
+
+const KEY_BYTES = 32
+const KEY = /^mk_[\w-]{43}$/
+/** The length of a key in base64: thousands of shorter words in one header would take milliseconds to decode. */
+const ENCODED = Math.ceil(('mk_'.length + 43) * (4 / 3))
+/** A longer word is no key: other makers' tokens begin with mk_, too. */
+const KEY_WITHIN = /(?<![\w-])mk_[\w-]{43}(?![\w-])/
+
+export function newKey(): string {
+  return `mk_${randomBytes(KEY_BYTES).toString('base64url')}`
+}
+
+export function isKey(text: string): boolean {
+  return KEY.test(text)
+}
+
+/** In hex, of the whole key. A key is fully random, so one hash is enough. */
+export function keySha256(key: string): string {
+  return hash('sha256', key, 'hex')
+}
+
+/** What somebody brought as a key. */
+export type BroughtKey = { readonly key: string } | { readonly problem: 'form' | 'several' }
+
+/** `undefined` if there is none. What begins like a key, or comes in the header for keys, is meant as one. */
+export function keyIn(headers: IncomingHttpHeaders): BroughtKey | undefined {
+  const { authorization, [KEY_HEADER]: own } = headers
+  if (authorization === undefined && own === undefined) return undefined
+  const credential = authorization === undefined ? undefined : keyOfAuthorization(authorization)
+  const brought = own === undefined ? credential : String(own)
+  if (brought === undefined) return undefined
+  if (credential !== undefined && credential !== brought) return { problem: 'several' }
+  return isKey(brought) ? { key: brought } : { problem: 'form' }
+}
+
+const BEARER = /^bearer[ \t]+(mk_.*)$/i
+const BASIC = /^basic[ \t]+(\S+)$/i
+
+/** The token of Bearer, or the password of Basic behind any user name. */
+function keyOfAuthorization(authorization: string): string | undefined {
+  const token = BEARER.exec(authorization)?.[1]
+  if (token !== undefined) return token
+  const [, password] = /^[^:]*:(mk_.*)$/s.exec(decoded(BASIC.exec(authorization)?.[1] ?? '')) ?? []
+  return password
+}
+
+/** Also without padding, or in the alphabet of URLs. */
+function decoded(base64: string): string {
+  return Buffer.from(base64, 'base64').toString()
+}
+
+/**
+ * Whether a value of `Authorization` has a key in it, in any scheme: plain, or in base64 as any server might decode it. Such a
+ * value is for us alone.
+ */
+export function holdsKey(authorization: string): boolean {
+  if (KEY_WITHIN.test(authorization)) return true
+  const words = authorization.split(/[\s,]+/)
+  return [...words, words.slice(1).join('')].some(word => word.length >= ENCODED && KEY_WITHIN.test(decoded(word)))
+}
+
+/** The names of the headers that have a key, which an application must not get. */
+export function keyHeadersOf({ authorization, [KEY_HEADER]: own }: IncomingHttpHeaders): string[] {
+  return [
+    ...(authorization !== undefined && holdsKey(authorization) ? ['authorization'] : []),
+    ...(own === undefined ? [] : [KEY_HEADER]),
+  ]
+}

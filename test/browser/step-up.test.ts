@@ -1,0 +1,74 @@
+// Signing in again because a rule wants it, in a real browser: a page, a form that is not lost, and a provider that never does it.
+
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import type { Browser } from 'playwright-core'
+import type { Config } from '../../src/index.ts'
+import { openPage, startBrowser } from '../kit/browser.ts'
+import { startOidcServer } from '../kit/oidc-server.ts'
+import { openGateway } from '../kit/set-up.ts'
+import { startUpstream } from '../kit/upstream.ts'
+
+let browser: Browser
+
+before(async () => {
+  browser = await startBrowser()
+})
+after(() => browser?.close())
+
+const config: Config = {
+  rules: [
+    { path: '/pay', roles: ['*'], maxAge: 300 },
+    { path: '/forms', methods: ['POST'], roles: ['*'], maxAge: 300 },
+  ],
+}
+
+test('a page comes back by itself, a form is sent after a sign-in in a new tab, and a provider in vain makes no loop', async t => {
+  const provider = await startOidcServer(t)
+  const sent: string[] = []
+  const upstream = await startUpstream(t, async (request, response) => {
+    let body = ''
+    for await (const chunk of request) body += chunk
+    if (request.method === 'POST') sent.push(body)
+    response.setHeader('content-type', 'text/html')
+    response.end(
+      '<title>application</title><form method="post" action="/forms/1"><input name="text"><button>Send</button></form>',
+    )
+  })
+  const env = { UPSTREAM: upstream.url, ...provider.settings }
+  const gateway = await openGateway(t, env, { config, now: Date.now() })
+  provider.now = gateway.now
+  const authenticate = () => {
+    provider.idClaims = { auth_time: Math.floor(gateway.now() / 1000) }
+  }
+  authenticate()
+  const { page } = await openPage(t, browser)
+  await page.goto(`${gateway.url}/forms/1`)
+  await page.getByRole('button', { name: /登录/ }).click()
+  await page.waitForURL(`${gateway.url}/forms/1`)
+  await page.fill('input[name=text]', 'long text')
+
+  gateway.passSeconds(400)
+  await page.getByRole('button', { name: 'Send' }).click()
+  await page.getByRole('heading', { name: '请重新登录' }).waitFor()
+  assert.deepEqual(sent, [])
+  authenticate()
+  const [tab] = await Promise.all([page.waitForEvent('popup'), page.getByRole('link', { name: '重新登录' }).click()])
+  await tab.getByRole('heading', { name: '已重新登录' }).waitFor()
+  await page.reload()
+  await page.getByRole('button', { name: 'Send' }).waitFor()
+  assert.deepEqual(sent, ['text=long+text'])
+
+  gateway.passSeconds(400)
+  authenticate()
+  const back = await page.goto(`${gateway.url}/pay?x=1`)
+  assert.deepEqual([back?.status(), page.url()], [200, `${gateway.url}/pay?x=1`])
+
+  // The provider does not ask again: its auth_time stays as it was.
+  gateway.passSeconds(400)
+  const before = provider.callsTo('/authorize').length
+  const refused = await page.goto(`${gateway.url}/pay`)
+  assert.deepEqual([refused?.status(), page.url()], [403, `${gateway.url}/pay`])
+  await page.reload()
+  assert.equal(provider.callsTo('/authorize').length, before + 1)
+})

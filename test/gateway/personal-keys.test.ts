@@ -1,0 +1,267 @@
+// Personal keys: made and revoked on the account page, as good as their owner was last confirmed to be, and ended with them.
+
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { type TestContext, test } from 'node:test'
+import { WebSocket, WebSocketServer } from 'ws'
+import type { Config } from '../../src/index.ts'
+import { newKey } from '../../src/util/key-form.ts'
+import type { Client } from '../kit/client.ts'
+import { createCommandRunner } from '../kit/command-runner.ts'
+import { startRedis } from '../kit/redis-server.ts'
+import { openGateway, type SetUpOptions, setUp } from '../kit/set-up.ts'
+import { tempFolder } from '../kit/temp.ts'
+
+const commands = createCommandRunner()
+const KEYS = '/_menshen/account/keys'
+const REVOKE = '/_menshen/account/keys/revoke'
+const CONFIG: Config = {
+  provider: { preset: 'idaas', fields: { groups: ['ou_name'] } },
+  roles: [
+    { role: 'finance', groups: ['finance'] },
+    { role: 'chief', claim: { ou_id: ['chief'] } },
+    { role: 'developer', username: ['admin'] },
+  ],
+  rules: [
+    { path: '/api', roles: ['*'], keys: 'personal' },
+    { path: '/money', roles: ['finance'], keys: 'personal' },
+    { path: '/chief', roles: ['chief'], keys: 'personal' },
+    { path: '/machines', roles: ['*'], keys: true },
+    { path: '/', roles: ['*'] },
+  ],
+}
+
+async function openStage(t: TestContext, options: SetUpOptions = {}) {
+  const scene = await setUp(t, { config: CONFIG, ...options })
+  const origin = { headers: { origin: scene.url } }
+  const post = (client: Client, path: string, form: Record<string, string>) => client.post(path, form, origin)
+  return {
+    ...scene,
+    post,
+    bring: (key: string, path = '/api') => scene.visitor().get(path, { headers: { authorization: `Bearer ${key}` } }),
+    async make(client: Client, name = 'laptop', days = '30') {
+      const { status, text } = await post(client, KEYS, { name, days })
+      assert.equal(status, 200)
+      return keyIn(text)
+    },
+    revoke: async (client: Client, n = 0) =>
+      post(client, REVOKE, { key: [...(await client.get('/_menshen/account')).text.matchAll(ID)][n]?.[1] ?? '' }),
+    events: (code: string) =>
+      scene.lines.filter(({ event }) => event === code).map(({ fields }) => Object(fields) as Record<string, unknown>),
+  }
+}
+
+const ID = /name="key" value="([\da-f]{64})"/g
+
+function keyIn(html: string): string {
+  return /<code>(mk_[\w-]{43})<\/code>/.exec(html)?.[1] ?? assert.fail('no key')
+}
+
+test('a key is shown once, counts as its owner, is listed with its end and last use, and ends when it is revoked', async t => {
+  const { user, make, bring, revoke, upstream, events, lines, passSeconds } = await openStage(t)
+  const client = await user('zhangsan', { ou_name: 'finance' })
+  const key = await make(client, '笔记本 <b>')
+  const page = await client.get('/_menshen/account')
+  assert.ok(!page.text.includes(key))
+  assert.match(page.text, /笔记本 &lt;b&gt;.*2026-03-31T08:00:00.*尚未使用/s)
+  assert.equal((await bring(key)).status, 200)
+  const { headers } = upstream.last()
+  assert.equal(headers['x-forwarded-user'], 'zhangsan')
+  assert.equal(headers['x-forwarded-groups'], 'finance,finance')
+  assert.equal(headers.authorization, undefined)
+  assert.equal((await bring(key, '/money')).status, 200)
+  assert.equal((await bring(key, '/page')).status, 401)
+  assert.equal((await bring(key, '/machines')).status, 403, 'only keys of machines count there')
+  for (let n = 0; n < 3; n++) await bring(key)
+  passSeconds(60)
+  assert.match((await client.get('/_menshen/account')).text, /最近使用 <time datetime="2026-03-01T08:00:00/)
+  // A plain sign-out leaves it.
+  await client.post('/logout', '', { headers: { origin: upstream.url } })
+  assert.equal((await bring(key)).status, 200)
+  const again = await user('zhangsan', { ou_name: 'finance' })
+  assert.equal((await revoke(again)).headers.location, '/_menshen/account')
+  assert.equal((await bring(key)).status, 401)
+  assert.doesNotMatch((await again.get('/_menshen/account')).text, /笔记本/)
+  const [created] = events('key_created')
+  assert.equal(created?.user, 'zhangsan')
+  assert.equal(created?.name, '笔记本 <b>')
+  assert.equal(events('key_revoked')[0]?.by, 'user')
+  assert.doesNotMatch(JSON.stringify(lines), /mk_/)
+})
+
+test('a key expires, and what the form may not say is refused with one sentence', async t => {
+  const { user, make, post, bring, passSeconds } = await openStage(t)
+  const client = await user()
+  const key = await make(client, 'short', '1')
+  for (const [form, sentence] of [
+    [{ name: '', days: '30' }, /密钥名称/],
+    [{ name: 'x'.repeat(61), days: '30' }, /密钥名称/],
+    [{ name: 'a\u202eb', days: '30' }, /密钥名称/],
+    [{ name: 'a\nb', days: '30' }, /密钥名称/],
+    [{ name: 'ok', days: '0' }, /1 到 366 天/],
+    [{ name: 'ok', days: '367' }, /1 到 366 天/],
+    [{ name: 'ok', days: '1.5' }, /1 到 366 天/],
+    [{ name: 'ok', days: '-1' }, /1 到 366 天/],
+    [{ name: 'ok', days: '' }, /1 到 366 天/],
+    [{ name: 'short', days: '2' }, /同名/],
+  ] as const) {
+    const { status, text } = await post(client, KEYS, form)
+    assert.equal(status, 400, JSON.stringify(form))
+    assert.match(text, sentence)
+    assert.doesNotMatch(text, /mk_[\w-]{43}/)
+  }
+  assert.equal((await bring(key)).status, 200)
+  passSeconds(24 * 3600)
+  assert.equal((await bring(key)).status, 401)
+})
+
+test('nobody has more than twenty keys, not even by parallel requests', async t => {
+  const { user, post } = await openStage(t)
+  const client = await user()
+  const answers = await Promise.all(
+    Array.from({ length: 24 }, (_, n) => post(client, KEYS, { name: `k${n}`, days: '1' })),
+  )
+  assert.ok(answers.some(({ status, text }) => status === 400 && /最多 20 个/.test(text)))
+  const listed = (await client.get('/_menshen/account')).text.match(ID)?.length ?? 0
+  assert.ok(listed <= 20 && listed === answers.filter(({ status }) => status === 200).length)
+})
+
+test('no other site makes or revokes a key, and no other user', async t => {
+  const { user, make, post, bring } = await openStage(t)
+  const client = await user()
+  const key = await make(client)
+  const id = /value="([\da-f]{64})"/.exec((await client.get('/_menshen/account')).text)?.[1] ?? ''
+  const evil = { headers: { origin: 'https://evil.example' } }
+  assert.equal((await client.post(KEYS, { name: 'evil', days: '1' }, evil)).status, 403)
+  assert.equal((await client.post(REVOKE, { key: id }, evil)).status, 403)
+  const other = await user('lisi')
+  assert.ok(!(await other.get('/_menshen/account')).text.includes(id))
+  await post(other, REVOKE, { key: id })
+  assert.equal((await bring(key)).status, 200)
+  // A key is for the application, not for our own pages: it makes no other key.
+  assert.equal(
+    (await client.post(KEYS, { name: 'x', days: '1' }, { headers: { cookie: '', authorization: `Bearer ${key}` } }))
+      .status,
+    401,
+  )
+})
+
+test('without a rule for personal keys there are none to make', async t => {
+  const { user, post } = await openStage(t, { config: { rules: [{ path: '/', roles: ['*'], keys: true }] } })
+  const client = await user()
+  assert.doesNotMatch((await client.get('/_menshen/account')).text, /account\/keys/)
+  assert.equal((await post(client, KEYS, { name: 'x', days: '1' })).status, 404)
+})
+
+test('a key has the groups and the role that the provider last confirmed, from the next sign-in on', async t => {
+  const { user, make, bring, upstream } = await openStage(t)
+  const key = await make(await user('zhangsan', { ou_name: 'finance' }))
+  assert.equal((await bring(key, '/money')).status, 200)
+  await user('zhangsan', { ou_name: '' })
+  assert.equal((await bring(key, '/money')).status, 403)
+  await user('zhangsan', { ou_name: 'finance', nickname: '新名字' })
+  assert.equal((await bring(key, '/money')).status, 200)
+  assert.equal(upstream.last().headers['x-forwarded-preferred-username'], encodeURIComponent('新名字'))
+  await user('lisi', { ou_name: '' })
+  assert.equal((await bring(key, '/money')).status, 200, 'another user is another owner')
+})
+
+test('keys end with their user: signed out everywhere, or from the console; a socket by one closes', async t => {
+  const { user, make, bring, post, events, url, upstream } = await openStage(t)
+  const sockets = new WebSocketServer({ server: upstream.server })
+  t.after(() => sockets.close())
+  const client = await user()
+  const [first, second] = [await make(client, 'a'), await make(client, 'b')]
+  const socket = new WebSocket(`${url.replace('http', 'ws')}/api/x`, { headers: { 'x-menshen-key': first } })
+  await once(socket, 'open')
+  const closed = once(socket, 'close')
+  const others = await make(await user('lisi'))
+  await post(client, '/_menshen/sign-out-everywhere', {})
+  for (const key of [first, second]) assert.equal((await bring(key)).status, 401)
+  assert.equal((await bring(others)).status, 200)
+  assert.equal(events('key_revoked').at(-1)?.revoked, 2)
+  await closed
+  const again = await user()
+  const third = await make(again)
+  assert.equal((await bring(first)).status, 401, 'the next owner record is another one')
+  const admin = await user('admin')
+  const list = (await admin.get('/_menshen/console/sessions?username=zhangsan')).text
+  const session = /name="session" value="([\w-]{43})"/.exec(list)?.[1] ?? ''
+  await post(admin, '/_menshen/console/end', { session })
+  assert.equal((await bring(third)).status, 200, 'one session is not the user')
+  const fourth = await user()
+  const next = /name="session" value="([\w-]{43})"/.exec(
+    (await admin.get('/_menshen/console/sessions?username=zhangsan')).text,
+  )
+  await post(admin, '/_menshen/console/end', { session: next?.[1] ?? '', all: 'yes' })
+  assert.equal((await bring(third)).status, 401)
+  assert.equal((await fourth.get('/_menshen/me')).status, 401)
+  assert.equal(events('key_revoked').at(-1)?.byUser, 'admin')
+})
+
+async function redisOf(t: TestContext): Promise<string> {
+  const redis = await startRedis()
+  t.after(() => redis.stop())
+  return `redis://${redis.host}`
+}
+
+for (const store of ['lmdb', 'redis'] as const)
+  test(`on ${store} a key made at one instance counts at another, and is refused there once it is revoked`, async t => {
+    const STORE = store === 'lmdb' ? `lmdb:${tempFolder(t)}` : await redisOf(t)
+    const { user, make, revoke, bring, provider, upstream, baseUrl } = await openStage(t, {
+      env: { STORE },
+      now: Date.now(),
+    })
+    const env = { ...provider.settings, STORE, UPSTREAM: upstream.url, BASE_URL: baseUrl }
+    const other = await openGateway(t, env, { config: CONFIG, now: Date.now() })
+    const client = await user()
+    const key = await make(client)
+    const bringThere = () => other.visitor().get('/api', { headers: { authorization: `Bearer ${key}` } })
+    assert.equal((await bring(key)).status, 200)
+    for (let n = 0; n < 3; n++) assert.equal((await bringThere()).status, 200)
+    await revoke(client)
+    assert.equal((await bring(key)).status, 401)
+    assert.equal((await bringThere()).status, 401)
+    assert.equal((await bring(newKey())).status, 401)
+    if (store !== 'lmdb') return
+    // By another process: when this one closes a file of the store, it loses its locks.
+    const folder = STORE.slice('lmdb:'.length)
+    for (const secret of [key, 'zhangsan', 'laptop'])
+      assert.equal(spawnSync('grep', ['-rlaF', secret, folder]).stdout.toString(), '', secret)
+    const next = await make(client, 'next')
+    assert.equal((await bring(next)).status, 200)
+    const ended = await commands.run(env, { cwd: tempFolder(t), args: ['sessions', 'end', '--user', 'zhangsan'] })
+    assert.equal(ended.output, '1 session of zhangsan ended.\n1 key of zhangsan ended.')
+    assert.equal((await bring(next)).status, 401)
+  })
+
+test('no key survives that is made while its user is signed out everywhere', async t => {
+  const STORE = `lmdb:${tempFolder(t)}`
+  const { user, post, bring, events } = await openStage(t, { env: { STORE }, now: Date.now() })
+  const admin = await user('admin')
+  for (const username of ['ann', 'bob', 'eve', 'dan']) {
+    const [thief, owner] = [await user(username), await user(username)]
+    const list = (await admin.get(`/_menshen/console/sessions?username=${username}`)).text
+    const session = /name="session" value="([\w-]{43})"/.exec(list)?.[1] ?? ''
+    const make = (name: string) => post(thief, KEYS, { name, days: '366' })
+    const made = ['a', 'b', 'c', 'd', 'e', 'f'].map(make)
+    const ended =
+      username < 'c'
+        ? post(owner, '/_menshen/sign-out-everywhere', {})
+        : post(admin, '/_menshen/console/end', { session, all: 'yes' })
+    made.push(...['g', 'h', 'i', 'j', 'k', 'l'].map(make))
+    const answers = await Promise.all(made)
+    await ended
+    for (const { text } of answers) {
+      const key = /mk_[\w-]{43}/.exec(text)?.[0]
+      if (key) assert.equal((await bring(key)).status, 401)
+    }
+    assert.equal(await keysShownTo(await user(username)), 0)
+  }
+  assert.ok(events('key_created').length > 0)
+})
+
+async function keysShownTo(client: Client): Promise<number> {
+  return (await client.get('/_menshen/account')).text.match(ID)?.length ?? 0
+}

@@ -1,0 +1,311 @@
+// Several host names, one sign-in: entering a host, what counts there, and signing out everywhere at once.
+
+import assert from 'node:assert/strict'
+import { hash } from 'node:crypto'
+import { test } from 'node:test'
+import { GRAFANA, PAGE, PORTAL, setUpHosts, WIKI } from '../kit/several-hosts.ts'
+
+const SCRIPT = { accept: 'application/json', 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'cors' }
+
+test('a visitor of a host goes to the portal with the page that is wanted and the hash of a nonce', async t => {
+  const scene = await setUpHosts(t)
+  const browser = scene.browser()
+  const answer = await browser.get(`${WIKI}/a%20b/c?x=1&y=%26`)
+  assert.equal(answer.status, 302)
+  const location = new URL(answer.headers.location ?? '')
+  assert.equal(location.origin + location.pathname, `${PORTAL}/_menshen/enter`)
+  assert.deepEqual([...location.searchParams.keys()], ['to', 'n'])
+  assert.equal(location.searchParams.get('to'), `${WIKI}/a%20b/c?x=1&y=%26`)
+  const nonce = browser.cookies(WIKI).get('menshen_entry') ?? ''
+  assert.equal(location.searchParams.get('n'), hash('sha256', nonce, 'base64url'))
+  assert.match(answer.setCookies.join(), /menshen_entry=[\w-]{43}; Path=\/; Max-Age=600; HttpOnly; SameSite=Lax$/)
+  assert.deepEqual(scene.wiki.received, [], 'nothing reaches the application')
+})
+
+test('a user enters a host by two redirects and no click, and lands on the page that was wanted', async t => {
+  const scene = await setUpHosts(t)
+  const browser = await scene.signedIn()
+  const page = await browser.open(`${WIKI}/pages/1?a=b`)
+  assert.equal(page.text, 'the wiki')
+  assert.deepEqual(
+    page.hops.map(hop => new URL(hop).origin + new URL(hop).pathname),
+    [`${PORTAL}/_menshen/enter`, `${WIKI}/_menshen/entered`, `${WIKI}/pages/1`],
+  )
+  assert.equal(page.url, `${WIKI}/pages/1?a=b`)
+  assert.notEqual(browser.cookies(WIKI).get('menshen_session'), browser.cookies(PORTAL).get('menshen_session'))
+  assert.equal(browser.cookies(WIKI).get('menshen_entry'), undefined, 'the nonce is spent')
+  const second = await browser.open(`${GRAFANA}/d`)
+  assert.equal(second.text, 'grafana')
+  assert.ok(
+    scene.lines.some(
+      ({ event, fields }) => event === 'host_entered' && fields.host === 'grafana.test' && fields.user === 'zhangsan',
+    ),
+  )
+  assert.equal((await browser.get(`${WIKI}/pages/2`)).text, 'the wiki', 'and stays in the first')
+})
+
+test('a host has the language that was chosen at the portal, until another is chosen there', async t => {
+  const scene = await setUpHosts(t, { wikiRules: [{ path: '/', users: ['boss'] }] })
+  const browser = await scene.signedIn('lisi')
+  await browser.post(`${PORTAL}/_menshen/language`, { language: 'en' })
+  assert.match((await browser.open(`${WIKI}/`)).text, /No access/)
+  assert.equal(browser.cookies(WIKI).get('menshen_language'), 'en')
+  await browser.post(`${GRAFANA}/_menshen/language`, { language: 'zh-CN' })
+  await browser.open(`${GRAFANA}/`)
+  assert.equal(browser.cookies(GRAFANA).get('menshen_language'), 'zh-CN')
+})
+
+test('a visitor signs in at the portal and is led back to the host', async t => {
+  const scene = await setUpHosts(t)
+  const browser = scene.browser()
+  const enter = await browser.follow(await browser.get(`${WIKI}/deep?x=1`))
+  assert.equal(enter.status, 302)
+  assert.match(enter.headers.location ?? '', /^\/login\?return=/)
+  const login = await browser.follow(enter)
+  const signed = /name="return" value="([^"]+)"/.exec(login.text)?.[1] ?? ''
+  const started = await browser.post(`${PORTAL}/login`, { return: signed })
+  const state = new URL(started.headers.location ?? '').searchParams.get('state')
+  const landed = await browser.open(
+    `${PORTAL}/callback?code=${scene.provider.codeFor({ username: 'lisi' })}&state=${state}`,
+  )
+  assert.equal(landed.url, `${WIKI}/deep?x=1`)
+  assert.equal(landed.text, 'the wiki')
+})
+
+test('the application of a host sees who is signed in, its own address, and none of our cookies', async t => {
+  const scene = await setUpHosts(t)
+  const browser = await scene.signedIn('lisi')
+  await browser.open(`${WIKI}/page`)
+  await browser.get(`${WIKI}/page`, {
+    headers: { cookie: `theirs=1; ${[...browser.cookies(WIKI)].map(pair => pair.join('=')).join('; ')}` },
+  })
+  const { headers } = scene.wiki.last()
+  assert.equal(headers['x-forwarded-user'], 'lisi')
+  assert.equal(headers['x-forwarded-host'], 'wiki.test')
+  assert.equal(headers.host, 'wiki.test')
+  assert.equal(headers.cookie, 'theirs=1')
+})
+
+test('signing out at a host ends the session at the portal and at every host, and no other device', async t => {
+  const scene = await setUpHosts(t)
+  const browser = await scene.signedIn()
+  const elsewhere = await scene.signedIn()
+  for (const each of [browser, elsewhere]) for (const host of [WIKI, GRAFANA]) await each.open(`${host}/`)
+  const answer = await browser.post(`${GRAFANA}/logout`)
+  assert.equal(answer.status, 303)
+  assert.equal(answer.headers.location, `${PORTAL}/login`)
+  assert.match(answer.setCookies.join(), /menshen_session=; Path=\/; Max-Age=0/)
+  assert.equal(answer.headers['clear-site-data'], '"cache"')
+  for (const host of [PORTAL, WIKI, GRAFANA]) assert.equal((await browser.get(`${host}/_menshen/me`)).status, 401, host)
+  for (const host of [PORTAL, WIKI, GRAFANA])
+    assert.equal((await elsewhere.get(`${host}/_menshen/me`)).status, 200, host)
+})
+
+test('signing out at the portal ends the session at every host', async t => {
+  const scene = await setUpHosts(t)
+  const browser = await scene.signedIn()
+  await browser.open(`${WIKI}/`)
+  await browser.post(`${PORTAL}/logout`)
+  assert.equal((await browser.get(`${WIKI}/`)).status, 302)
+  assert.equal((await browser.get(`${WIKI}/_menshen/me`)).status, 401)
+})
+
+test('a sign-out of everything at a host ends every session of the user', async t => {
+  const scene = await setUpHosts(t)
+  const [browser, elsewhere] = [await scene.signedIn(), await scene.signedIn()]
+  for (const each of [browser, elsewhere]) await each.open(`${WIKI}/`)
+  assert.equal((await browser.post(`${WIKI}/_menshen/sign-out-everywhere`)).status, 303)
+  for (const each of [browser, elsewhere])
+    for (const host of [PORTAL, WIKI]) assert.equal((await each.get(`${host}/_menshen/me`)).status, 401)
+})
+
+test('scripts and parts of pages get 401 at a host, never the way to the portal', async t => {
+  const scene = await setUpHosts(t)
+  const browser = scene.browser()
+  for (const headers of [
+    SCRIPT,
+    { ...PAGE, 'x-requested-with': 'XMLHttpRequest' },
+    { 'sec-fetch-dest': 'image', 'sec-fetch-mode': 'no-cors' },
+    { authorization: 'Basic eDp5' },
+  ]) {
+    const answer = await browser.get(`${WIKI}/api`, { headers })
+    assert.equal(answer.status, 401, JSON.stringify(headers))
+    assert.equal(answer.headers.location, undefined)
+  }
+  const form = await browser.post(`${WIKI}/save`, { text: 'x' })
+  assert.equal(form.status, 401)
+  assert.match(form.text, /target="_blank"/)
+})
+
+test('sign-in, account and console at a host are those of the portal', async t => {
+  const scene = await setUpHosts(t)
+  const browser = scene.browser()
+  for (const path of [
+    '/login',
+    '/callback?code=1&state=a_idp',
+    '/_menshen/account',
+    '/_menshen/console',
+    '/_menshen/console/audit?user=x',
+  ]) {
+    const answer = await browser.get(WIKI + path)
+    assert.equal(answer.status, 302, path)
+    assert.equal(answer.headers.location, PORTAL + path)
+  }
+  assert.equal((await browser.post(`${WIKI}/login`)).headers.location, `${PORTAL}/login`)
+  assert.equal((await browser.post(`${WIKI}/_menshen/account/end`)).headers.location, `${PORTAL}/_menshen/account`)
+  assert.equal((await browser.get(`${WIKI}/_menshen/enter?to=${WIKI}/&n=x`)).status, 404)
+  assert.equal((await browser.get(`${PORTAL}/_menshen/entered?code=x`)).status, 404)
+})
+
+test('a link of the application to /login leads back to the application', async t => {
+  const scene = await setUpHosts(t, { wikiRules: [{ path: '/', public: true }] })
+  const browser = await scene.signedIn()
+  const headers = { 'sec-fetch-site': 'same-origin' }
+  const answer = await browser.get(`${WIKI}/login?return=/private`, { headers })
+  const page = await browser.follow(answer)
+  const [, next = ''] = /class="button" href="([^"]+)"/.exec(page.text) ?? []
+  const landed = await browser.open(new URL(next.replaceAll('&amp;', '&'), PORTAL).href)
+  assert.equal(landed.url, `${WIKI}/private`)
+  assert.equal((await browser.get(`${WIKI}/_menshen/me`)).status, 200)
+})
+
+test('each host has its own rules, and those at the top are for the portal alone', async t => {
+  const scene = await setUpHosts(t, {
+    config: { rules: [{ path: '/', users: ['boss'] }] },
+    wikiRules: [
+      { path: '/', groups: ['staff'] },
+      { path: '/open', public: true },
+    ],
+  })
+  const browser = await scene.signedIn('lisi')
+  assert.equal((await browser.open(`${PORTAL}/`)).status, 403)
+  assert.equal((await browser.open(`${WIKI}/`)).status, 403)
+  assert.equal((await browser.open(`${GRAFANA}/`)).status, 200)
+  assert.equal((await scene.browser().get(`${WIKI}/open/x`)).text, 'the wiki')
+  assert.equal((await scene.browser().get(`${GRAFANA}/open/x`)).status, 302)
+})
+
+test('an unknown host gets 421 as plain text, and nothing else of ours', async t => {
+  const scene = await setUpHosts(t)
+  const browser = await scene.signedIn()
+  for (const host of [
+    'evil.test',
+    'wiki.test.',
+    'wiki.test:8080',
+    'portal.test.evil.test',
+    'sub.wiki.test',
+    'wiki.localhost',
+  ])
+    for (const path of [
+      '/',
+      '/login',
+      '/_menshen/me',
+      '/_menshen/enter',
+      '/_menshen/check',
+      '/_menshen/assets/page.css',
+    ]) {
+      const answer = await browser.get(`${PORTAL}${path}`, { headers: { host } })
+      assert.equal(answer.status, 421, `${host} ${path}`)
+      assert.match(answer.headers['content-type'] ?? '', /^text\/plain/)
+      assert.deepEqual(answer.setCookies, [])
+      assert.doesNotMatch(answer.text, /menshen|<html/i)
+    }
+  assert.ok(scene.lines.some(({ event, fields }) => event === 'unknown_host' && fields.host === 'evil.test'))
+  for (const path of ['/_menshen/health', '/_menshen/ready', '/_menshen/metrics'])
+    assert.equal((await browser.get(`${PORTAL}${path}`, { headers: { host: 'evil.test' } })).status, 200, path)
+  for (const host of ['localhost:3000', '127.0.0.1', '[::1]:99', 'PORTAL.test', 'portal.test:80'])
+    assert.equal((await browser.get(`${PORTAL}/_menshen/me`, { headers: { host } })).status, 200, host)
+  await browser.open(`${WIKI}/`)
+  for (const host of ['WIKI.Test', 'wiki.test:80'])
+    assert.equal((await browser.get(`${WIKI}/`, { headers: { host } })).text, 'the wiki')
+})
+
+test('a host without an application answers 404 to what is asked of it directly', async t => {
+  const scene = await setUpHosts(t)
+  const browser = await scene.signedIn()
+  for (const path of ['/', '/page']) assert.equal((await browser.get(`http://forward.test${path}`)).status, 404)
+})
+
+test('with AUTO_SIGN_IN a visitor of a host gets to the provider without a click, and not after a sign-out there', async t => {
+  const scene = await setUpHosts(t, { env: { AUTO_SIGN_IN: 'on' } })
+  const browser = scene.browser()
+  const enter = await browser.follow(await browser.get(`${WIKI}/page`))
+  const { origin, searchParams } = new URL(enter.headers.location ?? '')
+  assert.equal(origin, scene.provider.url)
+  const code = scene.provider.codeFor({ username: 'lisi' })
+  const landed = await browser.open(`${PORTAL}/callback?code=${code}&state=${searchParams.get('state')}`)
+  assert.equal(landed.url, `${WIKI}/page`)
+  const out = await browser.post(`${WIKI}/logout`)
+  assert.equal(out.headers.location, `${PORTAL}/login?signed_out`)
+  assert.equal((await browser.get(out.headers.location ?? '')).status, 200)
+  const again = await browser.open(`${WIKI}/page`)
+  assert.equal(again.status, 200)
+  assert.ok(again.url.startsWith(`${PORTAL}/login`), again.url)
+})
+
+test('a question of Envoy is about the host that its Host names', async t => {
+  const scene = await setUpHosts(t, {
+    env: { TRUSTED_PROXIES: '127.0.0.1' },
+    wikiRules: [{ path: '/open', public: true }],
+  })
+  const ask = (host: string, path: string) =>
+    scene.visitor().get(`/_menshen/authz${path}`, { headers: { ...PAGE, host } })
+  assert.equal((await ask('wiki.test', '/open')).status, 200)
+  assert.equal((await ask('grafana.test', '/open')).status, 302)
+  const to = new URL((await ask('grafana.test', '/d?x=1')).headers.location ?? '').searchParams.get('to')
+  assert.equal(to, `${GRAFANA}/d?x=1`)
+  assert.equal((await ask('evil.test', '/open')).status, 421)
+})
+
+test('a page of a host that wants a fresh sign-in gets one at the portal, and the host follows the new session', async t => {
+  const scene = await setUpHosts(t, { wikiRules: [{ path: '/secret', roles: ['*'], maxAge: 60 }] })
+  const browser = await scene.signedIn()
+  assert.equal((await browser.open(`${WIKI}/secret`)).text, 'the wiki')
+  scene.passSeconds(120)
+  assert.equal((await browser.get(`${WIKI}/page`)).text, 'the wiki')
+  const script = await browser.get(`${WIKI}/secret`, { headers: SCRIPT })
+  assert.equal(script.status, 401)
+  assert.equal(script.json<{ error: string }>().error, 'step_up_required')
+  const comeBack = async (answer: { headers: { location?: string | undefined } }) => {
+    const { origin, searchParams } = new URL(answer.headers.location ?? '')
+    assert.equal(origin, scene.provider.url)
+    const code = scene.provider.codeFor({ username: 'zhangsan' })
+    return browser.open(`${PORTAL}/callback?code=${code}&state=${searchParams.get('state')}`)
+  }
+  const landed = await comeBack(await browser.open(`${WIKI}/secret?x=1`))
+  assert.equal(landed.url, `${WIKI}/secret?x=1`)
+  assert.equal(landed.text, 'the wiki')
+
+  scene.passSeconds(120)
+  const form = await browser.post(`${WIKI}/secret`, { a: 'b' })
+  assert.equal(form.status, 401)
+  const [, link = ''] = /href="(\/_menshen\/step-up[^"]*)"/.exec(form.text) ?? []
+  const done = await comeBack(await browser.open(WIKI + link.replaceAll('&amp;', '&')))
+  assert.ok(done.url.startsWith(`${WIKI}/_menshen/step-up`), done.url)
+  assert.equal(done.status, 200)
+  assert.equal((await browser.post(`${WIKI}/secret`, { a: 'b' })).status, 200)
+})
+
+test('activity at one host keeps the session alive at all, and without any it ends at all', async t => {
+  const scene = await setUpHosts(t, { env: { SESSION_IDLE_MINUTES: '20' } })
+  const browser = await scene.signedIn()
+  for (const host of [WIKI, GRAFANA]) await browser.open(`${host}/`)
+  for (let n = 0; n < 4; n++) {
+    scene.passSeconds(15 * 60)
+    assert.equal((await browser.get(`${WIKI}/page`)).text, 'the wiki')
+  }
+  assert.equal((await browser.get(`${GRAFANA}/_menshen/me`)).status, 200)
+  scene.passSeconds(30 * 60)
+  for (const host of [WIKI, GRAFANA, PORTAL]) assert.equal((await browser.get(`${host}/_menshen/me`)).status, 401, host)
+})
+
+test('a session that is one too many ends at all of its hosts', async t => {
+  const scene = await setUpHosts(t, { env: { SESSIONS_PER_USER: '1' } })
+  const first = await scene.signedIn()
+  await first.open(`${WIKI}/`)
+  scene.passSeconds(5)
+  const second = await scene.signedIn()
+  await second.open(`${WIKI}/`)
+  assert.equal((await first.get(`${WIKI}/_menshen/me`)).status, 401)
+  assert.equal((await second.get(`${WIKI}/_menshen/me`)).status, 200)
+})

@@ -1,0 +1,183 @@
+// Applications that speak HTTP/2: by h2c, or because they choose it behind https.
+
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import {
+  createSecureServer,
+  createServer,
+  type Http2SecureServer,
+  type Http2Server,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2'
+import { createServer as createHttps } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import test, { type TestContext } from 'node:test'
+import { filesOf, makeAuthority, makeCertificate } from '../gateway/certificates.ts'
+import { cookieOf } from '../kit/client.ts'
+import { answerOf, ask, openHttp2 } from '../kit/http2-client.ts'
+import { setUp } from '../kit/set-up.ts'
+import { tempFolder } from '../kit/temp.ts'
+import { until } from '../kit/until.ts'
+
+/** Answers with what it was asked, and with trailers. */
+function answer(stream: ServerHttp2Stream, headers: Record<string, unknown>): void {
+  stream.on('error', () => {})
+  const path = String(headers[':path'])
+  let trailers: Record<string, unknown> = {}
+  stream.on('trailers', received => {
+    trailers = received
+  })
+  if (path === '/silent') return
+  if (path === '/refused') return void stream.close(7)
+  if (path === '/large') return void stream.respond({ 'x-large': 'x'.repeat(20_000) }, { endStream: true })
+  if (path === '/half') {
+    stream.respond({ ':status': 200, 'content-length': '10' })
+    stream.write('half')
+    return void setImmediate(() => stream.close(2))
+  }
+  void text(stream).then(body => {
+    stream.respond(
+      {
+        ':status': 200,
+        'content-type': 'application/json',
+        'set-cookie': ['a=1', '__Host-menshen_session=x'],
+        connection: undefined,
+      },
+      { waitForTrailers: true },
+    )
+    stream.once('wantTrailers', () => stream.sendTrailers({ 'x-end': 'reached', 'set-cookie': 'b=2' }))
+    stream.end(JSON.stringify({ headers, body, trailers }))
+  })
+}
+
+interface Seen {
+  readonly headers: Record<string, string>
+  readonly body: string
+  readonly trailers: Record<string, string>
+}
+
+async function listen(t: TestContext, server: Http2Server | Http2SecureServer) {
+  const sessions = new Set<ServerHttp2Session>()
+  let opened = 0
+  server.on('session', session => {
+    opened++
+    sessions.add(session)
+    session.on('error', () => {})
+    session.once('close', () => sessions.delete(session))
+  })
+  server.on('stream', answer)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => {
+    for (const session of sessions) session.destroy()
+    server.close()
+  })
+  return { port: (server.address() as AddressInfo).port, sessions, opened: () => opened }
+}
+
+test('an application by h2c gets HTTP/2, on one connection, with trailers both ways', async t => {
+  const folder = tempFolder(t)
+  const own = makeCertificate(folder, 'own', makeAuthority(folder))
+  const application = await listen(t, createServer())
+  const scene = await setUp(t, {
+    env: {
+      TLS_CERT_FILE: own.certFile,
+      TLS_KEY_FILE: own.keyFile,
+      UPSTREAM: `h2c://127.0.0.1:${application.port}`,
+      UPSTREAM_HEADERS_TIMEOUT_MS: '700',
+    },
+  })
+  const user = await scene.user()
+  const cookie = cookieOf(user)
+  const session = await openHttp2(t, scene.url)
+
+  await t.test('the headers are those of HTTP/1.1, and our cookies stay ours', async () => {
+    const { headers, text, trailers } = await ask(session, { ':path': '/a?b', cookie: [cookie, 'own=1'] })
+    const seen = JSON.parse(text) as Seen
+    assert.equal(seen.headers[':path'], '/a?b')
+    assert.equal(seen.headers[':authority'], new URL(scene.url).host)
+    assert.equal(seen.headers.cookie, 'own=1')
+    assert.equal(seen.headers['x-forwarded-user'], 'zhangsan')
+    assert.deepEqual(headers['set-cookie'], ['a=1'])
+    assert.deepEqual(Object.entries(trailers), [['x-end', 'reached']])
+  })
+
+  await t.test('trailers of a request arrive, but none that lies about the user', async () => {
+    const stream = session.request(
+      { ':path': '/', ':method': 'POST', cookie, trailer: 'x-sum' },
+      { endStream: false, waitForTrailers: true },
+    )
+    stream.on('wantTrailers', () =>
+      stream.sendTrailers({ 'x-sum': '1', 'x-forwarded-user': 'root', 'x-remote-user': 'root' }),
+    )
+    stream.end('body')
+    const seen = JSON.parse((await answerOf(stream)).text) as Seen
+    assert.equal(seen.body, 'body')
+    assert.deepEqual(seen.trailers, { 'x-sum': '1' })
+  })
+
+  await t.test('clients of HTTP/1.1 use it as well, and all of them one connection', async () => {
+    const pages = await Promise.all(Array.from({ length: 20 }, () => user.post('/x', 'from HTTP/1.1')))
+    for (const page of pages) assert.equal(page.json<Seen>().body, 'from HTTP/1.1')
+    assert.equal(application.opened(), 1)
+  })
+
+  await t.test('one that does not answer, refuses, says too much or breaks off', async () => {
+    assert.equal((await user.get('/silent')).status, 504)
+    assert.equal((await user.get('/refused')).status, 502)
+    assert.equal((await user.get('/large')).status, 502)
+    assert.ok(scene.lines.some(({ event }) => event === 'upstream_head_too_large'))
+    await assert.rejects(ask(session, { ':path': '/half', cookie }), /INTERNAL_ERROR/)
+  })
+
+  await t.test('after it has gone away, the next request opens a new connection', async () => {
+    for (const each of application.sessions) each.close()
+    await until(() => application.sessions.size === 0)
+    assert.equal((await user.get('/again')).status, 200)
+    for (const each of application.sessions) each.destroy()
+    assert.equal((await user.get('/again')).status, 200)
+    assert.equal(application.opened(), 3)
+  })
+})
+
+test('behind https an application chooses, and may choose otherwise after a restart', async t => {
+  const folder = tempFolder(t)
+  const ca = makeAuthority(folder)
+  const files = filesOf(makeCertificate(folder, 'application', ca))
+  const http1 = createHttps(
+    files,
+    (request, response) => void text(request).then(body => response.end(`HTTP/1.1 ${body}`)),
+  )
+  http1.listen(0, '127.0.0.1')
+  await once(http1, 'listening')
+  const { port } = http1.address() as AddressInfo
+  const scene = await setUp(t, { env: { UPSTREAM: `https://127.0.0.1:${port}`, UPSTREAM_CA_FILE: ca.certFile } })
+  const user = await scene.user()
+  const posts = () => Promise.all(Array.from({ length: 5 }, (_, n) => user.post('/x', `body ${n}`)))
+  for (const [n, page] of (await posts()).entries()) assert.equal(page.text, `HTTP/1.1 body ${n}`)
+  http1.closeAllConnections()
+  http1.close()
+  await once(http1, 'close')
+
+  const http2 = createSecureServer(files)
+  http2.on('stream', answer)
+  const sessions: ServerHttp2Session[] = []
+  http2.on('session', session => sessions.push(session))
+  http2.listen(port, '127.0.0.1')
+  await once(http2, 'listening')
+  for (const [n, page] of (await posts()).entries()) assert.equal(page.json<Seen>().body, `body ${n}`)
+  for (const session of sessions) session.destroy()
+  http2.close()
+  await once(http2, 'close')
+
+  const again = createHttps(files, (_request, response) => response.end('HTTP/1.1'))
+  again.listen(port, '127.0.0.1')
+  await once(again, 'listening')
+  t.after(() => {
+    again.closeAllConnections()
+    again.close()
+  })
+  assert.equal((await user.post('/x', 'body')).text, 'HTTP/1.1')
+})

@@ -1,0 +1,116 @@
+// Tokens for applications: one call for all processes, sealed in the store.
+
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import test, { type TestContext } from 'node:test'
+import { MenshenError } from '../../src/index.ts'
+import { exchangeTarget } from '../../src/provider/token-exchange.ts'
+import { createExchangedTokens, TokenExchangeError } from '../../src/session/exchanged-tokens.ts'
+import type { LoadedSession } from '../../src/session/session-cache.ts'
+import { newTicket, recordKey } from '../../src/session/ticket.ts'
+import { openStore } from '../../src/stores/open-store.ts'
+
+const ONE = exchangeTarget({ audience: 'one' })
+const SETTINGS = { PROVIDER_TIMEOUT_MS: 1000, SESSION_MAX_HOURS: 12 }
+
+/** Instances with one store and one provider, whose calls wait until they are answered. */
+async function setUpInstances(t: TestContext) {
+  const clock = { now: Date.parse('2026-03-01T08:00:00Z') }
+  const now = () => clock.now
+  const store = await openStore('memory:', now, () => {})
+  t.after(() => store.close())
+  const calls: { readonly accessToken: string; answer(token: string): void; fail(): void }[] = []
+  const called = Promise.withResolvers<void>()
+  const provider = {
+    exchange: (accessToken: string) =>
+      new Promise<{ token: string; expiresInSeconds: number }>((resolve, reject) => {
+        const answer = (token: string) => resolve({ token, expiresInSeconds: 600 })
+        const fail = () => reject(new MenshenError('provider_answer', 'no'))
+        calls.push({ accessToken, answer, fail })
+        called.resolve()
+      }),
+  }
+  const open = () =>
+    createExchangedTokens({ store, providers: { get: () => provider }, settings: SETTINGS, now, report: () => {} })
+  return { clock, store, calls, called: called.promise, open }
+}
+
+function sessionOf(ticket: string, accessToken: string, signedInAt: number): LoadedSession {
+  const session = { accessToken, userInfo: { sub: 's', username: 'u' }, userRole: 'common' }
+  return { key: recordKey(ticket), version: 1, signedInAt, session } as unknown as LoadedSession
+}
+
+test('two instances with one store make one call for a session and a target', async t => {
+  const { clock, calls, called, open } = await setUpInstances(t)
+  const ticket = newTicket()
+  const load = () => sessionOf(ticket, 'at-1', clock.now)
+  const instances = [open(), open(), open()]
+  const asked = instances.map(tokens => tokens.get(ticket, load(), ONE))
+  await called
+  calls[0]?.answer('xt-1')
+  assert.deepEqual(await Promise.all(asked), ['xt-1', 'xt-1', 'xt-1'])
+  assert.equal(calls.length, 1)
+  await Promise.all(instances.map(tokens => tokens.settle()))
+})
+
+test('the failure of the instance that asks counts for those that wait', async t => {
+  const { clock, calls, called, open } = await setUpInstances(t)
+  const ticket = newTicket()
+  const asked = [open(), open()].map(tokens => tokens.get(ticket, sessionOf(ticket, 'at-1', clock.now), ONE))
+  const settled = Promise.allSettled(asked)
+  await called
+  calls[0]?.fail()
+  for (const { status, reason } of (await settled) as PromiseRejectedResult[]) {
+    assert.equal(status, 'rejected')
+    assert.ok(reason instanceof TokenExchangeError)
+  }
+  assert.equal(calls.length, 1)
+})
+
+test('after a refresh, and for another ticket, target or user, the token in the store is not used', async t => {
+  const { clock, calls, open } = await setUpInstances(t)
+  const [ticket, other] = [newTicket(), newTicket()]
+  const ask = async (loaded: LoadedSession, by: string, target = ONE) => {
+    const asked = open().get(by, loaded, target)
+    const before = calls.length
+    while (calls.length === before) await new Promise(resolve => setImmediate(resolve))
+    const token = `xt-${randomUUID()}`
+    calls.at(-1)?.answer(token)
+    assert.equal(await asked, token)
+  }
+  await ask(sessionOf(ticket, 'at-1', clock.now), ticket)
+  await ask(sessionOf(ticket, 'at-2', clock.now), ticket)
+  await ask(sessionOf(other, 'at-1', clock.now), other)
+  await ask(sessionOf(ticket, 'at-1', clock.now), ticket, exchangeTarget({ audience: 'two' }))
+  await ask(sessionOf(ticket, 'at-1', clock.now), ticket, exchangeTarget({ audience: 'one', scope: 'a' }))
+  // The record of a session does not open with another ticket.
+  await ask(sessionOf(ticket, 'at-1', clock.now), other)
+})
+
+test('the tokens of a session are removed with it, and those of others stay', async t => {
+  const { clock, calls, store, open } = await setUpInstances(t)
+  const tokens = open()
+  const tickets = [newTicket(), newTicket()]
+  for (const ticket of tickets) {
+    const asked = tokens.get(ticket, sessionOf(ticket, ticket, clock.now), ONE)
+    while (calls.at(-1)?.accessToken !== ticket) await new Promise(resolve => setImmediate(resolve))
+    calls.at(-1)?.answer('xt')
+    await asked
+  }
+  const count = async (ticket: string) =>
+    (await store.list({ label: `exchanged.${recordKey(ticket)}`, limit: 10 })).entries.length
+  const [first = '', second = ''] = tickets
+  assert.deepEqual([await count(first), await count(second)], [1, 1])
+  await tokens.removeAllOf(recordKey(first))
+  assert.deepEqual([await count(first), await count(second)], [0, 1])
+})
+
+test('a session without an access token, or with one that is bound to a key, has nothing to exchange', async t => {
+  const { clock, calls, open } = await setUpInstances(t)
+  const ticket = newTicket()
+  const bound = sessionOf(ticket, 'at-1', clock.now)
+  Object.assign(bound.session, { dpopKey: 'x.y.d' })
+  for (const loaded of [sessionOf(ticket, '', clock.now), bound])
+    await assert.rejects(open().get(ticket, loaded, ONE), TokenExchangeError)
+  assert.equal(calls.length, 0)
+})
