@@ -6,7 +6,10 @@ import type { Report } from '../events.ts'
 import type { WorkerChannel } from './worker-messages.ts'
 import { sumUpWorkers } from './worker-metrics.ts'
 
-/** A worker that dies at every start must not keep the machine busy. */
+/**
+ * A worker that dies at every start must not keep the machine busy. And Ctrl-C and service managers signal every process: a worker
+ * that is just starting dies of it, maybe before the signal has reached us.
+ */
 const REPLACE_AFTER_MS = 500
 
 interface Workers {
@@ -49,6 +52,7 @@ export async function startWorkers(
   if (!listens) return undefined
 
   cluster.on('exit', async (worker, code, signal) => {
+    if (!closing) await pause(REPLACE_AFTER_MS)
     if (closing) {
       if (workers().length === 0) exited.resolve()
       return
@@ -59,8 +63,7 @@ export async function startWorkers(
       report('inherited_socket_lost')
       process.exit(1)
     }
-    await pause(REPLACE_AFTER_MS)
-    if (!closing) cluster.fork(env)
+    cluster.fork(env)
   })
   for (let started = 1; started < count; started++) cluster.fork(env)
 

@@ -1,4 +1,4 @@
-// SIGHUP: it ends what runs on a terminal, and nothing else.
+// Signals: SIGHUP ends what runs on a terminal, and nothing else; one to all processes ends all, and no worker is replaced.
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -27,6 +27,20 @@ test('without a terminal it goes on, with or without workers', async t => {
     assert.deepEqual(instance.workers(), workers)
     assert.deepEqual(await instance.killAll('SIGTERM'), { code: 0, signal: null })
   }
+})
+
+test('a worker that ends of a signal to all before the first process has got it is not called dead', async t => {
+  const { start } = await setUpInstances(t, { WORKERS: '2' })
+  const instance = await start()
+  await until(() => instance.lines.some(({ event }) => event === 'started'))
+  const [worker = 0] = instance.workers()
+  process.kill(worker, 'SIGINT')
+  await until(() => !isAlive(worker))
+  assert.deepEqual(await instance.killAll('SIGINT'), { code: 0, signal: null })
+  assert.deepEqual(
+    instance.lines.filter(({ level }) => level === 'error'),
+    [],
+  )
 })
 
 test('on a terminal it ends, as usual', async t => {
