@@ -30,7 +30,18 @@ export function spreadOf({ median, low, high }: Distribution): number {
   return (high - low) / median
 }
 
-/** Round by round, so that what slowed a round down slowed both. */
+/** Each goes first as often as second in so many rounds, which are too short to be compared one by one. */
+const ROUNDS_COMPARED = 4
+
+/** A few neighbouring rounds at a time, so that what slowed them down slowed both. */
 export function ratios(values: readonly number[], reference: readonly number[]): number[] {
-  return values.map((value, round) => value / (reference[round] ?? Number.NaN))
+  const others = averages(reference)
+  return averages(values).map((value, index) => value / (others[index] ?? Number.NaN))
+}
+
+function averages(values: readonly number[]): number[] {
+  const groups = Array.from({ length: Math.ceil(values.length / ROUNDS_COMPARED) }, (_, index) =>
+    values.slice(index * ROUNDS_COMPARED, (index + 1) * ROUNDS_COMPARED),
+  )
+  return groups.map(group => group.reduce((sum, value) => sum + value, 0) / group.length)
 }

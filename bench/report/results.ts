@@ -24,11 +24,11 @@ export interface Results {
 const JSON_FILE = new URL('../results.json', import.meta.url)
 const PAGE = new URL('../results.md', import.meta.url)
 
-const HOW_TO_READ = `A **ratio** is the median over many short rounds, Menshen and the other in turn; its **spread** is the distance of the
-quartiles, as a share of the median. Where the spread is over a tenth, the run proves nothing, and says so. **no slower** stands where the
-median is above 1: nobody is faster than a server that does less, so that much is noise. **CPU** is processor time a request, of all threads of
-the server; it suffers less from a shared machine, and it decides where the other server was **not at its limit** (it had time to
-spare: the load, or somebody else on its core, was the limit).`
+const HOW_TO_READ = `A **ratio** is the median over many short rounds, Menshen and the other in turn, four rounds of each at a time; its
+**spread** is the distance of the quartiles, as a share of the median. Where the spread is over a tenth, the run proves nothing, and says so.
+**no slower** stands where the median is above 1: nobody is faster than a server that does less, so that much is noise. **CPU** is processor
+time a request, of all threads of the server; it suffers less from a shared machine, and it decides where the spread of the rates is too wide,
+and where the other server was **not at its limit** (it had time to spare: the load, or somebody else on its core, was the limit).`
 
 export function readResults(): Results | undefined {
   return existsSync(JSON_FILE) ? JSON.parse(readFileSync(JSON_FILE, 'utf8')) : undefined

@@ -6,8 +6,8 @@ import type { Mark } from './findings.ts'
 
 /** A run whose quartiles are further apart than this share of its median proves nothing. */
 const WIDEST_SPREAD = 0.1
-/** So does one of fewer rounds. */
-const FEWEST_ROUNDS = 4
+/** So does one of fewer comparisons. */
+const FEWEST_COMPARISONS = 4
 
 export const whole = (value: number) => Math.round(value).toLocaleString('en')
 export const hundredths = (value: number) => value.toFixed(2)
@@ -30,7 +30,7 @@ export function spread(distribution: Distribution): string {
 }
 
 export function provesSomething(distribution: Distribution): boolean {
-  return distribution.count >= FEWEST_ROUNDS && spreadOf(distribution) <= WIDEST_SPREAD
+  return distribution.count >= FEWEST_COMPARISONS && spreadOf(distribution) <= WIDEST_SPREAD
 }
 
 export function comparisonColumns(ours: string, other: string): string[] {
@@ -57,17 +57,22 @@ export function comparisonCells({ ours, reference, comparison: { rate, cpu, idle
   ]
 }
 
-/** Where the reference had time to spare its rate is no limit, and processor time decides. */
-export function shareMark(least: number, what: string, { rate, cpu, idle }: Comparison): Mark {
-  const judged = idle ? cpu : rate
-  return { ...judge(judged, ratio(judged), idle, judged.median >= least), what, demanded: `at least ${least}` }
+export function shareMark(least: number, what: string, comparison: Comparison): Mark {
+  const { judged, byCpu } = decisive(comparison)
+  return { ...judge(judged, ratio(judged), byCpu, judged.median >= least), what, demanded: `at least ${least}` }
 }
 
 /** Of somebody who does less than we do: how much of our rate it may reach. */
-export function rivalMark(most: number, what: string, { rate, cpu, idle }: Comparison): Mark {
-  const judged = idle ? cpu : rate
+export function rivalMark(most: number, what: string, comparison: Comparison): Mark {
+  const { judged, byCpu } = decisive(comparison)
   const said = judged.median > 1 ? 'faster than Menshen' : ratio(judged)
-  return { ...judge(judged, said, idle, judged.median <= most), what, demanded: `at most ${most}` }
+  return { ...judge(judged, said, byCpu, judged.median <= most), what, demanded: `at most ${most}` }
+}
+
+/** Where the reference had time to spare its rate is no limit; and where somebody else slowed them, rates say little. */
+function decisive({ rate, cpu, idle }: Comparison): { judged: Distribution; byCpu: boolean } {
+  const byCpu = idle || (!provesSomething(rate) && provesSomething(cpu))
+  return { judged: byCpu ? cpu : rate, byCpu }
 }
 
 function judge(judged: Distribution, said: string, byCpu: boolean, isMet: boolean) {

@@ -9,7 +9,7 @@ import { toMarkdown } from '../../bench/report/markdown.ts'
 import { toPage } from '../../bench/report/results.ts'
 import { comparisonCells, comparisonColumns, ratio, rivalMark, shareMark, spread } from '../../bench/report/words.ts'
 
-const steady = (rate: number, busy = 1): Rated => rated(Array(8).fill(rate), busy)
+const steady = (rate: number, busy = 1): Rated => rated(Array(16).fill(rate), busy)
 const rated = (rates: readonly number[], busy = 1): Rated => ({
   rates,
   cpu: rates.map(rate => (busy * 1e6) / rate),
@@ -29,8 +29,8 @@ test('half of the rounds lie within the quartiles, and their distance is the spr
   assert.equal(spreadOf(distributionOf([0.8, 0.8, 0.8])), 0)
 })
 
-test('a round that was slow for both changes no ratio', () => {
-  const { rate } = compare(rated([80, 40, 80, 8]), rated([100, 50, 100, 10]))
+test('a time that was slow for both changes no ratio', () => {
+  const { rate } = compare(rated([80, 40, 80, 8, 8, 8, 8, 8]), rated([100, 50, 100, 10, 10, 10, 10, 10]))
   assert.equal(rate.median, 0.8)
   assert.equal(spreadOf(rate), 0)
 })
@@ -42,7 +42,8 @@ test('a mark is met or missed by the median of the ratios', () => {
 })
 
 test('a spread over a tenth, or too few rounds, prove nothing, and say so', () => {
-  const wide = compare(rated([70, 80, 90, 100, 110, 120]), rated(Array(6).fill(100)))
+  const rates = [70, 80, 90, 100, 110, 120].flatMap(rate => Array(4).fill(rate))
+  const wide = compare(rated(rates), rated(Array(24).fill(100)))
   const mark = shareMark(0.5, 'check', wide)
   assert.equal(mark.verdict, 'proves nothing')
   assert.match(mark.measured, /proves nothing/)
@@ -63,6 +64,19 @@ test('no ratio above 1 is published', () => {
     [],
   )
   assert.equal(comparisonCells(faster).length, comparisonColumns('Menshen', 'bare').length)
+})
+
+test('what slowed one of neighbouring rounds down counts by a quarter', () => {
+  const { rate } = compare(rated([80, 80, 40, 80]), rated([100, 100, 100, 100]))
+  assert.equal(rate.median, 0.7)
+})
+
+test('where the spread of the rates is wide and that of processor time is not, processor time decides', () => {
+  const rates = [70, 80, 90, 100, 110, 120].flatMap(rate => Array(4).fill(rate))
+  const ours = { ...steady(90), rates }
+  const mark = shareMark(0.85, 'gateway', compare(ours, steady(100)))
+  assert.equal(mark.verdict, 'met')
+  assert.equal(mark.measured, '0.90 by CPU time, spread 0 %')
 })
 
 test('where the other server had time to spare, processor time decides', () => {
