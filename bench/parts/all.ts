@@ -3,8 +3,8 @@
 import type { Part } from '../part.ts'
 import { check, home } from './check.ts'
 import { cold } from './cold.ts'
-import { conditions } from './conditions.ts'
-import { devices } from './devices.ts'
+
+import { conditions, devices } from './features.ts'
 import { gateway } from './gateway.ts'
 import { providers, rules, upstreams } from './growth-configuration.ts'
 import { sessions } from './growth-sessions.ts'
