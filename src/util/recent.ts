@@ -7,7 +7,7 @@ export interface RecentCache<Value> {
   set(key: string, value: Value): void
 }
 
-/** Holds at most so many, and the latest half of them for certain. */
+/** Holds at most so many, and for certain the half that was used last. */
 export function createRecent<Value>(most: number): RecentCache<Value> {
   let younger = new Map<string, Value>()
   let older = new Map<string, Value>()
