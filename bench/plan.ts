@@ -19,6 +19,8 @@ export interface Plan extends Rounds {
   readonly streams: readonly number[]
   readonly redisUsers: number
   readonly memorySeconds: number
+  /** How long a process is under load before its age is measured. */
+  readonly lifeSeconds: number
   readonly starts: number
 }
 
@@ -38,6 +40,7 @@ export const WHOLE: Plan = {
   streams: [0, 1000, 10_000],
   redisUsers: 2000,
   memorySeconds: 5,
+  lifeSeconds: 150,
   starts: 9,
 }
 
@@ -57,6 +60,7 @@ export const QUICK: Plan = {
   streams: [0, 50],
   redisUsers: 200,
   memorySeconds: 0.5,
+  lifeSeconds: 0.5,
   starts: 2,
 }
 

@@ -21,6 +21,8 @@ export interface Shape {
   readonly close?: boolean
   /** `Authorization` of a program, if it is one that asks. */
   readonly authorization?: string
+  /** Whether it has only what the question needs: the cookie and four headers. */
+  readonly lean?: boolean
 }
 
 /** The page that nginx is asked for: one of the configuration's rules is about it. */
@@ -48,6 +50,11 @@ export function checkAt(base: string): Shape {
   return { url: `${base}/_menshen/check`, original: ORIGINAL }
 }
 
+/** The same question by a proxy that passes nothing else on. */
+export function leanCheckAt(base: string): Shape {
+  return { ...checkAt(base), lean: true }
+}
+
 export function requestsOf(shape: Shape, cookies: readonly string[]): Requests {
   const requests = cookies.map(cookie => requestOf(shape, cookie))
   const [{ length } = ''] = requests
@@ -60,13 +67,15 @@ export function requestsOf(shape: Shape, cookies: readonly string[]): Requests {
 /** Without a cookie of ours it is a visitor's. */
 export function requestOf({ url, original, close = false, ...shape }: Shape, cookie?: string): string {
   const { pathname, search, host: ownHost } = new URL(url)
-  const { host = ownHost, authorization } = shape
+  const { host = ownHost, authorization, lean = false } = shape
+  const first = [`GET ${pathname}${search} HTTP/1.1`, `Host: ${host}`]
+  const asked = original ? [`X-Original-URI: ${original}`, 'X-Original-Method: GET'] : []
+  if (lean) return `${[...first, ...asked, 'Accept: */*', `Cookie: ${cookie}`].join('\r\n')}\r\n\r\n`
   const cookies = ['_ga=GA1.1.1742066319.1763251200', 'locale=zh-CN', ...(cookie ? [cookie] : []), 'theme=dark']
   const lines = [
-    `GET ${pathname}${search} HTTP/1.1`,
-    `Host: ${host}`,
+    ...first,
     ...(original ? ['X-Forwarded-For: 203.0.113.7'] : []),
-    ...(original ? [`X-Original-URI: ${original}`, 'X-Original-Method: GET'] : []),
+    ...asked,
     ...(close ? ['Connection: close'] : original ? [] : ['Connection: keep-alive']),
     ...BROWSER,
     ...(authorization ? [`Authorization: ${authorization}`] : []),

@@ -1,6 +1,7 @@
 // Every part of the benchmarks, in the order in which they run.
 
 import type { Part } from '../part.ts'
+import { age } from './age.ts'
 import { check, home } from './check.ts'
 import { cold } from './cold.ts'
 
@@ -32,6 +33,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
   refreshes,
   redis,
   memory,
+  age,
   sessions,
   sweep,
   rules,

@@ -1,6 +1,6 @@
 // The path of a request: which paths are refused as unreadable. The rules judge all others.
 
-import { LRUCache } from 'lru-cache'
+import { createRecent } from '../util/recent.ts'
 import { pathsWithoutSession } from './interpretations.ts'
 import { allSpellings, decodedPath, fold, spellingsOf } from './spellings.ts'
 
@@ -65,7 +65,7 @@ export interface Target {
 }
 
 /** Most requests ask for a recent path, and the same string finds its rule faster. Without queries: those can contain secrets. */
-const remembered = new LRUCache<string, Target>({ max: 2000 })
+const remembered = createRecent<Target>(2000)
 /** A bound for the memory: longer paths are no addresses of pages. */
 const LONGEST_REMEMBERED = 256
 

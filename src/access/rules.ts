@@ -1,10 +1,10 @@
 // Which role may see which pages: rules as data, the most specific one first, and nothing that no rule admits. Applications
 // interpret paths in different ways, so a request is admitted only if the rule of every interpretation admits it.
 
-import { LRUCache } from 'lru-cache'
 import { ANY_ROLE, CONSOLE_ROLE, type Rule } from '../config/config-file.ts'
 import { OWN_PATHS, OWN_PREFIX } from '../paths.ts'
 import { createLongestPrefix } from '../util/longest-prefix.ts'
+import { createRecent } from '../util/recent.ts'
 import { type Conditions, conditionsOf } from './conditions.ts'
 import {
   type Interpretation,
@@ -165,7 +165,7 @@ function createDecide(
   }
 
   /** By path, for a few methods each. */
-  const remembered = new LRUCache<string, Deciding[]>({ max: MOST_REMEMBERED })
+  const remembered = createRecent<Deciding[]>(MOST_REMEMBERED)
 
   function decidingFor(method: string, path: string): Deciding {
     const known = remembered.get(path)

@@ -11,6 +11,7 @@ import type { TLSSocket } from 'node:tls'
 import type { Settings } from '../config/settings.ts'
 import type { Report } from '../events.ts'
 import { createHttp2Server, type Http2Server } from '../gateway/http2-server.ts'
+import { PreparedResponse } from '../gateway/prepared-response.ts'
 import { rememberAddress } from '../gateway/request.ts'
 import { wantsSocket } from '../gateway/upgrade.ts'
 import type { Menshen } from '../menshen.ts'
@@ -194,6 +195,7 @@ function serveHttp2(server: Server | HttpServer, menshen: Menshen, address: List
 
 const OPTIONS = {
   IncomingMessage: ServerRequest,
+  ServerResponse: PreparedResponse<ServerRequest>,
   shouldUpgradeCallback: wantsSocket,
   headersTimeout: HEADERS_TIMEOUT_MS,
   connectionsCheckingInterval: TIMEOUT_CHECK_MS,

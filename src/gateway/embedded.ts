@@ -268,8 +268,8 @@ function hasLeft(request: IncomingMessage | Request): boolean {
 function toResponse(answer: OwnAnswer): Response {
   if ('response' in answer) return answer.response
   const headers = new Headers()
-  for (let n = 0; n < answer.headers.length; n += 2)
-    headers.append(answer.headers[n] ?? '', answer.headers[n + 1] ?? '')
+  const list = answer.common.listFor(answer.requestId, answer.more)
+  for (let n = 0; n < list.length; n += 2) headers.append(list[n] ?? '', list[n + 1] ?? '')
   return new Response(null, { status: answer.status, headers })
 }
 

@@ -17,14 +17,13 @@ import { forwardAuthAudience, type IdentityHeaders } from './identity-headers.ts
 import { type Gate, isOwn, pass } from './pipeline.ts'
 import type { GatewayRequest } from './request.ts'
 import {
-  commonHeaders,
+  CommonHeaders,
   errorAnswer,
   type OwnAnswer,
   reportForeign,
   type StatusAnswer,
   safetyHeaders,
   unreadableName,
-  withRequestId,
 } from './respond.ts'
 import { deniedAnswer } from './step-up.ts'
 
@@ -80,13 +79,13 @@ export function createCheck(context: GatewayContext): Check {
   const { settings, auth, pages, observe } = context
   const safety = { ...safetyHeaders(settings), 'content-length': '0' }
   const audience = forwardAuthAudience(settings, auth.providers.main.plan)
-  const headerLists = new WeakMap<IdentityHeaders, readonly string[]>()
+  const commonHeaders = new WeakMap<IdentityHeaders, CommonHeaders>()
 
-  function headersFor(identity: IdentityHeaders): readonly string[] {
-    const known = headerLists.get(identity)
+  function headersFor(identity: IdentityHeaders): CommonHeaders {
+    const known = commonHeaders.get(identity)
     if (known) return known
-    const headers = commonHeaders({ ...safety, ...identity })
-    headerLists.set(identity, headers)
+    const headers = new CommonHeaders({ ...safety, ...identity })
+    commonHeaders.set(identity, headers)
     return headers
   }
 
@@ -106,16 +105,17 @@ export function createCheck(context: GatewayContext): Check {
     kind: CheckKind,
   ): StatusAnswer {
     const { outcome, cookies } = admission
-    const headers = withRequestId(headersFor(identity), request.observed.requestId)
+    const { requestId } = request.observed
+    const more: string[] = []
     const challenge = challengeFor(request, admission)
-    if (challenge) headers.push('www-authenticate', challenge)
+    if (challenge) more.push('www-authenticate', challenge)
     // Envoy leaves these headers out of the request to the application.
     if (kind === FOR_ENVOY && outcome === 'admitted') {
       const names = keyHeadersOf(request.headers)
-      if (names.length > 0) headers.push('x-envoy-auth-headers-to-remove', names.join(','))
+      if (names.length > 0) more.push('x-envoy-auth-headers-to-remove', names.join(','))
     }
-    for (const cookie of cookies) headers.push('set-cookie', cookie)
-    return { outcome: COUNTED[outcome], status: STATUS[outcome], headers }
+    for (const cookie of cookies) more.push('set-cookie', cookie)
+    return { outcome: COUNTED[outcome], status: STATUS[outcome], common: headersFor(identity), requestId, more }
   }
 
   function deny(request: GatewayRequest, admission: Admission, kind: CheckKind): MaybePromise<OwnAnswer> {

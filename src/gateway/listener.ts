@@ -10,6 +10,7 @@ import { answerLargeHead } from './client-error.ts'
 import type { GatewayContext } from './context.ts'
 import { speakGrpc } from './grpc-answers.ts'
 import { type Entrance, handle, reply } from './pipeline.ts'
+import { createSendPrepared, PreparedResponse } from './prepared-response.ts'
 import { bringsBody } from './request.ts'
 import {
   busyAnswer,
@@ -18,6 +19,7 @@ import {
   leftAnswer,
   type OwnAnswer,
   type Pages,
+  type StatusAnswer,
   send,
   sentBy,
   unreadableAnswer,
@@ -32,6 +34,7 @@ export const ALLOWED = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): RequestListener {
   const { store, lifecycle, proxy, pages, observe } = context
   const home = context.host ? createNotFound(context) : createHome(context)
+  const sendPrepared = createSendPrepared(context.now)
   const isEmptyHost = context.host !== undefined && proxy.upstreams.all.length === 0
 
   const entrance: Entrance<ServerResponse, OwnAnswer, void> = {
@@ -74,6 +77,7 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
 
     send(observed, answer, response) {
       if (lifecycle.closing) response.shouldKeepAlive = false
+      if (response instanceof PreparedResponse && isPlainOk(answer)) return sendPrepared(response, answer)
       return sendToResponse(observed, answer, response)
     },
 
@@ -98,6 +102,11 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
   }
 }
 
+/** Nearly every answer to a check. */
+function isPlainOk(answer: OwnAnswer): answer is StatusAnswer {
+  return 'status' in answer && answer.status === 200 && answer.more.length === 0
+}
+
 function sendToResponse(
   { requestId }: ObservedRequest,
   answer: OwnAnswer,
@@ -105,7 +114,7 @@ function sendToResponse(
 ): MaybePromise<void> {
   if ('response' in answer) return send(response, answer.response, requestId)
   if (answer.status === CLIENT_LEFT) return void response.destroy()
-  response.writeHead(answer.status, answer.headers)
+  response.writeHead(answer.status, answer.common.listFor(answer.requestId, answer.more))
   response.end()
 }
 

@@ -7,15 +7,7 @@ import type { Rule } from '../config/config-file.ts'
 import { RESOURCE_METADATA_PATH } from '../paths.ts'
 import type { Providers } from '../provider/providers.ts'
 import type { GatewayRequest } from './request.ts'
-import {
-  commonHeaders,
-  errorAnswer,
-  type OwnAnswer,
-  type Pages,
-  safetyHeaders,
-  textAnswer,
-  withRequestId,
-} from './respond.ts'
+import { CommonHeaders, errorAnswer, type OwnAnswer, type Pages, safetyHeaders, textAnswer } from './respond.ts'
 
 /** What a challenge says of the resource that was asked for. */
 export interface ResourceChallenge {
@@ -84,8 +76,8 @@ const PREFLIGHT = {
 }
 
 function preflightAnswer({ settings }: Pages, { observed }: GatewayRequest): OwnAnswer {
-  const headers = withRequestId(commonHeaders({ ...safetyHeaders(settings), ...PREFLIGHT }), observed.requestId)
-  return { outcome: 'own', status: 204, headers }
+  const common = new CommonHeaders({ ...safetyHeaders(settings), ...PREFLIGHT })
+  return { outcome: 'own', status: 204, common, requestId: observed.requestId, more: [] }
 }
 
 /**

@@ -179,7 +179,7 @@ function createRequestIds(): () => string {
 
 function randomLetters(count: number): string {
   const letters = randomBytes(count)
-  for (const [index, byte] of letters.entries()) letters[index] = LETTERS.charCodeAt(byte & 31)
+  for (let index = 0; index < count; index++) letters[index] = LETTERS.charCodeAt((letters[index] ?? 0) & 31)
   return letters.toString('latin1')
 }
 

@@ -1,6 +1,13 @@
 // Answers of our own: pages, JSON, redirects and errors, and sending them.
 
-import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import {
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  type ServerResponse,
+  validateHeaderName,
+  validateHeaderValue,
+} from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -49,11 +56,14 @@ export interface ResponseAnswer {
   readonly response: Response
 }
 
-/** A status and headers, without a body: names and values in turn, which node:http sends as they are. */
+/** A status and headers, without a body. */
 export interface StatusAnswer {
   readonly outcome: Outcome
   readonly status: number
-  readonly headers: string[]
+  readonly common: CommonHeaders
+  readonly requestId: string
+  /** Headers of this answer alone: names and values in turn. */
+  readonly more: readonly string[]
 }
 
 export type OwnAnswer = ResponseAnswer | StatusAnswer
@@ -183,15 +193,14 @@ export function signedInAnswer(
   cookies: readonly string[],
   more: Readonly<Record<string, string>> = {},
 ): StatusAnswer {
-  const common = commonHeaders({ ...safetyHeaders(pages.settings), ...more, location, 'content-length': '0' })
-  const headers = withRequestId(common, observed.requestId)
-  for (const cookie of cookies) headers.push('set-cookie', cookie)
-  return { outcome: 'own', status: 302, headers }
+  const common = new CommonHeaders({ ...safetyHeaders(pages.settings), ...more, location, 'content-length': '0' })
+  const setCookies = cookies.flatMap(cookie => ['set-cookie', cookie])
+  return { outcome: 'own', status: 302, common, requestId: observed.requestId, more: setCookies }
 }
 
 /** For a client that has left before it got an answer. How the request is counted does not change. */
-export function leftAnswer({ outcome }: ObservedRequest): StatusAnswer {
-  return { outcome, status: CLIENT_LEFT, headers: [] }
+export function leftAnswer({ outcome, requestId }: ObservedRequest): StatusAnswer {
+  return { outcome, status: CLIENT_LEFT, common: NO_HEADERS, requestId, more: [] }
 }
 
 /** 302, or 303 after a POST: the browser must not send the body again. */
@@ -264,19 +273,40 @@ export function languageCookie({ cookies }: Pages, lang: string): string {
   return setCookie(cookies.language, lang, YEAR_SECONDS)
 }
 
-/** The headers that many answers share: names and values in turn, as Node sends them fastest. The id comes last. */
-export function commonHeaders(headers: Readonly<Record<string, string>>): readonly string[] {
-  const list: string[] = []
-  for (const name in headers) list.push(name, headers[name] ?? '')
-  list.push(REQUEST_ID, '')
-  return list
+/** The headers that many answers share. The id of the request follows them. */
+export class CommonHeaders {
+  /** Names and values in turn, as Node sends them fastest. */
+  readonly #list: readonly string[]
+  #headOfOk: string | undefined
+
+  constructor(headers: Readonly<Record<string, string>>) {
+    this.#list = Object.entries(headers).flat()
+  }
+
+  /** With what only the answer to one request has. */
+  listFor(requestId: string, more: readonly string[] = []): string[] {
+    return [...this.#list, REQUEST_ID, requestId, ...more]
+  }
+
+  /** The head of a 200, up to the headers that Node adds. */
+  headOfOk(requestId: string): string {
+    this.#headOfOk ??= headOfOk(this.#list)
+    return `${this.#headOfOk}${requestId}\r\n`
+  }
 }
 
-/** A copy of common headers for the answer to one request. */
-export function withRequestId(common: readonly string[], requestId: string): string[] {
-  const copy = common.slice()
-  copy[copy.length - 1] = requestId
-  return copy
+const NO_HEADERS = new CommonHeaders({})
+
+/** Throws what `writeHead` would. */
+function headOfOk(list: readonly string[]): string {
+  let head = 'HTTP/1.1 200 OK\r\n'
+  for (let n = 0; n < list.length; n += 2) {
+    const [name = '', value = ''] = list.slice(n, n + 2)
+    validateHeaderName(name)
+    validateHeaderValue(name, value)
+    head += `${name}: ${value}\r\n`
+  }
+  return `${head}${REQUEST_ID}: `
 }
 
 // Writes a Response to a node:http response: whole if all of it is there, else as it comes.

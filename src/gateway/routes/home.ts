@@ -9,13 +9,13 @@ import type { MaybePromise } from '../../util/maybe-promise.ts'
 import type { Admission } from '../admission.ts'
 import type { GatewayContext } from '../context.ts'
 import type { GatewayRequest } from '../request.ts'
-import { commonHeaders, errorAnswer, languageOf, pageHeaders, send, withRequestId } from '../respond.ts'
+import { CommonHeaders, errorAnswer, languageOf, pageHeaders, send } from '../respond.ts'
 import { providerNameOf } from './account.ts'
 
 export type Home = (request: GatewayRequest, admission: Admission, response: ServerResponse) => MaybePromise<void>
 
 interface RenderedPage {
-  readonly headers: readonly string[]
+  readonly headers: CommonHeaders
   /** The bytes of the page, one in each character: Node writes such a text together with the head, in one piece. */
   readonly body: string
   readonly words: Words
@@ -38,7 +38,7 @@ export function createHome({ auth, pages }: GatewayContext): Home {
 
   function render(words: Words, loaded: LoadedSession): RenderedPage {
     const html = Buffer.from(homePage(words, loaded, providerNameOf(auth.providers, loaded)))
-    const headers = commonHeaders({ ...pageHeaders(pages), 'content-length': String(html.length) })
+    const headers = new CommonHeaders({ ...pageHeaders(pages), 'content-length': String(html.length) })
     const page = { headers, body: html.toString('latin1'), words, version: loaded.version }
     rendered.set(loaded.key, page)
     return page
@@ -59,9 +59,8 @@ export function createHome({ auth, pages }: GatewayContext): Home {
     const known = rendered.get(loaded.key)
     const isLatest = known?.words === words && known.version === loaded.version
     const page = isLatest ? known : render(words, loaded)
-    const headers = withRequestId(page.headers, requestId)
-    for (const cookie of cookies) headers.push('set-cookie', cookie)
-    response.writeHead(200, headers)
+    const setCookies = cookies.flatMap(cookie => ['set-cookie', cookie])
+    response.writeHead(200, page.headers.listFor(requestId, setCookies))
     response.end(page.body, 'latin1')
   }
 }

@@ -1,0 +1,105 @@
+// Whether a process gets slower with age: one that has served for minutes, with sign-ins, refreshes, pages and refusals among the
+// checks, against fresh processes on the same store. Two fresh ones, so that the table shows what chance alone makes of it.
+
+import { performance } from 'node:perf_hooks'
+import { ask } from '../measure/answer.ts'
+import { compare, contender, contest } from '../measure/contest.ts'
+import { checkAt, leanCheckAt, requestsOf, type Shape } from '../measure/requests.ts'
+import { median } from '../measure/statistics.ts'
+import { measure } from '../measure/wrk.ts'
+import type { Part } from '../part.ts'
+import { memoryOf } from '../process-memory.ts'
+import { megabytes, microseconds, ratio, shareMark, spread, whole } from '../report/words.ts'
+import { signIn, startMenshen, startProvider } from '../servers/menshen.ts'
+import type { Served } from '../servers/processes.ts'
+import { openLmdb } from '../servers/stores.ts'
+import { ADMIN, userNumber } from '../servers/users.ts'
+
+const LEAST = 0.97
+/** Less than the refresh lead: the first visit after a sign-in refreshes. */
+const SHORT_SECONDS = 290
+const DAY_SECONDS = 86_400
+const USERS_AT_ONCE = 20
+const LOAD_SECONDS = 1
+/** Users who take turns under load. */
+const MOST_COOKIES = 1000
+
+/** What is asked for under load. */
+const SHAPES = [checkAt, leanCheckAt, homeAt]
+/** What an admin and a visitor ask for besides. */
+const PAGES = ['/_menshen/console', '/_menshen/console/sessions', '/_menshen/account', '/_menshen/me', '/nothing/here']
+
+export const age: Part = {
+  async run({ plan, cores, say }) {
+    await using open = new AsyncDisposableStack()
+    const provider = open.use(await startProvider(SHORT_SECONDS, DAY_SECONDS))
+    const store = open.use(await openLmdb())
+    const start = async () => open.use(await startMenshen(store.address, provider, cores))
+    const old = await start()
+    say(`${whole(plan.lifeSeconds)} s of load`)
+    const { cookies, served } = await live(old, plan.lifeSeconds)
+    const fresh = await start()
+    const other = await start()
+    say('old against fresh')
+    const contenders = [old, other, fresh].map(server => contender(server, checkAt, cookies))
+    const rated = await contest(contenders, plan)
+    const [, , reference] = rated
+    if (!reference) throw new Error('nothing was measured')
+
+    const names = [`${whole(served)} requests old`, 'fresh', 'fresh, with which the others are compared']
+    const rows = [old, other, fresh].map(({ pid }, index) => {
+      const { rates = [], cpu = [] } = rated[index] ?? {}
+      const { rate } = compare(rated[index] ?? reference, reference)
+      const compared = index === 2 ? ['', ''] : [ratio(rate), spread(rate)]
+      const figures = [whole(median(rates)), ...compared, microseconds(median(cpu))]
+      return [names[index] ?? '', ...figures, megabytes(memoryOf(pid).anonymous)]
+    })
+    const [aged = reference] = rated
+    return {
+      tables: [
+        {
+          title: 'Age: a process after minutes of load, and fresh ones',
+          columns: ['process', 'checks /s', 'ratio', 'spread', 'CPU', 'its own memory (RssAnon)'],
+          rows,
+        },
+      ],
+      marks: [shareMark(LEAST, "checks of an old process, of a fresh one's rate", compare(aged, reference))],
+    }
+  },
+}
+
+/** As users do it for hours, only faster. Gives the latest cookies, and how many requests there were. */
+async function live(menshen: Served, seconds: number): Promise<{ cookies: string[]; served: number }> {
+  const cookies: string[] = []
+  const until = performance.now() + seconds * 1000
+  let served = 0
+  for (let turn = 0; turn === 0 || performance.now() < until; turn++) {
+    const users = Array.from({ length: USERS_AT_ONCE }, (_, n) => userNumber(turn * USERS_AT_ONCE + n))
+    cookies.push(...(await Promise.all(users.map(user => comeAndGo(menshen, user)))))
+    cookies.splice(0, cookies.length - MOST_COOKIES)
+    const admin = await signIn(menshen, ADMIN)
+    for (const page of PAGES) await Promise.all([ask(menshen.url + page, admin), ask(menshen.url + page)])
+    for (const shapeAt of SHAPES) {
+      const shape = shapeAt(menshen.url)
+      const load = { url: shape.url, requests: requestsOf(shape, cookies) }
+      served += (await measure(load, Math.min(seconds, LOAD_SECONDS), served)).requests
+    }
+  }
+  return { cookies, served }
+}
+
+/** Signs in, comes (which refreshes), signs out, and does the first two once more. */
+async function comeAndGo(menshen: Served, user: string): Promise<string> {
+  const come = async () => {
+    const cookie = await signIn(menshen, user)
+    await ask(`${menshen.url}/_menshen/check`, cookie)
+    return cookie
+  }
+  const headers = { cookie: await come(), origin: menshen.url }
+  await fetch(`${menshen.url}/logout`, { method: 'POST', headers, redirect: 'manual' })
+  return come()
+}
+
+function homeAt(base: string): Shape {
+  return { url: `${base}/` }
+}

@@ -1,0 +1,30 @@
+// A bounded cache of recent results, in two generations. A hit in the younger one is a single lookup and moves nothing. lru-cache
+// moves every entry that is found to the end of a list: 0.4 to 0.7 µs for each of the three lookups of a signed-in check, which
+// takes 40.
+
+export interface RecentCache<Value> {
+  get(key: string): Value | undefined
+  set(key: string, value: Value): void
+}
+
+/** Holds at most so many, and for certain the half that was used last. */
+export function createRecent<Value>(most: number): RecentCache<Value> {
+  let younger = new Map<string, Value>()
+  let older = new Map<string, Value>()
+
+  function set(key: string, value: Value): void {
+    if (younger.size >= most / 2) {
+      older = younger
+      younger = new Map()
+    }
+    younger.set(key, value)
+  }
+
+  function getOlder(key: string): Value | undefined {
+    const value = older.get(key)
+    if (value !== undefined) set(key, value)
+    return value
+  }
+
+  return { set, get: key => younger.get(key) ?? getOlder(key) }
+}

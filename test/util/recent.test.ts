@@ -1,0 +1,24 @@
+// A bounded cache of recent results.
+
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { createRecent } from '../../src/util/recent.ts'
+
+test('what was used lately is found, what is asked for stays, and the rest goes', () => {
+  const cache = createRecent<number>(10)
+  for (let n = 0; n < 1000; n++) {
+    cache.set(`key ${n}`, n)
+    assert.equal(cache.get('key 0'), 0, 'it is asked for again and again')
+    for (let latest = Math.max(0, n - 3); latest <= n; latest++) assert.equal(cache.get(`key ${latest}`), latest)
+  }
+  const found = Array.from({ length: 1000 }, (_, n) => n).filter(n => cache.get(`key ${n}`) !== undefined)
+  assert.ok(found.length <= 10, `${found.length} were kept`)
+})
+
+test('a value that is set again takes the place of the first', () => {
+  const cache = createRecent<string>(4)
+  cache.set('path', 'first')
+  for (const other of ['a', 'b']) cache.set(other, other)
+  cache.set('path', 'second')
+  assert.equal(cache.get('path'), 'second')
+})
