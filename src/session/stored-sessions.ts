@@ -6,7 +6,7 @@ import { MenshenError } from '../errors.ts'
 import type { Report } from '../events.ts'
 import type { TokenSet } from '../provider/token.ts'
 import type { MappedUser } from '../provider/user.ts'
-import type { Entry, Store, Stored, StoredValue } from '../stores/store.ts'
+import { type Entry, newProof, type Proof, type Store, type Stored, type StoredValue } from '../stores/store.ts'
 import type { DataKeyring } from './data-keys.ts'
 import type { DeviceBinding } from './device-binding.ts'
 import { isNewerSession, unpackRecord } from './sealing.ts'
@@ -102,8 +102,8 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
   const cache = createSessionCache(settings)
   const reportUnreadable = createUnreadableReport(report)
 
-  function isCurrent({ key, version, expiresAt }: LoadedSession): boolean {
-    return expiresAt > now() && store.holds(key, version)
+  function isCurrent(loaded: LoadedSession): boolean {
+    return loaded.expiresAt > now() && store.holds(loaded.key, loaded.version, loaded)
   }
 
   function getCached(ticket: string): LoadedSession | undefined {
@@ -142,6 +142,7 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
       identityHeaders: undefined,
       upstreamHeaders: undefined,
       deviceNotes: undefined,
+      ...newProof(),
     }
     cache?.set(ticket, loaded, bytes)
     return loaded
@@ -273,7 +274,7 @@ interface WrittenSession {
 }
 
 /** A session as its record says, with its length in bytes. Claims stay sealed: the cache does not hold them. */
-type ReadSession = Omit<LoadedSession, 'who' | 'identityHeaders' | 'upstreamHeaders' | 'deviceNotes'> & {
+type ReadSession = Omit<LoadedSession, 'who' | 'identityHeaders' | 'upstreamHeaders' | 'deviceNotes' | keyof Proof> & {
   readonly bytes: number
   readonly claimsPart: Uint8Array
 }
