@@ -192,8 +192,8 @@ export function createProofs({ readGeneration, lookUp, now }: ProofsOptions): Pr
 
 type Generations = Pick<LmdbFiles, 'generations'>
 
-/** A record whose version is the generation. */
-const GENERATION = 'generation'
+/** A record whose version is the generation. In bytes, as it is asked about in every turn. */
+const GENERATION = Buffer.from('generation')
 const NOTHING = Buffer.alloc(0)
 
 export function readGeneration({ generations }: Generations): number {
