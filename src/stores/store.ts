@@ -22,7 +22,10 @@ export interface Stored extends Entry {
 }
 
 /** An entry as it was read, without its labels. */
-export type StoredValue = Pick<Stored, 'key' | 'version' | 'value' | 'expiresAt'>
+export interface StoredValue extends Pick<Stored, 'key' | 'version' | 'value' | 'expiresAt'> {
+  /** That the store holds it, as far as it has noted that. */
+  readonly proof?: Proof
+}
 
 /** What a store notes of a version that it was asked about: with what was read, and not in a table of its own. */
 export interface Proof {

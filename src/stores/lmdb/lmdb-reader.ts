@@ -71,7 +71,8 @@ export function createLmdbReader({ files, now, closing }: ReaderOptions): LmdbRe
       const record = records.getBinaryFast(key)
       const value = record && valueIn(record)
       const expiresAt = value ? expiryOf(record) : 0
-      return value && expiresAt > now() ? { key, version: getLastVersion(), value, expiresAt } : undefined
+      if (!value || expiresAt <= now()) return undefined
+      return { key, version: getLastVersion(), value, expiresAt, proof: proofs.proofUntil(expiresAt) }
     })
   }
 
@@ -124,6 +125,8 @@ export interface Proofs {
   look(): void
   /** Whether the record has this version. It is looked up only if something has changed. */
   holds(key: string, version: number, proof?: Proof): boolean
+  /** For what was read after `look`. */
+  proofUntil(expiresAt: number): Proof
   /** Something may have changed during the turn. */
   lookAgain(): void
 }
@@ -175,6 +178,7 @@ export function createProofs({ readGeneration, lookUp, now }: ProofsOptions): Pr
     beginTurn,
     look,
     lookAgain,
+    proofUntil: expiresAt => ({ provenIn: seen, provenUntil: expiresAt }),
     holds(key, version, proof = newProof()) {
       look()
       if (proof.provenIn !== seen) {
