@@ -45,9 +45,9 @@ export function createIdentities({ settings, keys, now, report }: IdentityParts)
     return andThen(isSigned ? assertions.sign(caller, audience) : UNSIGNED, ({ token, leftOut }) => {
       for (const claim of leftOut) report('identity_cut', { ...identityFields(caller), header: assertionName, claim })
       const headers = headersOf(caller, token)
-      const others = (caller.identityHeaders ?? []).filter(cached => cached.audience !== audience)
+      const others = caller.identityHeaders?.filter(cached => cached.audience !== audience)
       const latest = { audience, names, headers, until: now() + REUSED_MS }
-      caller.identityHeaders = [latest, ...others.slice(0, MOST_APPLICATIONS - 1)]
+      caller.identityHeaders = others ? [latest, ...others.slice(0, MOST_APPLICATIONS - 1)] : [latest]
       return headers
     })
   }

@@ -134,8 +134,9 @@ export function createSessionCache(
     },
 
     set(ticket, loaded, length) {
-      const queue = slots.get(ticket)?.queue ?? newcomers
-      drop(ticket)
+      const former = slots.get(ticket)
+      const queue = former?.queue ?? newcomers
+      former?.queue.remove(former)
       const bytes = OVERHEAD_BYTES + length * BYTES_PER_WRITTEN
       const slot = { ticket, loaded, bytes, isMarked: false, queue, older: undefined, newer: undefined }
       slots.set(ticket, slot)
