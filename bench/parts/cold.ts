@@ -13,10 +13,10 @@ import { preload } from '../servers/preloaded.ts'
 import { folder } from '../servers/processes.ts'
 
 /** With a cache for a tenth of the users, nobody is in it when their turn comes. */
-const SMALL = { name: 'small', share: 0.1, least: 0.4 }
+const SMALL = { name: 'small', share: 0.1, least: 0.3 }
 /** The same with a signature for each of them, which alone takes longer than a bare server's answer: no mark, only a figure. */
 const SIGNED = { name: 'signed', least: undefined }
-const USUAL = { name: 'default', least: 0.8 }
+const USUAL = { name: 'default', least: 0.75 }
 
 export const cold: Part = {
   cases: [SMALL.name, SIGNED.name, USUAL.name],

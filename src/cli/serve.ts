@@ -131,12 +131,13 @@ export async function serve(menshen: Menshen, address: ListenAddress, report: Re
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
   })
-  /** All of them: Node does not track upgraded sockets and unfinished handshakes. */
-  const connections = new Set<Socket>()
-  server.on('connection', (connection: Socket) => {
-    connections.add(connection)
-    connection.once('close', () => connections.delete(connection))
-  })
+  /** With TLS, Node does not track unfinished handshakes and connections of HTTP/2. */
+  const secured = new Set<Socket>()
+  if (tls)
+    server.on('connection', (connection: Socket) => {
+      secured.add(connection)
+      connection.once('close', () => secured.delete(connection))
+    })
   server.listen(fd === undefined ? { port, host } : { fd, backlog: INHERITED_BACKLOG })
   await once(server, 'listening')
   if (typeof server.address() === 'string' || !server.address()) {
@@ -161,7 +162,8 @@ export async function serve(menshen: Menshen, address: ListenAddress, report: Re
       for (const socket of sockets) socket.destroy()
       menshen.endStreams()
       const patience = setTimeout(() => {
-        for (const connection of connections) connection.destroy()
+        server.closeAllConnections()
+        for (const connection of [...sockets, ...secured]) connection.destroy()
       }, patienceMs)
       await closed
       clearInterval(idle)

@@ -44,27 +44,28 @@ export function createIdentities({ settings, keys, now, report }: IdentityParts)
   function make(caller: Caller, audience: string): MaybePromise<IdentityHeaders> {
     return andThen(isSigned ? assertions.sign(caller, audience) : UNSIGNED, ({ token, leftOut }) => {
       for (const claim of leftOut) report('identity_cut', { ...identityFields(caller), header: assertionName, claim })
-      const headers = { [assertionName]: token, ...plainHeaders(caller) }
-      const others = (caller.identityHeaders ?? []).filter(cached => cached.audience !== audience)
+      const headers = headersOf(caller, token)
+      const others = caller.identityHeaders?.filter(cached => cached.audience !== audience)
       const latest = { audience, names, headers, until: now() + REUSED_MS }
-      caller.identityHeaders = [latest, ...others.slice(0, MOST_APPLICATIONS - 1)]
+      caller.identityHeaders = others ? [latest, ...others.slice(0, MOST_APPLICATIONS - 1)] : [latest]
       return headers
     })
   }
 
-  function plainHeaders(caller: Caller): IdentityHeaders {
+  function headersOf(caller: Caller, token: string): IdentityHeaders {
     const { userInfo } = caller.session
     const { username, role, groups } = caller.who
-    const header = (name: string, { value, isCut }: Encoded) => {
-      if (isCut) report('identity_cut', { ...identityFields(caller), header: name })
-      return [name, value] as const
+    const checked = (header: string, { value, isCut }: Encoded) => {
+      if (isCut) report('identity_cut', { ...identityFields(caller), header })
+      return value
     }
-    return Object.fromEntries([
-      header(IDENTITY_USER, encodeBounded(username, encodeHeaderValue)),
-      header(IDENTITY_EMAIL, encodeBounded(userInfo.email, encodeHeaderValue)),
-      header(IDENTITY_NAME, encodeBounded(userInfo.nickname, encodeURIComponent)),
-      header(IDENTITY_ROLE, encodeNames([role, ...groups])),
-    ])
+    return {
+      [assertionName]: token,
+      [IDENTITY_USER]: checked(IDENTITY_USER, encodeBounded(username, encodeHeaderValue)),
+      [IDENTITY_EMAIL]: checked(IDENTITY_EMAIL, encodeBounded(userInfo.email, encodeHeaderValue)),
+      [IDENTITY_NAME]: checked(IDENTITY_NAME, encodeBounded(userInfo.nickname, encodeURIComponent)),
+      [IDENTITY_ROLE]: checked(IDENTITY_ROLE, encodeNames([role, ...groups])),
+    }
   }
 
   return {

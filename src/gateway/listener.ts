@@ -5,6 +5,7 @@ import { errorFields } from '../errors.ts'
 import { CLIENT_LEFT, type ObservedRequest } from '../observe/observed-request.ts'
 import { type ForwardOptions, sayContinue } from '../proxy/forward.ts'
 import { Http2Request, Http2Response } from '../proxy/http2-messages.ts'
+import { hasTakenAll } from '../proxy/slow-clients.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import { answerLargeHead } from './client-error.ts'
 import type { GatewayContext } from './context.ts'
@@ -120,13 +121,13 @@ function sendToResponse(
 
 /** Answered at once, with nothing left that the client could be slow to take or to send. */
 function isOver(response: ServerResponse): boolean {
-  if (response instanceof Http2Response) return response.isOver
-  return response.writableEnded && response.socket?.writableLength === 0 && !bringsBody(response.req)
+  return hasTakenAll(response) && (response instanceof Http2Response || !bringsBody(response.req))
 }
 
 function watchToEnd({ proxy, observe }: GatewayContext, observed: ObservedRequest, response: ServerResponse): void {
   const sent = sentBy(response)
-  proxy.slowClients.watch(observed, response)
+  // While an application answers, forward.ts watches if it takes longer than a moment.
+  if (observed.upstream === undefined) proxy.slowClients.watch(observed, response)
   response.on('close', () => {
     const status = response.headersSent ? response.statusCode : CLIENT_LEFT
     observe.ended(observed, status, sent)

@@ -17,6 +17,7 @@ import { callerOf, type Identification, ownerOf, type ProxyRequest, type Upstrea
 import type { RequestHeaders, RequestTrailers } from './request-headers.ts'
 import { type HeaderList, keptTrailers, type ResponseHeaders } from './response-headers.ts'
 import { headersForDocument, headersOfLonger, sessionScriptFor, takesSessionScript } from './session-script.ts'
+import { hasTakenAll, type SlowClients } from './slow-clients.ts'
 import { pathForUpstream } from './stripped-prefix.ts'
 import { withChanges } from './upstream-headers.ts'
 import type { Upstream } from './upstreams.ts'
@@ -35,6 +36,7 @@ export interface ForwardOptions {
   readonly exchangedToken: ExchangedTokenFor
   readonly responseHeaders: ResponseHeaders
   watch(request: ProxyRequest, identification: Identification, close: () => void): () => void
+  readonly slowClients: Pick<SlowClients, 'watch'>
   /** Once the process is about to end, every answer closes its connection. */
   readonly lifecycle: { readonly closing: boolean }
   readonly report: Report
@@ -127,6 +129,7 @@ class ForwardedRequest implements ExchangeOptions {
     this.#options = options
     this.#request = request
     this.#identification = identification
+    if (hasBody) this.#watchClient()
   }
 
   /** Needed only for long requests, and while slots are short. */
@@ -161,6 +164,7 @@ class ForwardedRequest implements ExchangeOptions {
   }
 
   onLasting(): void {
+    this.#watchClient()
     const close = () =>
       this.isGrpc
         ? endGrpc(this.response, GRPC_STATUS.unauthenticated, 'the session or the permission has ended')
@@ -191,9 +195,16 @@ class ForwardedRequest implements ExchangeOptions {
     this.#forget?.()
     this.#closeWithoutBody()
     if (this.body) discardRest(this.incoming, this.body)
-    if (!error) return
-    if (!this.#isAnswered) this.#options.answered(this.#request.observed, 0)
-    this.#fail(error)
+    if (error) {
+      if (!this.#isAnswered) this.#options.answered(this.#request.observed, 0)
+      this.#fail(error)
+    }
+    if (!hasTakenAll(this.response) || !this.incoming.complete) this.#watchClient()
+  }
+
+  /** Most clients have taken all of their answer after a moment: to watch each costs 2 % where each brings a new connection. */
+  #watchClient(): void {
+    this.#options.slowClients.watch(this.#request.observed, this.response)
   }
 
   #fail(error: Error): void {

@@ -104,6 +104,8 @@ export class Http2Response {
   shouldKeepAlive = true
   /** Of the body. */
   bytesWritten = 0
+  /** Set by slow-clients.ts. */
+  isWatched = false
   readonly #stream: ServerHttp2Stream
   /** The head, until it is sent: together with the end, if there is no body. */
   #head: HeaderList | undefined

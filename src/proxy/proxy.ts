@@ -59,6 +59,7 @@ export function createProxy(options: ProxyOptions): ReverseProxy {
     }),
     watch: (request: ProxyRequest, identification: Identification, close: () => void) =>
       watchCaller(streams, { request, rules, currentRules }, identification, close),
+    slowClients,
     lifecycle,
     report,
     answered,

@@ -22,6 +22,12 @@ export interface SlowClients {
   stop(): void
 }
 
+/** Whether nothing is left of an answer that its client could be slow to take. */
+export function hasTakenAll(response: ServerResponse): boolean {
+  if (response instanceof Http2Response) return response.isOver
+  return response.writableEnded && response.req.socket.writableLength === 0
+}
+
 interface ClientConnection extends Watched {
   readonly socket: Socket
   /** The newest that did not end immediately; only the body of its request can still be on its way. */
@@ -105,6 +111,8 @@ export function createSlowClients({ settings, report }: SlowClientsOptions): Slo
   }
 
   function watchStream(observed: ObservedRequest, response: Http2Response): void {
+    if (response.isWatched || response.destroyed) return
+    response.isWatched = true
     const stream = {
       response,
       observed,
@@ -183,6 +191,7 @@ export function createSlowClients({ settings, report }: SlowClientsOptions): Slo
   }
 
   function watch(observed: ObservedRequest, socket: Socket, response: ServerResponse | undefined): void {
+    if (socket.destroyed) return
     const connection = connections.get(socket) ?? add(socket)
     connection.response = response
     connection.observed = observed

@@ -13,7 +13,7 @@ import { z } from 'zod'
 import { DEFAULT_ROLE } from '../config/config-file.ts'
 import { errorFields } from '../errors.ts'
 import type { Report } from '../events.ts'
-import type { Entry, Store, Stored, StoredValue } from '../stores/store.ts'
+import { type Entry, newProof, type Proof, type Store, type Stored, type StoredValue } from '../stores/store.ts'
 import { keySha256, newKey } from '../util/key-form.ts'
 import type { DataKeyring } from './data-keys.ts'
 import { type ConfirmedUser, type KeyOwner, type KeyOwners, ownerKeyOf } from './key-owners.ts'
@@ -94,7 +94,9 @@ interface CachedKey {
   readonly user: KeyUser
   readonly record: KeyRecord
   readonly ownerVersion: number
+  readonly ownerProof: Proof
   version: number
+  proof: Proof
   usedAt: number
 }
 
@@ -126,8 +128,8 @@ export function createPersonalKeys(options: PersonalKeysOptions): PersonalKeys {
   function getCached(id: string): CachedKey | undefined {
     const cached = cache?.get(id)
     if (!cached || cached.user.expiresAt <= now()) return undefined
-    const isHeld = store.holds(recordKeyOf(id), cached.version) && store.holds(cached.record.owner, cached.ownerVersion)
-    return isHeld ? cached : undefined
+    const isHeld = store.holds(recordKeyOf(id), cached.version, cached.proof)
+    return isHeld && store.holds(cached.record.owner, cached.ownerVersion, cached.ownerProof) ? cached : undefined
   }
 
   async function load(id: string): Promise<CachedKey | undefined> {
@@ -139,7 +141,15 @@ export function createPersonalKeys(options: PersonalKeysOptions): PersonalKeys {
     if (!owner || owner.id !== record.ownerId || !directory.providers.get(owner.provider)) return undefined
     const { version, expiresAt } = stored
     const user = { ...toUser(directory, owner), expiresAt }
-    const found = { user, record, version, ownerVersion: storedOwner.version, usedAt: record.usedAt ?? 0 }
+    const found = {
+      user,
+      record,
+      version,
+      proof: newProof(),
+      ownerVersion: storedOwner.version,
+      ownerProof: newProof(),
+      usedAt: record.usedAt ?? 0,
+    }
     cache ??= new LRUCache({ max: MOST_CACHED })
     cache.set(id, found)
     return found
@@ -186,7 +196,9 @@ export function createPersonalKeys(options: PersonalKeysOptions): PersonalKeys {
     // Only if still there: a key that is revoked stays revoked.
     const version = await store.replace(stored.key, entry, stored.version)
     found.usedAt = usedAt
-    if (version !== undefined && stored.version === found.version) found.version = version
+    if (version === undefined || stored.version !== found.version) return
+    found.version = version
+    found.proof = newProof()
   }
 
   async function toEntry(id: string, record: KeyRecord, expiresAt: number): Promise<Entry> {

@@ -9,10 +9,11 @@
 import { getHeapStatistics } from 'node:v8'
 import { cacheShares } from '../config/cache-shares.ts'
 import type { Settings } from '../config/settings.ts'
+import type { Proof } from '../stores/store.ts'
 import type { Identity } from './session-fields.ts'
 import type { Session } from './session-record.ts'
 
-export interface LoadedSession {
+export interface LoadedSession extends Proof {
   readonly key: string
   readonly version: number
   /** When the session ends unless it is refreshed. */
@@ -133,8 +134,9 @@ export function createSessionCache(
     },
 
     set(ticket, loaded, length) {
-      const queue = slots.get(ticket)?.queue ?? newcomers
-      drop(ticket)
+      const former = slots.get(ticket)
+      const queue = former?.queue ?? newcomers
+      former?.queue.remove(former)
       const bytes = OVERHEAD_BYTES + length * BYTES_PER_WRITTEN
       const slot = { ticket, loaded, bytes, isMarked: false, queue, older: undefined, newer: undefined }
       slots.set(ticket, slot)

@@ -193,7 +193,7 @@ export function createSessions(options: SessionsOptions): Sessions {
       const { kept, left } = keepClaims(user, tokens)
       const { provider } = signedIn
       // By the claims that are kept, as at every later request: otherwise the first request could have another role.
-      const known = knownOf({ provider, username: user.userInfo.username, groups: user.groups }, () => kept)
+      const known = new KnownUser({ provider, username: user.userInfo.username, groups: user.groups }, () => kept)
       const session = newSession(signedIn, roleOf(known, directory.roles))
       warnOfShortLife(session.tokenExpiresIn, leadOf(session))
       if (left.length > 0) options.report('claims_left_out', { ...userFields(session), claims: left.slice(0, 20) })
@@ -225,19 +225,32 @@ export function createSessions(options: SessionsOptions): Sessions {
 
 const asItIs: ScopedName = (_provider, name) => name
 
-/** Claims are opened only if a role asks for them. */
-function knownOf(who: Omit<RoleInput, 'claims' | 'isLost'>, openClaims: () => KeptClaims): RoleInput {
-  let opened: KeptClaims | undefined
-  const kept = () => {
-    opened ??= openClaims()
-    return opened
+/** Claims are opened only if a role asks for them. A class: V8 makes a literal with a getter fifty times as slowly. */
+class KnownUser implements RoleInput {
+  readonly provider: string | undefined
+  readonly username: string
+  readonly groups: readonly string[]
+  readonly #openClaims: () => KeptClaims
+  #opened: KeptClaims | undefined
+
+  constructor({ provider, username, groups }: Omit<RoleInput, 'claims' | 'isLost'>, openClaims: () => KeptClaims) {
+    this.provider = provider
+    this.username = username
+    this.groups = groups
+    this.#openClaims = openClaims
   }
-  return {
-    ...who,
-    get claims() {
-      return kept().claims
-    },
-    isLost: place => isLost(kept(), place),
+
+  get claims() {
+    return this.#kept.claims
+  }
+
+  isLost(place: string): boolean {
+    return isLost(this.#kept, place)
+  }
+
+  get #kept(): KeptClaims {
+    this.#opened ??= this.#openClaims()
+    return this.#opened
   }
 }
 
@@ -248,7 +261,7 @@ export function identifyIn<S extends SessionUser>(
   openClaims: () => KeptClaims,
 ) {
   const { provider, userInfo, groups = [], userRole } = session
-  const role = roleOf(knownOf({ provider, username: userInfo.username, groups }, openClaims), roles)
+  const role = roleOf(new KnownUser({ provider, username: userInfo.username, groups }, openClaims), roles)
   const now = role === userRole ? session : { ...session, userRole: role }
   return { session: now, who: identityOf(now, scopedName) }
 }

@@ -6,7 +6,7 @@ import { MenshenError } from '../errors.ts'
 import type { Report } from '../events.ts'
 import type { TokenSet } from '../provider/token.ts'
 import type { MappedUser } from '../provider/user.ts'
-import type { Entry, Store, Stored, StoredValue } from '../stores/store.ts'
+import { type Entry, newProof, type Proof, type Store, type Stored, type StoredValue } from '../stores/store.ts'
 import type { DataKeyring } from './data-keys.ts'
 import type { DeviceBinding } from './device-binding.ts'
 import { isNewerSession, unpackRecord } from './sealing.ts'
@@ -102,8 +102,8 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
   const cache = createSessionCache(settings)
   const reportUnreadable = createUnreadableReport(report)
 
-  function isCurrent({ key, version, expiresAt }: LoadedSession): boolean {
-    return expiresAt > now() && store.holds(key, version)
+  function isCurrent(loaded: LoadedSession): boolean {
+    return loaded.expiresAt > now() && store.holds(loaded.key, loaded.version, loaded)
   }
 
   function getCached(ticket: string): LoadedSession | undefined {
@@ -129,7 +129,7 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
 
   /** Synchronous: a change of the configuration during a wait would leave a user of the old one in the cache. */
   function keep(ticket: string, opened: ReadSession): LoadedSession {
-    const { key, version, expiresAt, signedInAt, seenAt, bytes } = opened
+    const { key, version, expiresAt, signedInAt, seenAt, bytes, proof } = opened
     const { session, who } = identify(opened.session, () => openClaims(opened.claimsPart, ticket, key))
     const loaded = {
       key,
@@ -142,6 +142,8 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
       identityHeaders: undefined,
       upstreamHeaders: undefined,
       deviceNotes: undefined,
+      provenIn: proof.provenIn,
+      provenUntil: proof.provenUntil,
     }
     cache?.set(ticket, loaded, bytes)
     return loaded
@@ -158,7 +160,8 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
     const expiresAt = sessionEndsAt(session, signedInAt, maxHours)
     const { sealedPart, claimsPart = NO_CLAIMS } = unpackRecord(entry.value) ?? {}
     const bytes = sealedPart?.length ?? 0
-    return keep(ticket, { key, version, expiresAt, signedInAt, seenAt, session, bytes, claimsPart })
+    const proof = newProof()
+    return keep(ticket, { key, version, expiresAt, signedInAt, seenAt, session, bytes, claimsPart, proof })
   }
 
   /** The parts of a record that a refresh keeps: origin, claims, and its place among the sessions of its user. */
@@ -273,20 +276,22 @@ interface WrittenSession {
 }
 
 /** A session as its record says, with its length in bytes. Claims stay sealed: the cache does not hold them. */
-type ReadSession = Omit<LoadedSession, 'who' | 'identityHeaders' | 'upstreamHeaders' | 'deviceNotes'> & {
+type ReadSession = Omit<LoadedSession, 'who' | 'identityHeaders' | 'upstreamHeaders' | 'deviceNotes' | keyof Proof> & {
   readonly bytes: number
   readonly claimsPart: Uint8Array
+  readonly proof: Proof
 }
 
 /** `undefined` if the ticket does not open the record, or if its format is unknown. */
-function readSession({ key, version, value }: StoredValue, ticket: string, maxHours: number): ReadSession | undefined {
+function readSession(stored: StoredValue, ticket: string, maxHours: number): ReadSession | undefined {
+  const { key, version, value, proof = newProof() } = stored
   const parts = unpackRecord(value)
   const opened = parts && openSession(parts, ticket, key)
   if (!opened) return undefined
   const { seenAt, claimsPart } = parts
   const { session, signedInAt, bytes } = opened
   const expiresAt = sessionEndsAt(session, signedInAt, maxHours)
-  return { key, version, expiresAt, signedInAt, seenAt, session, bytes, claimsPart }
+  return { key, version, expiresAt, signedInAt, seenAt, session, bytes, claimsPart, proof }
 }
 
 /** Reports each record that cannot be read. Records of a later version are reported once: there may be many. */

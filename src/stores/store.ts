@@ -22,7 +22,21 @@ export interface Stored extends Entry {
 }
 
 /** An entry as it was read, without its labels. */
-export type StoredValue = Pick<Stored, 'key' | 'version' | 'value' | 'expiresAt'>
+export interface StoredValue extends Pick<Stored, 'key' | 'version' | 'value' | 'expiresAt'> {
+  /** That the store holds it, as far as it has noted that. */
+  readonly proof?: Proof
+}
+
+/** What a store notes of a version that it was asked about: with what was read, and not in a table of its own. */
+export interface Proof {
+  /** While it is the store's own number, the version is held until `provenUntil`. */
+  provenIn: number
+  provenUntil: number
+}
+
+export function newProof(): Proof {
+  return { provenIn: 0, provenUntil: 0 }
+}
 
 export interface Page {
   readonly entries: readonly Stored[]
@@ -51,7 +65,10 @@ export interface Store {
    */
   create(key: string, entry: Entry): Promise<number | undefined>
   read(key: string): Promise<Stored | undefined>
-  /** The same without waiting; absent where that is impossible. Reads the state as of the begin of the turn, like `holds`. */
+  /**
+   * The same without waiting; absent where that is impossible. Reads the state as of the begin of the turn, like `holds`. The
+   * bytes of the value are valid until the store is used again.
+   */
   readSync?(key: string): StoredValue | undefined
   /**
    * A request has just been received: one look at the store may serve all requests of this event turn. Not for timers: the
@@ -60,9 +77,9 @@ export interface Store {
   beginTurn?(): void
   /**
    * Whether the key provably still has this version, without waiting: the cheapest proof that something read earlier is
-   * still valid. False proves nothing; read again.
+   * still valid. False proves nothing; read again. `proof` is always the same one for this version.
    */
-  holds(key: string, version: number): boolean
+  holds(key: string, version: number, proof?: Proof): boolean
   /**
    * Replaces the entry that has this version, and returns the new version. `undefined`, and nothing changes, if that entry is
    * gone or was changed.

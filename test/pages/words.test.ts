@@ -30,6 +30,7 @@ import type { Sentences } from '../../src/pages/words/sentences.ts'
 import { checkSentences, createLanguages, type Words } from '../../src/pages/words/words.ts'
 import { zhCN } from '../../src/pages/words/zh-CN.ts'
 import { quoted } from '../../src/phrases.ts'
+import { newProof } from '../../src/stores/store.ts'
 import { consoleSamples, healthSample, VIEWER } from './console-samples.ts'
 
 const NOW = Date.parse('2026-03-01T08:00:00Z')
@@ -77,7 +78,7 @@ function allPages(words: Words): string[] {
     groups: ['finance'],
   }))
   const who = { sub: '1', username: 'ann', role: 'common', groups: [] }
-  const loaded = { key: 'k', version: 1, expiresAt: NOW, signedInAt: NOW, seenAt: NOW, who }
+  const loaded = { key: 'k', version: 1, expiresAt: NOW, signedInAt: NOW, seenAt: NOW, who, ...newProof() }
   const publicPart = { username: 'ann', nickname: '', userRole: 'common', signedInAt: NOW, seenAt: NOW }
   const advice = Object.keys(zhCN).flatMap(key => /^advice\.(.*)/.exec(key)?.[1] ?? []) as AdviceCode[]
   const view = {

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { createSessionCache, type LoadedSession } from '../../src/session/session-cache.ts'
+import { newProof } from '../../src/stores/store.ts'
 import { createRandom } from '../security/random.ts'
 
 const BYTES = 300
@@ -24,6 +25,7 @@ function loadedAs(key: string): LoadedSession {
       userRole: 'common',
     },
     who: { role: 'common', username: key, groups: [], sub: key },
+    ...newProof(),
   }
 }
 

@@ -11,7 +11,7 @@ import { createLmdbReader, createProofs, readGeneration } from '../../src/stores
 import { openLmdbStore } from '../../src/stores/lmdb/lmdb-store.ts'
 import { startSweeper } from '../../src/stores/lmdb/lmdb-sweeper.ts'
 import { createLmdbWriter } from '../../src/stores/lmdb/lmdb-writer.ts'
-import type { Entry, Page, Store } from '../../src/stores/store.ts'
+import { type Entry, newProof, type Page, type Store } from '../../src/stores/store.ts'
 import { freePort } from '../kit/free-port.ts'
 import { runMenshen } from '../kit/instance.ts'
 import { requireProgram } from '../kit/requirements.ts'
@@ -198,17 +198,40 @@ test('after a look at the generation that failed, nothing is held that was prove
     lookUp: () => ({ version, expiresAt: 2 }),
     now: () => 1,
   })
-  assert.equal(proofs.holds('k', 1), true)
+  const proof = newProof()
+  assert.equal(proofs.holds('k', 1, proof), true)
   isBroken = true
   proofs.lookAgain()
-  assert.throws(() => proofs.holds('k', 1))
+  assert.throws(() => proofs.holds('k', 1, proof))
   // In the same turn still.
   generation = 2
   version = 2
-  assert.throws(() => proofs.holds('k', 1))
+  assert.throws(() => proofs.holds('k', 1, proof))
   isBroken = false
-  assert.equal(proofs.holds('k', 1), false)
-  assert.equal(proofs.holds('k', 2), true)
+  assert.equal(proofs.holds('k', 1, proof), false)
+  assert.equal(proofs.holds('k', 2, newProof()), true)
+})
+
+test('a record is looked up once in a generation, and its version counts no longer than it lives', () => {
+  let [generation, time, lookUps] = [1, 1, 0]
+  const proofs = createProofs({
+    readGeneration: () => generation,
+    lookUp() {
+      lookUps++
+      return { version: 1, expiresAt: 3 }
+    },
+    now: () => time,
+  })
+  const proof = newProof()
+  const holds = () => {
+    proofs.lookAgain()
+    return proofs.holds('k', 1, proof)
+  }
+  assert.deepEqual([holds(), holds(), lookUps], [true, true, 1])
+  generation = 2
+  assert.deepEqual([holds(), holds(), lookUps], [true, true, 2])
+  time = 3
+  assert.deepEqual([holds(), lookUps], [false, 2])
 })
 
 test('one look serves the requests of a turn, and otherwise the callback that it is made in', async () => {

@@ -43,7 +43,11 @@ export async function openFiles(directory: string) {
       root,
       records: root.openDB<Buffer, string>('records', { encoding: 'binary', useVersions: true }),
       byLabel: root.openDB<Buffer, string>('byLabel', { encoding: 'binary' }),
-      generations: root.openDB<Buffer, string>('generations', { encoding: 'binary', useVersions: true }),
+      generations: root.openDB<Buffer, Buffer>('generations', {
+        encoding: 'binary',
+        keyEncoding: 'binary',
+        useVersions: true,
+      }),
       byExpiry: root.openDB<Buffer, [expiresAt: number, key: string]>('byExpiry', { encoding: 'binary' }),
       bySince: root.openDB<Buffer, [since: number, key: string]>('bySince', { encoding: 'binary' }),
       trail: root.openDB<Buffer, [kind: string, number: number]>('trail', { encoding: 'binary' }),

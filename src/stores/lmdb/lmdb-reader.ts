@@ -2,7 +2,7 @@
 
 import { getLastVersion } from 'lmdb'
 import { expiryOf, unpackEntry, valueIn } from '../entry-bytes.ts'
-import { type Entry, firstVersion, type Stored, type StoredValue } from '../store.ts'
+import { type Entry, firstVersion, newProof, type Proof, type Stored, type StoredValue } from '../store.ts'
 import { type LmdbFiles, unavailable } from './lmdb-files.ts'
 
 export interface LmdbReader extends Pick<Proofs, 'beginTurn' | 'holds' | 'lookAgain'> {
@@ -56,9 +56,9 @@ export function createLmdbReader({ files, now, closing }: ReaderOptions): LmdbRe
     }
   }
 
-  function holds(key: string, version: number): boolean {
+  function holds(key: string, version: number, proof?: Proof): boolean {
     try {
-      return proofs.holds(key, version)
+      return proofs.holds(key, version, proof)
     } catch (cause) {
       throw unreadable(cause)
     }
@@ -67,10 +67,12 @@ export function createLmdbReader({ files, now, closing }: ReaderOptions): LmdbRe
   function livingValue(key: string): StoredValue | undefined {
     return reading(() => {
       proofs.look()
-      const found = records.getEntry(key)
-      const value = found && valueIn(found.value)
-      const expiresAt = value ? expiryOf(found.value) : 0
-      return value && expiresAt > now() ? { key, version: found.version ?? 0, value, expiresAt } : undefined
+      // A view of the buffer of lmdb-js: a copy would take as long as the read itself.
+      const record = records.getBinaryFast(key)
+      const value = record && valueIn(record)
+      const expiresAt = value ? expiryOf(record) : 0
+      if (!value || expiresAt <= now()) return undefined
+      return { key, version: getLastVersion(), value, expiresAt, proof: proofs.proofUntil(expiresAt) }
     })
   }
 
@@ -122,12 +124,14 @@ export interface Proofs {
   /** Makes reads see all writes up to now, or up to an earlier look of this turn. */
   look(): void
   /** Whether the record has this version. It is looked up only if something has changed. */
-  holds(key: string, version: number): boolean
+  holds(key: string, version: number, proof?: Proof): boolean
+  /** For what was read after `look`. */
+  proofUntil(expiresAt: number): Proof
   /** Something may have changed during the turn. */
   lookAgain(): void
 }
 
-interface Proof {
+interface Found {
   readonly version: number
   readonly expiresAt: number
 }
@@ -135,17 +139,14 @@ interface Proof {
 interface ProofsOptions {
   /** Makes reads see all writes up to now, and returns the generation. */
   readGeneration(): number
-  lookUp(key: string): Proof | undefined
+  lookUp(key: string): Found | undefined
   now(): number
 }
 
-/** More than a cache of sessions asks about between two writes. */
-const MOST_PROOFS = 100_000
-
 export function createProofs({ readGeneration, lookUp, now }: ProofsOptions): Proofs {
-  // Not lru-cache: every write empties the proofs, which takes an lru-cache of this size 0.3 ms and a Map next to nothing.
-  const proven = new Map<string, Proof>()
   let generation: number | undefined
+  /** How many generations were seen: no proof is of 0. Unlike a generation, a small number that V8 keeps without an object. */
+  let seen = 0
   let isTurnOfRequests = false
   let hasLooked = false
 
@@ -166,27 +167,27 @@ export function createProofs({ readGeneration, lookUp, now }: ProofsOptions): Pr
   function look(): void {
     if (hasLooked) return
     const latest = readGeneration()
-    if (latest !== generation || proven.size > MOST_PROOFS) proven.clear()
+    if (latest !== generation) seen++
     generation = latest
     // Not before: after a failed look nothing is proven.
     hasLooked = true
     if (!isTurnOfRequests) process.nextTick(lookAgain)
   }
 
-  function prove(key: string): Proof | undefined {
-    const found = lookUp(key)
-    if (found) proven.set(key, found)
-    return found
-  }
-
   return {
     beginTurn,
     look,
     lookAgain,
-    holds(key, version) {
+    proofUntil: expiresAt => ({ provenIn: seen, provenUntil: expiresAt }),
+    holds(key, version, proof = newProof()) {
       look()
-      const proof = proven.get(key) ?? prove(key)
-      return proof !== undefined && proof.version === version && proof.expiresAt > now()
+      if (proof.provenIn !== seen) {
+        const found = lookUp(key)
+        if (found?.version !== version) return false
+        proof.provenIn = seen
+        proof.provenUntil = found.expiresAt
+      }
+      return proof.provenUntil > now()
     },
   }
 }
@@ -195,8 +196,8 @@ export function createProofs({ readGeneration, lookUp, now }: ProofsOptions): Pr
 
 type Generations = Pick<LmdbFiles, 'generations'>
 
-/** A record whose version is the generation. */
-const GENERATION = 'generation'
+/** A record whose version is the generation. In bytes, as it is asked about in every turn. */
+const GENERATION = Buffer.from('generation')
 const NOTHING = Buffer.alloc(0)
 
 export function readGeneration({ generations }: Generations): number {
