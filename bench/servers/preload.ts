@@ -8,7 +8,7 @@ import { DEFAULT_ROLES, roleOf } from '../../src/access/roles.ts'
 import { Secret } from '../../src/config/secret.ts'
 import { createDataKeyring } from '../../src/session/data-keys.ts'
 import { deriveKeys } from '../../src/session/derived-keys.ts'
-import { newSession, toEntry } from '../../src/session/session-record.ts'
+import { labelsOf, newPublicPart, newSession, sealPublicPart, toEntry } from '../../src/session/session-record.ts'
 import { newTicket, recordKey } from '../../src/session/ticket.ts'
 import { packEntry } from '../../src/stores/entry-bytes.ts'
 import { openFiles } from '../../src/stores/lmdb/lmdb-files.ts'
@@ -86,7 +86,12 @@ function newRecord(number: number): { ticket: string; entry: Entry } {
     { tokens, user: { userInfo: userInfoOf(username), groups: [], claims: {} }, provider: undefined },
     roleOf({ username, groups: [], claims: {} }, DEFAULT_ROLES),
   )
-  const { nickname } = session.userInfo
-  const card = { username, nickname, userRole: session.userRole, signedInAt: receivedAt, seenAt: receivedAt }
-  return { ticket, entry: toEntry(ticket, session, card, MAX_HOURS, keys, new Uint8Array()) }
+  const key = recordKey(ticket)
+  const times = { signedInAt: receivedAt, seenAt: receivedAt }
+  const publicPart = sealPublicPart(newPublicPart(session, times), key, keys)
+  const parts = { publicPart, claimsPart: new Uint8Array() }
+  return {
+    ticket,
+    entry: toEntry({ ticket, key, session, labels: labelsOf(session, keys), ...times, ...parts }, MAX_HOURS),
+  }
 }

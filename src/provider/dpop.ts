@@ -49,8 +49,9 @@ export function createDpop({ dpop }: Pick<ProviderPlan, 'dpop'>): Dpop {
     nonceOf: (role, url) => nonces.get(serverOf(role, url)),
     noteNonce(role, url, answer) {
       const nonce = nonceIn(answer)
+      if (nonce === undefined) return undefined
       const server = serverOf(role, url)
-      if (nonce !== undefined && (nonces.has(server) || nonces.size < MOST_SERVERS)) nonces.set(server, nonce)
+      if (nonces.has(server) || nonces.size < MOST_SERVERS) nonces.set(server, nonce)
       return nonce
     },
   }

@@ -153,9 +153,12 @@ export async function readAnswer(response: WholeAnswer): Promise<Answer> {
   return { status: response.status, body }
 }
 
+/** Made once: to make it takes longer than to use it. */
+const STRICT_UTF8 = new TextDecoder('utf-8', { fatal: true })
+
 function decode(bytes: Uint8Array): string | undefined {
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    return STRICT_UTF8.decode(bytes)
   } catch {
     return undefined
   }

@@ -238,11 +238,8 @@ function sendShaped(
   given: URLSearchParams,
   { method = 'POST', as, names, headers }: RequestShape,
 ): Promise<WholeAnswer> {
-  // As in the authorization address: what is renamed to nothing is left out.
-  const params = [...given]
-    .map(([name, value]): [string, string] => [names[name] ?? name, value])
-    .filter(([name]) => name)
-  if (as === 'form') return fetch(url, { method, headers, body: new URLSearchParams(params) })
+  const params = renamed(given, names)
+  if (as === 'form') return fetch(url, { method, headers, body: params })
   if (as === 'json') {
     const body = JSON.stringify(Object.fromEntries(params))
     return fetch(url, { method, headers: { ...headers, 'content-type': 'application/json' }, body })
@@ -250,6 +247,13 @@ function sendShaped(
   const target = new URL(url)
   for (const [name, value] of params) target.searchParams.set(name, value)
   return fetch(target.href, { method, headers })
+}
+
+/** As in the authorization address: what is renamed to nothing is left out. */
+function renamed(given: URLSearchParams, names: Texts): URLSearchParams {
+  if (Object.keys(names).length === 0) return given
+  const params = [...given].map(([name, value]): [string, string] => [names[name] ?? name, value])
+  return new URLSearchParams(params.filter(([name]) => name))
 }
 
 interface AnsweredTokens {

@@ -148,16 +148,18 @@ export function vouchedAnswers(
 ): VouchedAnswers {
   const { fields, emailVerified } = plan
   const verdictPlaces = Object.keys(emailVerified)
-  const places = new Set(Object.values(fields).flat(2))
-  const emailPlaces = new Set(
-    [...places, 'email'].filter(place => fields.email.flat().includes(place) || IS_EMAIL.test(place)),
-  )
   const isAccepted = (answer: unknown) => notAccepted(answer, emailVerified) === undefined
   const isSilent = (answer: unknown) => verdictPlaces.every(place => (getPath(answer, place) ?? null) === null)
   const isDenying = (answer: unknown) => !isSilent(answer) && !isAccepted(answer)
   // The address can be in one answer, and what is said of it in another.
   const isAnyDenying = given.some(isDenying)
   const isVerified = (answer: unknown) => isAccepted(answer) && !(isAnyDenying && isSilent(answer))
+  if (given.every(isVerified)) return { answers: given, hasUnverified: false, denied: new Set() }
+
+  const places = new Set(Object.values(fields).flat(2))
+  const emailPlaces = new Set(
+    [...places, 'email'].filter(place => fields.email.flat().includes(place) || IS_EMAIL.test(place)),
+  )
   const textsIn = (answer: unknown, places: Iterable<string>) =>
     [...places].flatMap(place => textsAt(answer, place)).map(alike)
   const has = (answer: unknown, place: string) => !['', null, undefined].includes(getPath(answer, place) as '')
@@ -206,7 +208,7 @@ function alike(text: string): string {
 }
 
 function unlessDenied(text: string, denied: ReadonlySet<string>): string {
-  return denied.has(alike(text)) ? '' : text
+  return denied.size > 0 && denied.has(alike(text)) ? '' : text
 }
 
 function furtherFields(answers: readonly unknown[], { fields }: Mapping): Record<string, string> {

@@ -12,7 +12,10 @@ const OPTIONS = { authTagLength: TAG_BYTES }
 export function seal(key: Uint8Array, plain: Uint8Array, aad: string): Buffer {
   const nonce = randomBytes(NONCE_BYTES)
   const cipher = createCipheriv(ALGORITHM, key, nonce, OPTIONS).setAAD(Buffer.from(aad))
-  return Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()])
+  const sealed = cipher.update(plain)
+  // Returns no bytes in this mode.
+  cipher.final()
+  return Buffer.concat([nonce, sealed, cipher.getAuthTag()])
 }
 
 /** `undefined` if the bytes were changed, or sealed with another key or other `aad`. */

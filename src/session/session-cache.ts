@@ -23,6 +23,8 @@ export interface LoadedSession extends Proof {
   readonly session: Session
   /** The user as rules and applications see them. */
   readonly who: Identity
+  /** The configuration gives the user another role than the record has. */
+  readonly hasNewRole?: boolean
   /** Headers for the applications that were visited last. They are dropped with the session. */
   identityHeaders?: readonly CachedHeaders[] | undefined
   /** The same for the headers that the configuration gives to applications. */

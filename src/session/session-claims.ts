@@ -45,12 +45,16 @@ export function claimsToKeep(
   const isSecret = (value: unknown) => typeof value === 'string' && secrets.includes(value)
   const said = Object.entries(claims).filter(([, value]) => value !== undefined)
   const hidden = [...unknown, ...said.filter(([, value]) => isSecret(value)).map(([name]) => name)]
-  const names = sole && encodeJson(sole).length <= MOST_BYTES_OF_NAMES ? { sole } : {}
-  const entries = said
-    .filter(([, value]) => !isSecret(value))
-    .map(([name, value]) => ({ name, value, bytes: encodeJson({ [name]: value }).length, isNamed: isNamed(name) }))
-  if (entries.reduce((sum, { bytes }) => sum + bytes, 0) <= MOST_BYTES)
-    return { kept: { claims: toClaims(entries), lost: shortList(hidden), ...names }, left: [] }
+  const names = sole && bytesOf(sole) <= MOST_BYTES_OF_NAMES ? { sole } : {}
+  const shown = said.filter(([, value]) => !isSecret(value))
+  const all = Object.fromEntries(shown)
+  if (bytesOf(all) <= MOST_BYTES) return { kept: { claims: all, lost: shortList(hidden), ...names }, left: [] }
+  const entries = shown.map(([name, value]) => ({
+    name,
+    value,
+    bytes: bytesOf({ [name]: value }),
+    isNamed: isNamed(name),
+  }))
   const kept: typeof entries = []
   let room = MOST_BYTES
   for (const entry of entries.sort((a, b) => Number(b.isNamed) - Number(a.isNamed) || a.bytes - b.bytes))
@@ -63,7 +67,11 @@ export function claimsToKeep(
 }
 
 function shortList(lost: readonly string[]): KeptClaims['lost'] {
-  return encodeJson(lost).length <= MOST_BYTES_OF_NAMES ? lost : 'all'
+  return bytesOf(lost) <= MOST_BYTES_OF_NAMES ? lost : 'all'
+}
+
+function bytesOf(value: object): number {
+  return Buffer.byteLength(JSON.stringify(value))
 }
 
 /** Of each token alone: a change of them says nothing about the user, and needs no write. */

@@ -40,6 +40,17 @@ export interface Identity extends Subject {
 /** The part of a session that identifies its user. */
 export type SessionUser = Pick<Session, 'userInfo' | 'userRole' | 'groups' | 'provider'>
 
+export function sameIdentity(one: Identity, other: Identity): boolean {
+  return (
+    one.role === other.role &&
+    one.username === other.username &&
+    one.sub === other.sub &&
+    one.provider === other.provider &&
+    one.groups.length === other.groups.length &&
+    one.groups.every((group, n) => group === other.groups[n])
+  )
+}
+
 const NO_GROUPS: readonly string[] = []
 
 export function identityOf(claimed: SessionUser, scoped: ScopedName): Identity {

@@ -12,7 +12,7 @@ import type { MappedUser, UserInfo } from '../provider/user.ts'
 import type { Entry } from '../stores/store.ts'
 import { type DeviceBinding, deviceText, readDevice } from './device-binding.ts'
 import { decodeJson, encodeJson, packRecord, type RecordParts, seal, unpackRecord, unseal } from './sealing.ts'
-import { recordKey, sealingKey } from './ticket.ts'
+import { sealingKey } from './ticket.ts'
 
 /** The record of specification 6.1, key by key, followed by our own fields. */
 export interface Session {
@@ -134,29 +134,27 @@ export function isDue(session: Session, leadSeconds: number, now: number): boole
   return session.refreshToken !== undefined && tokenExpiresAt(session) - now <= leadSeconds * 1000
 }
 
-export function toEntry(
-  ticket: string,
-  session: Session,
-  publicPart: PublicPart,
-  maxHours: number,
-  keys: DataKeys,
-  claimsPart: Uint8Array,
-): Entry {
-  const key = recordKey(ticket)
+/** A session as it is written. The public part and the claims are sealed already: most changes leave them as they were. */
+export interface WritableSession extends Pick<RecordParts, 'publicPart' | 'claimsPart'>, SessionTimes {
+  readonly ticket: string
+  /** Of the record. */
+  readonly key: string
+  readonly session: Session
+  readonly labels: readonly string[]
+}
+
+export function toEntry(writable: WritableSession, maxHours: number): Entry {
+  const { ticket, key, session, labels, signedInAt, seenAt, publicPart, claimsPart } = writable
+  const sealedPart = sealSession(session, signedInAt, ticket, key)
   return {
-    value: packRecord({
-      seenAt: publicPart.seenAt,
-      publicPart: sealPublicPart(publicPart, key, keys),
-      claimsPart,
-      sealedPart: sealSession(session, publicPart.signedInAt, ticket, key),
-    }),
-    expiresAt: sessionEndsAt(session, publicPart.signedInAt, maxHours),
-    labels: labelsOf(session, keys),
-    since: publicPart.signedInAt,
+    value: packRecord({ seenAt, publicPart, claimsPart, sealedPart }),
+    expiresAt: sessionEndsAt(session, signedInAt, maxHours),
+    labels,
+    since: signedInAt,
   }
 }
 
-function labelsOf({ userInfo, provider, providerSession, idToken }: Session, keys: DataKeys): string[] {
+export function labelsOf({ userInfo, provider, providerSession, idToken }: Session, keys: DataKeys): string[] {
   const subject = subjectIn(idToken)
   return [
     SESSION_LABEL,
@@ -233,24 +231,24 @@ export interface PublicPart extends SignInOrigin {
   readonly userRole: Role
   readonly provider?: string
   readonly signedInAt: number
+  /** Not sealed: a request that changes nothing else does not have to seal the rest again. */
   readonly seenAt: number
 }
 
 /** Longer than the user agent of any browser. */
 const LONGEST_USER_AGENT = 256
 
-const publicPartSchema: z.ZodType<PublicPart> = z.object({
+const publicPartSchema: z.ZodType<Omit<PublicPart, 'seenAt'>> = z.object({
   username: z.string(),
   nickname: z.string(),
   userRole: z.string(),
   provider: z.string().exactOptional(),
   signedInAt: z.number(),
-  seenAt: z.number(),
   address: z.string().exactOptional(),
   userAgent: z.string().exactOptional(),
 })
 
-interface SessionTimes {
+export interface SessionTimes {
   readonly signedInAt: number
   readonly seenAt: number
 }
@@ -273,14 +271,15 @@ export function originOf({ address, userAgent }: SignInOrigin): SignInOrigin {
   }
 }
 
-export function sealPublicPart(publicPart: PublicPart, key: string, keys: DataKeys): Buffer {
+export function sealPublicPart({ seenAt: _, ...publicPart }: PublicPart, key: string, keys: DataKeys): Buffer {
   return seal(keys.publicPart, encodeJson(publicPart), key)
 }
 
 /** `undefined` if it was sealed with other keys. */
 export function publicPartOf(entry: Entry, key: string, keys: DataKeys): PublicPart | undefined {
   const parts = unpackRecord(entry.value)
-  return parts && decodeJson(publicPartSchema, unseal(keys.publicPart, parts.publicPart, key))
+  const opened = parts && decodeJson(publicPartSchema, unseal(keys.publicPart, parts.publicPart, key))
+  return opened && { ...opened, seenAt: parts.seenAt }
 }
 
 /** The same session with a new time of last use, made without its ticket; `undefined` if its format is unknown. */

@@ -98,7 +98,6 @@ export function createSessions(options: SessionsOptions): Sessions {
   const providers = { get: (id: string | undefined) => directory.providers.get(id) }
   const noteVisit = createLastSeen(options)
   const warnOfShortLife = createShortLifeWarning(options)
-  const isDueAt = (session: Session, at: number) => isDue(session, leadOf(session), at)
   const keepClaims: KeepClaims = (user, tokens) => claimsToKeep(user, directory.roles, tokens)
   const refresher = createRefresher({
     ...options,
@@ -108,11 +107,10 @@ export function createSessions(options: SessionsOptions): Sessions {
     readClaims,
     keepClaims,
     providers,
-    isDueAt,
     reasons,
   })
   const providerOf = ({ provider }: Session) => directory.providers.get(provider)
-  const mustRefresh = ({ session }: LoadedSession) => isDueAt(session, now())
+  const mustRefresh = ({ session }: LoadedSession) => isDue(session, leadOf(session), now())
 
   /** Except for `idaas` (specification 7.1), a token is used for half of its life at least. */
   function leadOf(session: Session): number {
@@ -208,7 +206,8 @@ export function createSessions(options: SessionsOptions): Sessions {
     },
 
     getCached: ticket => visited(stored.getCached(ticket)),
-    loadSync: ticket => visited(stored.loadSync(ticket)),
+    // One that is in the cache, and current, is there for a refresh: to open its record again would not change that.
+    loadSync: ticket => (stored.getCached(ticket) ? undefined : visited(stored.loadSync(ticket))),
     isCurrent: loaded => stored.isCurrent(loaded) && visited(loaded) !== undefined,
 
     async getFresh(ticket, mayRefresh = () => true) {

@@ -12,8 +12,9 @@ import type { DeviceBinding } from './device-binding.ts'
 import { isNewerSession, unpackRecord } from './sealing.ts'
 import { createSessionCache, type LoadedSession } from './session-cache.ts'
 import { type KeptClaims, openClaims, sealClaims } from './session-claims.ts'
-import { type Identity, shortKey } from './session-fields.ts'
+import { type Identity, sameIdentity, shortKey } from './session-fields.ts'
 import {
+  labelsOf,
   latestEnd,
   newPublicPart,
   openSession,
@@ -23,8 +24,10 @@ import {
   type Session,
   type SignInOrigin,
   sameTokens,
+  sealPublicPart,
   sessionEndsAt,
   toEntry,
+  type WritableSession,
   withTokens,
   withUser,
 } from './session-record.ts'
@@ -128,9 +131,11 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
   }
 
   /** Synchronous: a change of the configuration during a wait would leave a user of the old one in the cache. */
-  function keep(ticket: string, opened: ReadSession): LoadedSession {
+  function keep(ticket: string, opened: ReadSession, before?: LoadedSession): LoadedSession {
     const { key, version, expiresAt, signedInAt, seenAt, bytes, proof } = opened
     const { session, who } = identify(opened.session, () => openClaims(opened.claimsPart, ticket, key))
+    // To sign an assertion takes longer than all other headers. It says nothing of the tokens.
+    const isSameUser = before?.session.userInfo === session.userInfo && sameIdentity(before.who, who)
     const loaded = {
       key,
       version,
@@ -139,7 +144,8 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
       seenAt,
       session,
       who,
-      identityHeaders: undefined,
+      hasNewRole: session !== opened.session,
+      identityHeaders: isSameUser ? before.identityHeaders : undefined,
       upstreamHeaders: undefined,
       deviceNotes: undefined,
       provenIn: proof.provenIn,
@@ -150,28 +156,22 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
   }
 
   /** A session that was just written. It is read again only if the store cannot prove that it holds it. */
-  async function loadWritten(ticket: string, written: WrittenSession): Promise<LoadedSession | undefined> {
-    return store.holds(recordKey(ticket), written.version) ? asWritten(ticket, written) : load(ticket)
+  async function loadWritten(written: WrittenSession, before?: LoadedSession): Promise<LoadedSession | undefined> {
+    const { ticket, key, version } = written
+    return store.holds(key, version) ? asWritten(written, before) : load(ticket)
   }
 
-  function asWritten(ticket: string, { version, session, publicPart, entry }: WrittenSession): LoadedSession {
-    const key = recordKey(ticket)
-    const { signedInAt, seenAt } = publicPart
+  function asWritten(written: WrittenSession, before?: LoadedSession): LoadedSession {
+    const { ticket, key, version, session, signedInAt, seenAt, claimsPart, entry } = written
     const expiresAt = sessionEndsAt(session, signedInAt, maxHours)
-    const { sealedPart, claimsPart = NO_CLAIMS } = unpackRecord(entry.value) ?? {}
-    const bytes = sealedPart?.length ?? 0
+    const bytes = unpackRecord(entry.value)?.sealedPart.length ?? 0
     const proof = newProof()
-    return keep(ticket, { key, version, expiresAt, signedInAt, seenAt, session, bytes, claimsPart, proof })
+    return keep(ticket, { key, version, expiresAt, signedInAt, seenAt, session, bytes, claimsPart, proof }, before)
   }
 
-  /** The parts of a record that a refresh keeps: origin, claims, and its place among the sessions of its user. */
-  async function readKeptParts(
-    key: string,
-  ): Promise<{ origin: SignInOrigin; claimsPart: Uint8Array; since?: number | undefined; expiresAt: number }> {
-    const stored = await store.read(key)
-    const origin = originOf((stored && (await publicPart(stored))) ?? {})
-    const claimsPart = (stored && unpackRecord(stored.value)?.claimsPart) ?? NO_CLAIMS
-    return { origin, claimsPart, since: stored?.since, expiresAt: stored?.expiresAt ?? 0 }
+  /** The origin of a session is in its public part alone. */
+  async function readOrigin(stored: Stored | undefined): Promise<SignInOrigin> {
+    return originOf((stored && (await publicPart(stored))) ?? {})
   }
 
   /** The session with what has changed. Its role is derived, as at every load. */
@@ -208,18 +208,20 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
 
     async create(session, origin, claims, since = session.tokenIssuedAt) {
       const ticket = newTicket()
+      const key = recordKey(ticket)
       const { tokenIssuedAt } = session
       const times = { signedInAt: tokenIssuedAt, seenAt: tokenIssuedAt }
-      const publicPart = newPublicPart(session, times, origin)
-      const claimsPart = claims ? sealClaims(claims, ticket, recordKey(ticket)) : NO_CLAIMS
-      const made = toEntry(ticket, session, publicPart, maxHours, await keyring.current(), claimsPart)
-      const entry = { ...made, since }
-      const version = await store.create(recordKey(ticket), entry)
+      const claimsPart = claims ? sealClaims(claims, ticket, key) : NO_CLAIMS
+      const keys = await keyring.current()
+      const publicPart = sealPublicPart(newPublicPart(session, times, origin), key, keys)
+      const writable = { ticket, key, session, labels: labelsOf(session, keys), ...times, publicPart, claimsPart }
+      const entry = { ...toEntry(writable, maxHours), since }
+      const version = await store.create(key, entry)
       if (version === undefined)
         throw new MenshenError('store_unavailable', 'the store already has a record for a new ticket')
-      const written = { version, session, publicPart, entry }
+      const written = { ...writable, version, entry }
       // A parallel sign-in of the same user may have ended it (SESSIONS_PER_USER): the next request finds that out.
-      return { ticket, loaded: (await loadWritten(ticket, written)) ?? asWritten(ticket, written) }
+      return { ticket, loaded: (await loadWritten(written)) ?? asWritten(written) }
     },
 
     async save(ticket, seen, change) {
@@ -229,20 +231,30 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
         // A late loser must not overwrite newer tokens.
         if (!isDevice && !sameTokens(latest.session, seen.session)) return latest
         const { key, signedInAt } = latest
-        const { origin, claimsPart, since = signedInAt, expiresAt } = await readKeptParts(key)
         const session = changed(latest.session, change)
         if (isDevice && session === latest.session) return latest
-        const claims = 'user' in change ? sealClaims(change.user.claims, ticket, key) : claimsPart
-        const seenAt = options.countsActivity?.() ? latest.seenAt : now()
-        const publicPart = newPublicPart(session, { signedInAt, seenAt }, origin)
-        const entry = toEntry(ticket, session, publicPart, maxHours, await keyring.current(), claims)
+        const stored = await store.read(key)
+        const parts = stored && unpackRecord(stored.value)
+        const isUser = 'user' in change
+        const claimsPart = isUser ? sealClaims(change.user.claims, ticket, key) : (parts?.claimsPart ?? NO_CLAIMS)
+        const times = { signedInAt, seenAt: options.countsActivity?.() ? latest.seenAt : now() }
+        const keys = await keyring.current()
+        const labels = labelsOf(session, keys)
+        // With the same labels, the data keys are the same as well.
+        const isPublicAsBefore = !isUser && !latest.hasNewRole && stored?.labels.join() === labels.join()
+        const publicPart =
+          parts && isPublicAsBefore
+            ? parts.publicPart
+            : sealPublicPart(newPublicPart(session, times, await readOrigin(stored)), key, keys)
+        const writable = { ticket, key, session, labels, ...times, publicPart, claimsPart }
+        const entry = toEntry(writable, maxHours)
         // A change of the device must not undo what a refresh that is under way has kept.
-        const wanted = 'until' in change ? change.until : isDevice ? expiresAt : 0
+        const wanted = 'until' in change ? change.until : isDevice ? (stored?.expiresAt ?? 0) : 0
         const until = Math.min(wanted, latestEnd(signedInAt, maxHours))
-        const kept = { ...entry, since, expiresAt: Math.max(entry.expiresAt, until) }
+        const kept = { ...entry, since: stored?.since ?? signedInAt, expiresAt: Math.max(entry.expiresAt, until) }
         // Only if still there: a sign-out during the refresh must win.
         const version = await store.replace(key, kept, latest.version)
-        if (version !== undefined) return loadWritten(ticket, { version, session, publicPart, entry })
+        if (version !== undefined) return loadWritten({ ...writable, version, entry }, latest)
         latest = await load(ticket)
       }
       return undefined
@@ -250,8 +262,9 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
 
     async readClaims(ticket) {
       const key = recordKey(ticket)
-      const { claimsPart } = await readKeptParts(key)
-      return openClaims(claimsPart, ticket, key)
+      const stored = await store.read(key)
+      const parts = stored && unpackRecord(stored.value)
+      return openClaims(parts?.claimsPart ?? NO_CLAIMS, ticket, key)
     },
 
     async take(ticket) {
@@ -268,15 +281,16 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
   }
 }
 
-interface WrittenSession {
+interface WrittenSession extends WritableSession {
   readonly version: number
-  readonly session: Session
-  readonly publicPart: PublicPart
   readonly entry: Entry
 }
 
 /** A session as its record says, with its length in bytes. Claims stay sealed: the cache does not hold them. */
-type ReadSession = Omit<LoadedSession, 'who' | 'identityHeaders' | 'upstreamHeaders' | 'deviceNotes' | keyof Proof> & {
+type ReadSession = Omit<
+  LoadedSession,
+  'who' | 'hasNewRole' | 'identityHeaders' | 'upstreamHeaders' | 'deviceNotes' | keyof Proof
+> & {
   readonly bytes: number
   readonly claimsPart: Uint8Array
   readonly proof: Proof
