@@ -360,7 +360,7 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
 
   #breakOff(message: string): void {
     const { response, isGrpc } = this.#options
-    if (isGrpc && response.headersSent) endGrpc(response, GRPC_STATUS.unavailable, message)
+    if (isGrpc) endGrpc(response, GRPC_STATUS.unavailable, message)
     else response.destroy()
   }
 
