@@ -10,7 +10,7 @@ import type { MaybePromise } from '../util/maybe-promise.ts'
 import { answerLargeHead } from './client-error.ts'
 import type { GatewayContext } from './context.ts'
 import { speakGrpc } from './grpc-answers.ts'
-import { type Entrance, handle, reply } from './pipeline.ts'
+import { type Entrance, handle, isOwn, reply } from './pipeline.ts'
 import { createSendPrepared, PreparedResponse } from './prepared-response.ts'
 import { bringsBody } from './request.ts'
 import {
@@ -73,7 +73,10 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
 
     fail(request, error, response) {
       const hasLeft = response.headersSent || response.destroyed || response.req.socket.destroyed
-      return hasLeft ? leftAnswer(request.observed) : failureAnswer(context, request, error)
+      if (hasLeft) return leftAnswer(request.observed)
+      const answer = failureAnswer(context, request, error)
+      // Among our own paths are those of forward-auth, whose proxies take 200 for yes.
+      return isOwn(context, request.path) ? answer : speakGrpc(request, answer)
     },
 
     send(observed, answer, response) {

@@ -67,7 +67,7 @@ export interface Entrance<Target, Answer extends WithOutcome, Result> extends Ga
   /** The answer to a request for one of our own routes. */
   own(request: GatewayRequest, target: Target): MaybePromise<Answer>
   /** The answer when something of ours failed. */
-  fail(request: GatewayRequest, error: unknown, target: Target): Answer
+  fail(request: GatewayRequest, error: unknown, target: Target): MaybePromise<Answer>
   /** After the answer, or when the request is on its way. */
   end?(observed: ObservedRequest, target: Target): void
 }

@@ -13,6 +13,7 @@ import {
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import { type Dispatcher, errors } from 'undici'
+import { forgetId } from './http2-messages.ts'
 
 export interface Http2Deadlines {
   /** Until an answer begins; not for gRPC, whose calls may be silent for as long as they are open. */
@@ -169,7 +170,8 @@ class PooledSession {
     const stream = exchange.send(this.#session)
     if (!stream) return
     this.#streams++
-    stream.once('close', () => {
+    // Not once: it comes once in any case, and taking a listener off a stream takes a microsecond.
+    stream.on('close', () => {
       this.#streams--
       if (this.#streams > 0) return
       if (keepsIdle) this.#idle.refresh()
@@ -285,7 +287,7 @@ class OpenExchange {
     if (!isGrpc) this.#listenToHints(stream)
     stream.on('response', (headers, flags, rawHeaders) => this.#onResponse(stream, headers, flags, rawHeaders))
     stream.on('trailers', headers => {
-      this.#trailers = plainHeaders(headers)
+      this.#trailers = headers
     })
     stream.on('error', error => this.#onError(error))
     stream.on('close', () => {
@@ -419,6 +421,7 @@ class OpenExchange {
 function headOf({ method, path, headers, onContinue }: Http2Exchange, origin: string): string[] {
   const scheme = origin.startsWith('https:') ? 'https' : 'http'
   const head = [':method', method, ':scheme', scheme, ':path', path]
+  forgetId(head)
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string
     head.push(name === 'host' ? ':authority' : name, headers[i + 1] as string)

@@ -2,8 +2,14 @@
 // own classes for that make eleven listeners and a second stream for each request; these have only what the gateway uses.
 
 import { type IncomingHttpHeaders, METHODS, type OutgoingHttpHeaders } from 'node:http'
-import { constants, type IncomingHttpHeaders as Http2Headers, type ServerHttp2Stream } from 'node:http2'
+import {
+  constants,
+  type IncomingHttpHeaders as Http2Headers,
+  type ServerHttp2Stream,
+  sensitiveHeaders,
+} from 'node:http2'
 import type { TLSSocket } from 'node:tls'
+import { REQUEST_ID } from '../observe/observed-request.ts'
 import type { HeaderList } from './response-headers.ts'
 
 const NONE: readonly string[] = []
@@ -11,28 +17,35 @@ const NONE: readonly string[] = []
 export class Http2Request {
   readonly method: string
   readonly url: string
+  /** With Node's names of what is no header in HTTP/1.1, which begin with a colon. */
   readonly headers: IncomingHttpHeaders
-  /** Names and values in turn, as HTTP/1.1 would have brought them: with Host, and with one Cookie. */
-  readonly rawHeaders: readonly string[]
   /** Names and values in turn, once they have arrived. */
   rawTrailers = NONE
   readonly socket: TLSSocket
   readonly stream: ServerHttp2Stream
   /** All headers together are larger than MAX_HEADER_KB. */
   readonly isHeadTooLarge: boolean
+  readonly #rawReceived: readonly string[]
+  #rawHeaders: readonly string[] | undefined
 
-  constructor(stream: ServerHttp2Stream, socket: TLSSocket, head: RequestHead, isHeadTooLarge: boolean) {
+  constructor(stream: ServerHttp2Stream, socket: TLSSocket, head: RequestHead) {
     this.stream = stream
     this.socket = socket
     this.method = head.method
     this.url = head.path
     this.headers = head.headers
-    this.rawHeaders = head.rawHeaders
-    this.isHeadTooLarge = isHeadTooLarge
+    this.#rawReceived = head.rawReceived
+    this.isHeadTooLarge = head.isTooLarge
     if (!stream.endAfterHeaders)
       stream.on('trailers', (_trailers, _flags, rawTrailers: readonly string[]) => {
         this.rawTrailers = rawTrailers
       })
+  }
+
+  /** Names and values in turn, as HTTP/1.1 would have brought them: with Host, and with one Cookie. */
+  get rawHeaders(): readonly string[] {
+    this.#rawHeaders ??= rawHeadersOf(this.#rawReceived, this.headers.host ?? '')
+    return this.#rawHeaders
   }
 
   get httpVersion(): '2.0' {
@@ -95,6 +108,13 @@ const WITHOUT_BODY = new Set([204, 205, 304])
 
 const BROKEN_OFF = new Error('the answer was broken off')
 
+const NOT_REMEMBERED: readonly string[] = [REQUEST_ID]
+
+/** Both sides remember headers, and send those again by their number. An id comes once, and would displace others there. */
+export function forgetId(head: HeaderList): void {
+  Reflect.set(head, sensitiveHeaders, NOT_REMEMBERED)
+}
+
 export class Http2Response {
   readonly req: Http2Request
   statusCode = 200
@@ -150,6 +170,7 @@ export class Http2Response {
     if (status < 200 || status > 599) throw new RangeError(`HTTP/2 has no status ${status}`)
     const headers = rest.at(-1)
     const head: HeaderList = [':status', String(status)]
+    forgetId(head)
     const add = (name: string, value: string | string[]) => {
       if (CONNECTION_HEADERS.has(name)) return
       if (name === 'content-length') this.#hasLength = true
@@ -308,7 +329,8 @@ interface RequestHead {
   readonly method: string
   readonly path: string
   readonly headers: IncomingHttpHeaders
-  readonly rawHeaders: readonly string[]
+  readonly rawReceived: readonly string[]
+  readonly isTooLarge: boolean
 }
 
 const KNOWN_METHODS = new Set(METHODS.filter(method => method !== 'CONNECT'))
@@ -339,21 +361,29 @@ export function readHttp2Request(
   // A proxy in front may have believed the one, and an application the other.
   if (host === undefined || host === '' || (authority !== undefined && authority !== host)) throw new BadHead(400)
   if (expect !== undefined && String(expect).toLowerCase() !== '100-continue') throw new BadHead(417)
-  const rawHeaders = ['host', host]
-  const headers: IncomingHttpHeaders = { host }
-  let isUnusual = false
   let hosts = 0
-  let cookieIndex = 0
   let size = method.length + path.length
   for (let i = 0; i < rawReceived.length; i += 2) {
     const name = rawReceived[i] as string
+    size += name.length + (rawReceived[i + 1] as string).length + BYTES_PER_HEADER
+    if (name === 'host') hosts++
+  }
+  if (hosts > 1) throw new BadHead(400)
+  // Node has joined repeated names as in HTTP/1.1.
+  received.host = host
+  // A body without a length is what HTTP/1.1 sends in chunks.
+  if (!stream.endAfterHeaders && received['content-length'] === undefined) received['transfer-encoding'] = 'chunked'
+  const isTooLarge = size > maxHeaderBytes
+  return new Http2Request(stream, socket, { method, path, headers: received, rawReceived, isTooLarge })
+}
+
+function rawHeadersOf(rawReceived: readonly string[], host: string): string[] {
+  const rawHeaders = ['host', host]
+  let cookieIndex = 0
+  for (let i = 0; i < rawReceived.length; i += 2) {
+    const name = rawReceived[i] as string
     const value = rawReceived[i + 1] as string
-    size += name.length + value.length + BYTES_PER_HEADER
-    if (name.startsWith(':')) continue
-    if (name === 'host') {
-      hosts++
-      continue
-    }
+    if (name.startsWith(':') || name === 'host') continue
     if (name === 'cookie') {
       // Browsers send each cookie as a header of its own, which compresses better (RFC 9113, 8.2.3).
       if (cookieIndex > 0) {
@@ -361,20 +391,8 @@ export function readHttp2Request(
         continue
       }
       cookieIndex = rawHeaders.length + 1
-    } else if (headers[name] !== undefined || name === 'set-cookie') isUnusual = true
-    else headers[name] = value
+    }
     rawHeaders.push(name, value)
   }
-  if (hosts > 1) throw new BadHead(400)
-  if (cookieIndex > 0) headers.cookie = rawHeaders[cookieIndex]
-  const all = isUnusual ? withoutPseudoHeaders(received, host) : headers
-  // A body without a length is what HTTP/1.1 sends in chunks.
-  if (!stream.endAfterHeaders && all['content-length'] === undefined) all['transfer-encoding'] = 'chunked'
-  return new Http2Request(stream, socket, { method, path, headers: all, rawHeaders }, size > maxHeaderBytes)
-}
-
-/** Node has joined repeated names as in HTTP/1.1. */
-function withoutPseudoHeaders(received: Http2Headers, host: string): IncomingHttpHeaders {
-  const plain = Object.entries(received).filter(([name]) => !name.startsWith(':'))
-  return Object.assign(Object.create(null), Object.fromEntries(plain), { host }) as IncomingHttpHeaders
+  return rawHeaders
 }

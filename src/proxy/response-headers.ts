@@ -133,9 +133,14 @@ export function createResponseHeaders({
 
 /** A proxy in front may treat trailers as headers, so the same names are left out. */
 export function keptTrailers(trailers: IncomingHttpHeaders): [name: string, value: string][] {
-  return Object.entries(trailers).flatMap(([name, value]) =>
-    NOT_IN_TRAILERS.has(name) ? [] : [value ?? []].flat().map((one): [string, string] => [name, one]),
-  )
+  const kept: [name: string, value: string][] = []
+  for (const name in trailers) {
+    const value = trailers[name]
+    if (value === undefined || NOT_IN_TRAILERS.has(name)) continue
+    if (typeof value === 'string') kept.push([name, value])
+    else for (const one of value) kept.push([name, one])
+  }
+  return kept
 }
 
 /** The names of our cookies, in lower case. */

@@ -241,13 +241,22 @@ test('an opaque token is shown to the provider, and what it says is kept for a m
 })
 
 test('while the provider cannot be asked, nothing is refused for good', async t => {
-  const stage = await openStage(t)
+  const stage = await openStage(t, { env: { TRUSTED_PROXIES: '127.0.0.1' } })
   const { provider, bring } = stage
   provider.introspect = () => ({ active: true, sub: 'u-7', username: 'zhangsan' })
   provider.isAway = true
   const away = await bring('good')
   assert.equal(away.status, 503)
   assert.equal(away.headers['retry-after'], '5')
+  const grpc = { 'content-type': 'application/grpc' }
+  const call = await bring('good', '/api/items', grpc)
+  assert.deepEqual([call.status, call.headers['grpc-status']], [200, '14'])
+  for (const [check, more] of [
+    ['/_menshen/check', { 'x-original-uri': '/api' }],
+    ['/_menshen/forward', { 'x-forwarded-uri': '/api' }],
+    ['/_menshen/authz/api', {}],
+  ] as const)
+    assert.equal((await bring('good', check, { ...grpc, ...more })).status, 503, 'forward-auth takes 200 for yes')
   provider.isAway = false
   provider.introspect = () => ({ hello: 1 })
   stage.passSeconds(2)

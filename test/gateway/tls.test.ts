@@ -4,9 +4,10 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { cpSync, readFileSync, writeFileSync } from 'node:fs'
 import test from 'node:test'
-import { type ConnectionOptions, connect } from 'node:tls'
+import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import { WebSocket } from 'ws'
 import { cookieOf } from '../kit/client.ts'
+import { ask, openHttp2 } from '../kit/http2-client.ts'
 import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
@@ -64,10 +65,12 @@ test('TLS 1.2 and 1.3 are spoken, and nothing older', async t => {
   await assert.rejects(greet(scene.url, old), /protocol version|no protocols available/i)
 })
 
-test('a changed certificate is used without a restart, and a broken one changes nothing', async t => {
+test('a changed certificate is used without a restart, open connections stay, and a broken one changes nothing', async t => {
   const { folder, env, ca, first } = prepare(t)
   const scene = await setUp(t, { env })
   const shown = () => greet(scene.url, { ca: readFileSync(ca.certFile) })
+  const cookie = cookieOf(await scene.user())
+  const before = await openHttp2(t, scene.url)
   assert.equal(await shown(), 'first')
   writeFileSync(first.certFile, 'broken')
   await until(() => scene.lines.some(({ level }) => level === 'error'))
@@ -76,6 +79,14 @@ test('a changed certificate is used without a restart, and a broken one changes 
   cpSync(second.keyFile, first.keyFile)
   cpSync(second.certFile, first.certFile)
   await until(async () => (await shown()) === 'second')
+  const after = await openHttp2(t, scene.url)
+  for (const [session, name] of [
+    [before, 'first'],
+    [after, 'second'],
+  ] as const) {
+    assert.equal((session.socket as TLSSocket).getPeerCertificate().subject.CN, name)
+    assert.equal((await ask(session, { ':path': '/', cookie })).text, 'hello')
+  }
 })
 
 test('who reads nothing of an answer over https is cut off too', async t => {

@@ -52,13 +52,15 @@ function hpackInteger(value: number, prefix: number): Buffer {
   return Buffer.from([...bytes, rest])
 }
 
-/** Each as a literal that is not indexed, its bytes as they are. */
-export function hpack(headers: readonly (readonly [name: string, value: string])[]): Buffer {
+export const INDEXED = 0x40
+
+/** Each as a literal, its bytes as they are; with INDEXED the other side remembers it, the newest by 62. */
+export function hpack(headers: readonly (readonly [name: string, value: string])[], indexing = 0): Buffer {
   const text = (value: string) => {
     const bytes = Buffer.from(value, 'latin1')
     return Buffer.concat([hpackInteger(bytes.length, 7), bytes])
   }
-  return Buffer.concat(headers.flatMap(([name, value]) => [Buffer.from([0]), text(name), text(value)]))
+  return Buffer.concat(headers.flatMap(([name, value]) => [Buffer.from([indexing]), text(name), text(value)]))
 }
 
 export function requestHeaders(path: string, more: readonly (readonly [string, string])[] = [], method = 'GET') {
@@ -70,7 +72,7 @@ export function requestFrame(stream: number, ...head: Parameters<typeof requestH
   return frame(FRAME.headers, END_STREAM | END_HEADERS, stream, hpack(requestHeaders(...head)))
 }
 
-const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+export const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
 
 /** A connection with its preface sent. It ends with the test. */
 export async function openFrames(t: Pick<TestContext, 'after'>, url: string, settings: Buffer = Buffer.alloc(0)) {

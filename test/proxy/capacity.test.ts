@@ -253,6 +253,7 @@ test('a request that cannot be sent at all takes no slot with it', async t => {
         path: '/',
         headers: bad ? ['x-name', '门神'] : [],
         incoming,
+        hasBody: false,
         body: null,
         isBodyUnusual: false,
         expectsContinue: false,

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import test, { type TestContext } from 'node:test'
 import type {
   ClientDuplexStream,
@@ -11,10 +12,12 @@ import type {
   Metadata,
   ServiceError,
 } from '@grpc/grpc-js'
-import { makeAuthority, makeCertificate } from '../gateway/certificates.ts'
+import { filesOf, makeAuthority, makeCertificate } from '../gateway/certificates.ts'
 import { cookieOf } from '../kit/client.ts'
 import { createGrpcClient, metadataOf, startGrpcServer, status } from '../kit/grpc.ts'
-import { setUp } from '../kit/set-up.ts'
+import { startOidcServer } from '../kit/oidc-server.ts'
+import { scrape } from '../kit/scrape.ts'
+import { openGateway, setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
 
@@ -30,29 +33,16 @@ interface UnaryCall {
   cancel(): void
 }
 
-async function prepare(t: TestContext, env: Record<string, string> = {}) {
+function makeFiles(t: TestContext) {
   const folder = tempFolder(t)
   const ca = makeAuthority(folder)
   const own = makeCertificate(folder, 'own', ca)
-  const server = await startGrpcServer()
-  t.after(() => server.close())
-  const rules = [
-    { path: '/menshen.Test/Fail', roles: ['admin' as const] },
-    { path: '/', roles: ['common' as const, 'admin' as const] },
-  ]
-  const scene = await setUp(t, {
-    env: {
-      TLS_CERT_FILE: own.certFile,
-      TLS_KEY_FILE: own.keyFile,
-      UPSTREAM: `h2c://127.0.0.1:${server.port}`,
-      CLIENT_TIMEOUT_MS: '600',
-      UPSTREAM_HEADERS_TIMEOUT_MS: '700',
-      UPSTREAM_IDLE_TIMEOUT_MS: '700',
-      ...env,
-    },
-    config: { rules, roles: [{ username: ['boss'], role: 'admin' }] },
-  })
-  const client = createGrpcClient(scene.url, readFileSync(ca.certFile))
+  return { folder, ca, env: { TLS_CERT_FILE: own.certFile, TLS_KEY_FILE: own.keyFile } }
+}
+
+/** Calls of one client, which ends with the test. */
+function openCalls(t: TestContext, url: string, { certFile }: { certFile: string }) {
+  const client = createGrpcClient(url, readFileSync(certFile))
   t.after(() => client.close())
 
   function call(name: string, message: string, metadata: Metadata, options: object = {}) {
@@ -87,11 +77,71 @@ async function prepare(t: TestContext, env: Record<string, string> = {}) {
   function open<Stream>(name: string, ...args: unknown[]): Stream {
     return (client[name] as unknown as (...args: unknown[]) => Stream).call(client, ...args)
   }
-  return { scene, server, client, call, open }
+  return { call, open }
+}
+
+/** A way to a server, on which bytes can get lost. */
+async function openPath(t: TestContext, port: number) {
+  const sockets = new Set<Socket>()
+  const server = createServer(near => {
+    const far = connect(port, '127.0.0.1')
+    near.pipe(far).pipe(near)
+    for (const [socket, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.add(socket)
+      socket
+        .on('error', () => {})
+        .once('close', () => {
+          sockets.delete(socket)
+          other.destroy()
+        })
+    }
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const cut = () => {
+    for (const socket of sockets) socket.destroy()
+  }
+  t.after(() => {
+    cut()
+    server.close()
+  })
+  return {
+    port: (server.address() as AddressInfo).port,
+    cut,
+    /** Nothing passes any more, and nobody is told. */
+    freeze() {
+      for (const socket of sockets) socket.unpipe().pause()
+    },
+  }
+}
+
+async function prepare(t: TestContext) {
+  const { ca, env } = makeFiles(t)
+  const server = await startGrpcServer()
+  t.after(() => server.close())
+  const path = await openPath(t, server.port)
+  const rules = [
+    { path: '/menshen.Test/Fail', roles: ['admin' as const] },
+    { path: '/', roles: ['common' as const, 'admin' as const] },
+  ]
+  const scene = await setUp(t, {
+    env: {
+      ...env,
+      UPSTREAM: `h2c://127.0.0.1:${path.port}`,
+      CLIENT_TIMEOUT_MS: '600',
+      UPSTREAM_HEADERS_TIMEOUT_MS: '700',
+      UPSTREAM_IDLE_TIMEOUT_MS: '700',
+    },
+    config: { rules, roles: [{ username: ['boss'], role: 'admin' }] },
+  })
+  return { scene, server, path, ...openCalls(t, scene.url, ca) }
 }
 
 test('gRPC calls of every kind pass, with metadata both ways, and a refusal has a status of gRPC', async t => {
-  const { scene, server, call, open } = await prepare(t)
+  const { scene, server, path, call, open } = await prepare(t)
   const user = await scene.user()
   const cookie = metadataOf({ cookie: cookieOf(user) })
 
@@ -188,8 +238,26 @@ test('gRPC calls of every kind pass, with metadata both ways, and a refusal has 
     await until(() => server.open === 0)
   })
 
+  const again = metadataOf({ cookie: cookieOf(await scene.user()) })
+
+  await t.test('an application that does not answer a PING: 14, and the next call opens a new connection', async t => {
+    // From here on: the next connection to the application begins with them.
+    t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] })
+    path.cut()
+    while ((await call('echo', 'hello', again)).error);
+    const stream = open<ClientDuplexStream<Buffer, Buffer>>('chat', again)
+    stream.write(Buffer.from('hello'))
+    await once(stream, 'data')
+    path.freeze()
+    const ended = once(stream, 'error')
+    t.mock.timers.tick(20_000)
+    t.mock.timers.tick(10_000)
+    assert.equal(((await ended) as [ServiceError])[0].code, status.UNAVAILABLE)
+    t.mock.timers.reset()
+    assert.equal(String((await call('echo', 'again', again)).message), 'again')
+  })
+
   await t.test('an application that has gone: 14, for a stream that is open as well', async () => {
-    const again = metadataOf({ cookie: cookieOf(await scene.user()) })
     const gone = open<ClientDuplexStream<Buffer, Buffer>>('chat', again)
     gone.write(Buffer.from('hello'))
     await once(gone, 'data')
@@ -197,5 +265,68 @@ test('gRPC calls of every kind pass, with metadata both ways, and a refusal has 
     server.close()
     assert.equal(((await lost) as [ServiceError])[0].code, status.UNAVAILABLE)
     assert.equal((await call('echo', 'hello', again)).error?.code, status.UNAVAILABLE)
+  })
+})
+
+test('gRPC with tokens, to an application behind https that chooses HTTP/2', async t => {
+  const { folder, ca, env } = makeFiles(t)
+  const provider = await startOidcServer(t)
+  const server = await startGrpcServer(filesOf(makeCertificate(folder, 'application', ca)))
+  t.after(() => server.close())
+  const gateway = await openGateway(
+    t,
+    {
+      ...provider.settings,
+      ...env,
+      UPSTREAM: `https://127.0.0.1:${server.port}`,
+      UPSTREAM_CA_FILE: ca.certFile,
+    },
+    {
+      config: {
+        roles: [{ role: 'robot', groups: ['robots'] }],
+        rules: [{ path: '/menshen.Test', roles: ['robot'], bearer: true }],
+      },
+    },
+  )
+  provider.now = gateway.now
+  const { call, open } = openCalls(t, gateway.url, ca)
+  const bring = (token: string) => metadataOf({ authorization: `Bearer ${token}` })
+  const robot = bring(await provider.sign({ sub: 'robot-1', groups: ['robots'] }, { typ: 'at+jwt' }))
+
+  await t.test('a token admits, and the application is told who it is', async () => {
+    const { message, trailers } = await call('echo', 'hello', robot)
+    assert.equal(String(message), 'hello')
+    assert.deepEqual(trailers.get('at-the-end'), ['of it'])
+    assert.deepEqual(server.last().get('x-forwarded-user'), ['robot-1'])
+    assert.deepEqual(server.last().get('authorization'), [])
+  })
+
+  await t.test('a token that is not valid: 16, and one that the rules refuse: 7', async () => {
+    const expired = bring(await provider.sign({ sub: 'robot-1', groups: ['robots'], exp: 1 }, { typ: 'at+jwt' }))
+    assert.equal((await call('echo', 'hello', expired)).error?.code, status.UNAUTHENTICATED)
+    const other = bring(await provider.sign({ sub: 'other', groups: ['others'] }, { typ: 'at+jwt' }))
+    assert.equal((await call('echo', 'hello', other)).error?.code, status.PERMISSION_DENIED)
+  })
+
+  await t.test('while a token cannot be checked: 14', async () => {
+    provider.isAway = true
+    const { error } = await call('echo', 'hello', bring('opaque'))
+    assert.equal(error?.code, status.UNAVAILABLE)
+    assert.notEqual(error?.details, '')
+    provider.isAway = false
+  })
+
+  await t.test('a shutdown ends open streams with 14, answered or not', async () => {
+    const answered = open<ClientDuplexStream<Buffer, Buffer>>('chat', robot)
+    answered.write(Buffer.from('hello'))
+    await once(answered, 'data')
+    const { promise, resolve } = Promise.withResolvers<ServiceError | null>()
+    open<ClientWritableStream<Buffer>>('collect', robot, resolve).write(Buffer.from('hello'))
+    await until(async () => (await scrape(gateway.url)).value('menshen_open_streams') === 2)
+    const ended = once(answered, 'error')
+    const closed = gateway.end(10_000)
+    for (const error of [((await ended) as [ServiceError])[0], await promise])
+      assert.deepEqual([error?.code, error?.details], [status.UNAVAILABLE, 'the server shuts down'])
+    await closed
   })
 })

@@ -14,12 +14,14 @@ import { createServer as createHttps } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import test, { type TestContext } from 'node:test'
+import { WebSocket, WebSocketServer } from 'ws'
 import { filesOf, makeAuthority, makeCertificate } from '../gateway/certificates.ts'
 import { cookieOf } from '../kit/client.ts'
 import { answerOf, ask, openHttp2 } from '../kit/http2-client.ts'
 import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
+import { refusal } from '../kit/websocket.ts'
 
 /** Answers with what it was asked, and with trailers. */
 function answer(stream: ServerHttp2Stream, headers: Record<string, unknown>): void {
@@ -77,10 +79,20 @@ async function listen(t: TestContext, server: Http2Server | Http2SecureServer) {
   return { port: (server.address() as AddressInfo).port, sessions, opened: () => opened }
 }
 
+/** By HTTP/1.1. */
+async function listenToSockets(t: TestContext) {
+  const sockets = new WebSocketServer({ port: 0, host: '127.0.0.1' })
+  t.after(() => sockets.close())
+  sockets.on('connection', (socket, { headers }) => socket.send(`hello ${headers['x-forwarded-user']}`))
+  await once(sockets, 'listening')
+  return { port: (sockets.address() as AddressInfo).port }
+}
+
 test('an application by h2c gets HTTP/2, on one connection, with trailers both ways', async t => {
   const folder = tempFolder(t)
   const own = makeCertificate(folder, 'own', makeAuthority(folder))
   const application = await listen(t, createServer())
+  const sockets = await listenToSockets(t)
   const scene = await setUp(t, {
     env: {
       TLS_CERT_FILE: own.certFile,
@@ -88,6 +100,7 @@ test('an application by h2c gets HTTP/2, on one connection, with trailers both w
       UPSTREAM: `h2c://127.0.0.1:${application.port}`,
       UPSTREAM_HEADERS_TIMEOUT_MS: '700',
     },
+    config: { upstreams: { '/sockets': `h2c://127.0.0.1:${sockets.port}` } },
   })
   const user = await scene.user()
   const cookie = cookieOf(user)
@@ -132,13 +145,25 @@ test('an application by h2c gets HTTP/2, on one connection, with trailers both w
     await assert.rejects(ask(session, { ':path': '/half', cookie }), /INTERNAL_ERROR/)
   })
 
+  await t.test('a WebSocket goes to an h2c address by HTTP/1.1, and gets 502 where nobody speaks that', async () => {
+    const open = (path: string) =>
+      new WebSocket(scene.url.replace('https', 'wss') + path, { headers: { cookie }, rejectUnauthorized: false })
+    const socket = open('/sockets')
+    assert.equal(String((await once(socket, 'message'))[0]), 'hello zhangsan')
+    socket.terminate()
+    assert.equal(await refusal(open('/x')), 502)
+    const failure = scene.lines.findLast(({ event }) => event === 'upstream_failed')
+    assert.equal(failure?.fields.upstream, `http://127.0.0.1:${application.port}`)
+  })
+
   await t.test('after it has gone away, the next request opens a new connection', async () => {
+    const before = application.opened()
     for (const each of application.sessions) each.close()
     await until(() => application.sessions.size === 0)
     assert.equal((await user.get('/again')).status, 200)
     for (const each of application.sessions) each.destroy()
     assert.equal((await user.get('/again')).status, 200)
-    assert.equal(application.opened(), 3)
+    assert.equal(application.opened() - before, 2)
   })
 })
 
