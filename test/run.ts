@@ -3,15 +3,17 @@
 // what the machine lacks; `--install` before the files makes both an error, as in the full run.
 // `npm run test:long -- applications` runs test/long/applications.long.ts, and without a name every file there. It installs
 // what is missing, too. Options of `node --test` are passed on: `npm run test:long -- applications --test-name-pattern=Tomcat`.
+// The options of a long test itself reach it as variables: `npm run test:long -- day --minutes 5 --seed 7 --keep`.
 
 import { spawnSync } from 'node:child_process'
 import { globSync, mkdtempSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
+import { parseArgs } from 'node:util'
 import { installMissingPackages, linkPrograms } from './kit/packages.ts'
 
-const given = process.argv.slice(2)
-const isLong = given.includes('--long')
+const isLong = process.argv.includes('--long')
+const given = isLong ? takeLongOptions(process.argv.slice(2)) : process.argv.slice(2)
 const options = given.filter(argument => argument.startsWith('--') && !['--install', '--long'].includes(argument))
 const chosen = given.filter(argument => !argument.startsWith('--'))
 const files = isLong ? longFiles(chosen) : chosen.length > 0 ? chosen : ['test/**/*.test.ts']
@@ -61,6 +63,19 @@ function longFiles(names: readonly string[]): string[] {
       process.exit(1)
     }
   return paths
+}
+
+/** Returns the other arguments. */
+function takeLongOptions(args: readonly string[]): string[] {
+  const own = { minutes: { type: 'string' }, seed: { type: 'string' }, keep: { type: 'boolean' } } as const
+  const { values, tokens } = parseArgs({ args: [...args], options: own, strict: false, tokens: true })
+  for (const name of Object.keys(own))
+    if (values[name] !== undefined) process.env[`LONG_${name.toUpperCase()}`] = String(values[name])
+  return tokens.flatMap(token => {
+    if (token.kind === 'positional') return [token.value]
+    if (token.kind !== 'option' || Object.hasOwn(own, token.name)) return []
+    return [token.value === undefined ? token.rawName : `${token.rawName}=${token.value}`]
+  })
 }
 
 function runNode(step: string, args: string[]): void {
