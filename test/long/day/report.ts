@@ -21,6 +21,10 @@ const LEVELS = {
 /** How long before a kill or a failover something can have been in flight. */
 const IN_FLIGHT_SECONDS = 1
 
+export function tellFault(fault: FaultRun): string {
+  return `${fault.began.toFixed(0)} s: ${fault.name} (${fault.site}), errors: ${errorsOf([fault])}`
+}
+
 export function faultTable({ faults }: DayRecord): string {
   const names = [...new Set(faults.map(({ name }) => name))].sort()
   const rows = names.map(name => {

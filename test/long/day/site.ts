@@ -27,11 +27,11 @@ export async function startSite(t: TestContext, { name, env, storeSize }: SiteOp
   const clock = join(folder, 'clock')
   const auditFile = join(folder, 'audit.jsonl')
   const settings = { ...env(folder), ...fakeTime(clock), PORT: String(await freePort()), AUDIT_FILE: auditFile }
-  let revision = 0
+  let revision = 1
   let rotations = 0
   let deaths = 0
   stepClock(0)
-  configure([])
+  configure(closedAt(revision))
   let instance = await start()
 
   async function start(): Promise<Instance> {
@@ -80,7 +80,7 @@ export async function startSite(t: TestContext, { name, env, storeSize }: SiteOp
     /** Closes `/closed-N` to everybody but developers, and opens the one before. Returns N. */
     async reload(): Promise<number> {
       revision += 1
-      configure([{ path: `/closed-${revision}`, roles: ['developer'] }])
+      configure(closedAt(revision))
       await hangUp('config_reloaded')
       return revision
     },
@@ -130,6 +130,10 @@ export async function startSite(t: TestContext, { name, env, storeSize }: SiteOp
 
     stop: () => instance.stop(),
   }
+}
+
+function closedAt(revision: number): object[] {
+  return [{ path: `/closed-${revision}`, roles: ['developer'] }]
 }
 
 /** Bytes of an embedded store. */

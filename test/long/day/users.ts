@@ -53,6 +53,8 @@ class Failure extends Error {
 
 interface OpenStream {
   readonly ended: Promise<void>
+  /** Whether its end would be no surprise. */
+  mayEnd: boolean
   close(): void
 }
 
@@ -70,12 +72,12 @@ export async function liveAs(
   let uploaded = 0
 
   const actions: readonly (readonly [weight: number, name: string, act: () => Promise<void>])[] = [
-    [66, 'page', readPage],
+    [73, 'page', readPage],
     [10, 'me', readMe],
     [8, 'upload', upload],
-    [8, 'stream', openStream],
-    [5, 'sign-out', signOut],
-    [3, 'leave', leave],
+    [7, 'stream', openStream],
+    [1.3, 'sign-out', signOut],
+    [0.7, 'leave', leave],
   ]
 
   while (!isOver()) {
@@ -155,19 +157,19 @@ export async function liveAs(
     lines.on('line', line => {
       if (line !== '' && line !== `data: ${next++}`) record.violated(`${name}: an event stream said ${line}`)
     })
-    let isOurs = false
     const ended = new Promise<void>(resolve => response.on('error', () => {}).once('close', resolve))
     const opened: OpenStream = {
       ended,
+      mayEnd: false,
       close() {
-        isOurs = true
+        opened.mayEnd = true
         response.destroy()
       },
     }
     stream = opened
     void ended.then(() => {
       if (stream === opened) stream = undefined
-      if (isOurs || isOver()) return
+      if (opened.mayEnd || isOver()) return
       record.failed({
         began: Math.max(began, record.now() - 1),
         site: site.name,
@@ -180,17 +182,17 @@ export async function liveAs(
 
   async function signOut(): Promise<void> {
     const cookie = cookieOf(client)
+    const left = stream
+    if (left) left.mayEnd = true
     const { status, headers } = await client.post('/logout', '', { headers: { cookie } })
     if (status >= 500) throw new Failure(String(status))
     if (headers.location !== '/login') throw new Failure(`sign-out: ${status} ${headers.location}`)
     isSignedIn = false
     promises.signedOut.push({ site, cookie })
     if (promises.signedOut.length > MOST_REMEMBERED) promises.signedOut.shift()
-    if (!stream) return
-    const { ended, close } = stream
-    stream = undefined
-    const hasEnded = await Promise.race([ended.then(() => true), pause(STREAM_ENDS_WITHIN_MS, false, { ref: false })])
-    close()
+    if (!left) return
+    const hasEnded = await Promise.race([left.ended.then(() => true), pause(STREAM_ENDS_WITHIN_MS, false)])
+    left.close()
     if (!hasEnded) throw new Failure('a stream outlived its session')
   }
 
