@@ -43,26 +43,18 @@ if (isFull) {
   runNode('format and lint', ['node_modules/.bin/biome', 'ci', ...colours])
   runNode('types', ['node_modules/.bin/tsc'])
 }
-runNode('tests', [
-  '--import=./test/kit/keep-compiled.js',
-  '--test',
-  `--test-reporter=${isStrict ? 'spec' : './test/kit/reporter.ts'}`,
-  // More than there are cores: a test waits half of its time for a process, a browser or a deadline.
-  `--test-concurrency=${availableParallelism() + 2}`,
-  // A test that hangs fails.
-  '--test-timeout=300000',
-  ...options,
-  ...files,
-])
+// A day measures how long pages take, and is alone on the machine.
+const isAlone = (file: string) => file === 'test/long/day.long.ts'
+for (const group of [files.filter(file => !isAlone(file)), files.filter(isAlone)]) if (group.length > 0) runTests(group)
 
 function longFiles(names: readonly string[]): string[] {
-  const paths = (names.length > 0 ? names : ['*']).map(name => `test/long/${name}.long.ts`)
-  for (const path of paths)
-    if (globSync(path).length === 0) {
-      process.stderr.write(`There is no ${path}.\n`)
-      process.exit(1)
-    }
-  return paths
+  const patterns = (names.length > 0 ? names : ['*']).map(name => `test/long/${name}.long.ts`)
+  const missing = patterns.find(pattern => globSync(pattern).length === 0)
+  if (missing) {
+    process.stderr.write(`There is no ${missing}.\n`)
+    process.exit(1)
+  }
+  return globSync(patterns)
 }
 
 /** Returns the other arguments. */
@@ -76,6 +68,20 @@ function takeLongOptions(args: readonly string[]): string[] {
     if (token.kind !== 'option' || Object.hasOwn(own, token.name)) return []
     return [token.value === undefined ? token.rawName : `${token.rawName}=${token.value}`]
   })
+}
+
+function runTests(paths: readonly string[]): void {
+  runNode('tests', [
+    '--import=./test/kit/keep-compiled.js',
+    '--test',
+    `--test-reporter=${isStrict ? 'spec' : './test/kit/reporter.ts'}`,
+    // More than there are cores: a test waits half of its time for a process, a browser or a deadline.
+    `--test-concurrency=${availableParallelism() + 2}`,
+    // A test that hangs fails.
+    '--test-timeout=300000',
+    ...options,
+    ...paths,
+  ])
 }
 
 function runNode(step: string, args: string[]): void {

@@ -1,7 +1,11 @@
 // What goes wrong in the day. Each fault says what a client may see of it; whatever else a client sees fails the day.
 
-import { type ChildProcess, execFile, fork } from 'node:child_process'
+import { type ChildProcess, execFile, execFileSync, fork } from 'node:child_process'
 import { once } from 'node:events'
+import { closeSync, openSync, rmSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { Client } from '../../kit/client.ts'
@@ -18,6 +22,8 @@ export interface World {
   readonly embedded: Site
   readonly redis: Site
   readonly servers: RedisPair
+  /** Of the embedded store. */
+  readonly disk: Disk
   readonly provider: ScriptedProvider
   readonly application: Application
   readonly random: Random
@@ -25,12 +31,14 @@ export interface World {
   watcherAt(site: Site): Client
 }
 
+export type Where = 'embedded' | 'redis' | 'both'
+
 export interface Fault {
   readonly name: string
   /** Statuses, codes of socket errors, and words of users.ts. */
   readonly expected: readonly string[]
   /** Where it can happen; one of them is chosen. */
-  readonly at: readonly ('embedded' | 'redis' | 'both')[]
+  readonly at: readonly Where[]
   /** Whether it lasts for some seconds; otherwise what is done in `begin` is all of the cause. */
   readonly lasts: boolean
   /** Whether it ends processes of Menshen. */
@@ -40,8 +48,10 @@ export interface Fault {
 }
 
 const CUT_OFF = ['ECONNRESET', 'EPIPE', 'stream ended']
+const STORE_AWAY = ['503', 'sign-in: callback_error', 'stream ended']
 const PROVIDER_CALLS = ['token', 'refresh', 'userinfo', 'logout'] as const
 const SLOW_MS = 1500
+const DISK_SIZE = '8m'
 /** Less than what is left of a token when it is due, so that no session has a reason to end. */
 const CLOCK_STEPS_SECONDS = [-45, -20, 20, 45]
 
@@ -72,7 +82,7 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     name: 'Redis failover',
-    expected: ['503', 'sign-in: callback_error', 'stream ended'],
+    expected: STORE_AWAY,
     at: ['redis'],
     lasts: false,
     async begin({ servers }) {
@@ -82,13 +92,13 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     name: 'Redis hangs',
-    expected: ['503', 'sign-in: callback_error', 'stream ended'],
+    expected: STORE_AWAY,
     at: ['redis'],
     lasts: false,
     // Shorter than what the sentinels take for its death.
     async begin({ servers, random }) {
       servers.pausePrimary()
-      await sleep(500 + random.below(1000))
+      await pause(500 + random.below(1000))
       return () => servers.resumePrimary()
     },
   },
@@ -162,17 +172,27 @@ export const FAULTS: readonly Fault[] = [
     at: ['embedded', 'redis'],
     lasts: true,
     async begin({ random }, site) {
-      site.stepClock(random.pick(CLOCK_STEPS_SECONDS))
+      await site.stepClock(random.pick(CLOCK_STEPS_SECONDS))
       return () => site.stepClock(0)
     },
   },
   {
     name: 'disk full',
-    expected: ['503', 'sign-in: callback_error', 'stream ended'],
+    expected: STORE_AWAY,
     at: ['embedded'],
     lasts: true,
+    async begin({ disk }) {
+      disk.fill()
+      return () => disk.empty()
+    },
+  },
+  {
+    name: 'writes fail',
+    expected: STORE_AWAY,
+    at: ['embedded'],
+    lasts: true,
+    // A full disk may leave the store room within its file. With this limit no write to a file succeeds.
     async begin(_, site) {
-      // To a process that may not make a file larger, the disk is full.
       const limit = (size: string) =>
         Promise.all(
           site.processes().map(pid => run(requireUtilLinux('prlimit'), ['--pid', `${pid}`, `--fsize=${size}:`])),
@@ -201,6 +221,29 @@ async function untilClosed({ watcherAt }: World, site: Site, revision: number): 
     const before = watcher.get(`/closed-${revision - 1}`)
     return (await Promise.all(asked)).every(({ status }) => status === 403) && (await before).status === 200
   })
+}
+
+export type Disk = ReturnType<typeof mountDisk>
+
+/** A small disk in memory, which only root can make. */
+export function mountDisk(t: TestContext, folder: string) {
+  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_SIZE}`, 'tmpfs', folder])
+  t.after(() => execFileSync('umount', ['--lazy', folder]))
+  const file = join(folder, 'filled')
+  return {
+    folder,
+    fill(): void {
+      const handle = openSync(file, 'w')
+      try {
+        for (;;) writeSync(handle, Buffer.alloc(4096))
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
+      } finally {
+        closeSync(handle)
+      }
+    },
+    empty: () => rmSync(file),
+  }
 }
 
 export type RedisPair = ReturnType<typeof createRedisPair>
@@ -257,8 +300,4 @@ export function createApplication(port: number, folder: string) {
       await ended
     },
   }
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise(resolve => setTimeout(resolve, ms))
 }

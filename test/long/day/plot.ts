@@ -5,7 +5,7 @@ import type { DayRecord } from './record.ts'
 
 const WIDTH = 1000
 const LEFT = 56
-const RIGHT = 12
+const RIGHT = 30
 const TOP = 14
 const PANEL = 130
 const GAP = 34

@@ -12,14 +12,17 @@ interface Verdict {
 }
 
 const SLOWER_AT_MOST = 2
-/** How much more there may be at the end than at the beginning: a share, and what does not matter. */
+/**
+ * How much more there may be at the end than at the beginning: a share, and what does not matter. Of memory the lowest tenth counts:
+ * what is left after a garbage collection.
+ */
 const LEVELS = {
-  memory: { share: 0.25, slack: 15e6, unit: 1e6, name: 'memory, MB' },
-  descriptors: { share: 0.1, slack: 20, unit: 1, name: 'descriptors' },
-  store: { share: 0.25, slack: 500e3, unit: 1e6, name: 'store, MB' },
+  memory: { quantile: 0.1, share: 0.25, slack: 15e6, unit: 1e6, name: 'memory, MB' },
+  descriptors: { quantile: 0.5, share: 0.1, slack: 20, unit: 1, name: 'descriptors' },
+  store: { quantile: 0.5, share: 0.25, slack: 500e3, unit: 1e6, name: 'store, MB' },
 } as const
 /** How long before a kill or a failover something can have been in flight. */
-const IN_FLIGHT_SECONDS = 1
+const IN_FLIGHT_SECONDS = 3
 
 export function tellFault(fault: FaultRun): string {
   return `${fault.began.toFixed(0)} s: ${fault.name} (${fault.site}), errors: ${errorsOf([fault])}`
@@ -77,14 +80,14 @@ export function judgeLevels({ samples, faults }: DayRecord, plan: Plan): Verdict
   const quiet = samples.filter(({ at }) => at > plan.warmedUp && isQuiet(faults, at, at))
   for (const site of new Set(samples.map(sample => sample.site)))
     for (const what of ['memory', 'descriptors', 'store'] as const) {
-      const { share, slack, unit, name } = LEVELS[what]
-      const medianOf = (isThen: (sample: Sample) => boolean) =>
+      const { quantile: counted, share, slack, unit, name } = LEVELS[what]
+      const levelOf = (isThen: (sample: Sample) => boolean) =>
         quantile(
           quiet.filter(sample => sample.site === site && isThen(sample) && sample[what] > 0).map(one => one[what]),
-          0.5,
+          counted,
         )
-      const first = medianOf(({ at }) => at < plan.end * 0.25)
-      const last = medianOf(({ at }) => at > plan.end * 0.75)
+      const first = levelOf(({ at }) => at < plan.end * 0.25)
+      const last = levelOf(({ at }) => at > plan.end * 0.75)
       const most = first * (1 + share) + slack
       const show = (value: number) => (value / unit).toFixed(unit === 1 ? 0 : 1)
       rows.push([`${site}: ${name}`, show(first), show(last), show(most)])

@@ -1,10 +1,11 @@
 // A site of the day: Menshen with two workers, its store, its folder and its clock, which the day can step.
 
 import assert from 'node:assert/strict'
-import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { memoryOf } from '../../../bench/process-memory.ts'
+import { createClient } from '../../kit/client.ts'
 import { freePort } from '../../kit/free-port.ts'
 import { type Environment, type Instance, isAlive, isReady, startInstance } from '../../kit/instance.ts'
 import { tempFolder } from '../../kit/temp.ts'
@@ -14,10 +15,9 @@ const WORKERS = 2
 
 export interface SiteOptions {
   readonly name: string
-  /** The settings that differ, given its folder. */
-  env(folder: string): Environment
+  readonly env: Environment
   /** Bytes in its store. */
-  storeSize(folder: string): Promise<number>
+  storeSize(): Promise<number>
 }
 
 export type Site = Awaited<ReturnType<typeof startSite>>
@@ -26,11 +26,11 @@ export async function startSite(t: TestContext, { name, env, storeSize }: SiteOp
   const folder = tempFolder(t)
   const clock = join(folder, 'clock')
   const auditFile = join(folder, 'audit.jsonl')
-  const settings = { ...env(folder), ...fakeTime(clock), PORT: String(await freePort()), AUDIT_FILE: auditFile }
+  const settings = { ...env, ...fakeTime(clock), PORT: String(await freePort()), AUDIT_FILE: auditFile }
   let revision = 1
   let rotations = 0
   let deaths = 0
-  stepClock(0)
+  setClock(0)
   configure(closedAt(revision))
   let instance = await start()
 
@@ -41,10 +41,16 @@ export async function startSite(t: TestContext, { name, env, storeSize }: SiteOp
     return started
   }
 
-  /** Relative to the real one. Its processes look at the file once a second. */
-  function stepClock(seconds: number): void {
+  /** Relative to the real one. */
+  function setClock(seconds: number): void {
     writeFileSync(`${clock}.next`, `${seconds < 0 ? '' : '+'}${seconds}s\n`)
     renameSync(`${clock}.next`, clock)
+  }
+
+  /** By what it puts into its answers. */
+  async function clockSeconds(): Promise<number> {
+    const { headers } = await createClient(instance.url).get('/_menshen/health')
+    return (Date.parse(headers.date ?? '') - Date.now()) / 1000
   }
 
   /** As a whole: a file that is being written is seen empty by who watches it. */
@@ -72,7 +78,12 @@ export async function startSite(t: TestContext, { name, env, storeSize }: SiteOp
     name,
     folder,
     url: instance.url,
-    stepClock,
+    /** Resolves when it shows: the processes look at the file once a second. */
+    async stepClock(seconds: number): Promise<void> {
+      setClock(seconds)
+      await until(async () => Math.abs((await clockSeconds()) - seconds) < 3)
+    },
+
     processes,
 
     workers: () => instance.workers(),
@@ -124,7 +135,7 @@ export async function startSite(t: TestContext, { name, env, storeSize }: SiteOp
       return {
         memory: sum(alive, pid => memoryOf(pid).anonymous),
         descriptors: sum(alive, pid => readdirSync(`/proc/${pid}/fd`).length),
-        store: await storeSize(folder),
+        store: await storeSize(),
       }
     },
 
@@ -134,11 +145,6 @@ export async function startSite(t: TestContext, { name, env, storeSize }: SiteOp
 
 function closedAt(revision: number): object[] {
   return [{ path: `/closed-${revision}`, roles: ['developer'] }]
-}
-
-/** Bytes of an embedded store. */
-export async function lmdbSize(folder: string): Promise<number> {
-  return statSync(join(folder, 'data', 'data.mdb')).size
 }
 
 /** The time of day alone: timers go on as they are, as when an operator sets the clock. */
