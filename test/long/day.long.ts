@@ -109,7 +109,7 @@ async function openWorld(t: TestContext, uploads: string, random: World['random'
   }
   const hosts = sentinels.sentinels.map(({ host }) => host).join(',')
   const STORE = `redis+sentinel://:${password}@${hosts}/${PRIMARY_NAME}`
-  const disk = mountDisk(t, tempFolder(t))
+  const disk = mountDisk()
   const data = join(disk.folder, 'data')
   const [embedded, redis] = await Promise.all([
     startSite(t, {

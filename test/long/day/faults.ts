@@ -2,9 +2,9 @@
 
 import { type ChildProcess, execFile, execFileSync, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, openSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, mkdtempSync, openSync, rmdirSync, rmSync, writeSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { TestContext } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -225,10 +225,15 @@ async function untilClosed({ watcherAt }: World, site: Site, revision: number): 
 
 export type Disk = ReturnType<typeof mountDisk>
 
-/** A small disk in memory, which only root can make. */
-export function mountDisk(t: TestContext, folder: string) {
+/** A small disk in memory, which only root can make. It ends with this process. */
+export function mountDisk() {
+  const folder = mkdtempSync(join(tmpdir(), 'menshen-disk-'))
   execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_SIZE}`, 'tmpfs', folder])
-  t.after(() => execFileSync('umount', ['--lazy', folder]))
+  process.once('exit', () => {
+    // Processes that have just been killed may still have a file of it open.
+    execFileSync('umount', ['--lazy', folder])
+    rmdirSync(folder)
+  })
   const file = join(folder, 'filled')
   return {
     folder,
