@@ -32,4 +32,6 @@ app.use((request, response) => {
   response.send(`<p>${request.get('x-forwarded-user')} reads ${request.path}</p>`)
 })
 
+// With the test that started it.
+process.once('disconnect', () => process.exit())
 app.listen(Number(port), '127.0.0.1', () => process.send?.('listening'))

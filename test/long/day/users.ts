@@ -51,6 +51,9 @@ class Failure extends Error {
   }
 }
 
+/** A user who has not signed out is asked to sign in. */
+class SessionLost extends Error {}
+
 interface OpenStream {
   readonly ended: Promise<void>
   /** Whether its end would be no surprise. */
@@ -103,7 +106,9 @@ export async function liveAs(
       record.answered(began, action === 'page')
       promises.counts[action] = (promises.counts[action] ?? 0) + 1
     } catch (error) {
-      record.failed({ began, site: site.name, user: name, kind: kindOf(error), action })
+      // What became of its refresh decides, at the end of the day.
+      if (error instanceof SessionLost) promises.lost.push({ site, user: name, at: record.now() })
+      else record.failed({ began, site: site.name, user: name, kind: kindOf(error), action })
     }
   }
 
@@ -147,7 +152,7 @@ export async function liveAs(
     const response = await streamOf(client, site.url)
     if (response.statusCode !== 200) {
       response.resume()
-      if (response.statusCode === 302 || response.statusCode === 401) throw signedOutByOthers()
+      if (response.statusCode === 302 || response.statusCode === 401) throw loseSession()
       throw new Failure(String(response.statusCode))
     }
     let next = 0
@@ -203,15 +208,14 @@ export async function liveAs(
   }
 
   function signedInAnswer(answer: Response, status: number): Response {
-    if (isSentToLogin(answer) || answer.status === 401) throw signedOutByOthers()
+    if (isSentToLogin(answer) || answer.status === 401) throw loseSession()
     if (answer.status !== status) throw new Failure(String(answer.status))
     return answer
   }
 
-  function signedOutByOthers(): Failure {
+  function loseSession(): SessionLost {
     isSignedIn = false
-    promises.lost.push({ site, user: name, at: record.now() })
-    return new Failure('signed out')
+    return new SessionLost()
   }
 }
 
