@@ -115,9 +115,10 @@ async function openWorld(t: TestContext, uploads: string, random: World['random'
     startSite(t, {
       name: 'lmdb',
       env: { ...settings, STORE: `lmdb:${data}` },
+      logs: disk.folder,
       storeSize: async () => statSync(join(data, 'data.mdb')).size,
     }),
-    startSite(t, { name: 'Redis', env: { ...settings, STORE }, storeSize: () => servers.size() }),
+    startSite(t, { name: 'Redis', env: { ...settings, STORE }, logs: tempFolder(t), storeSize: () => servers.size() }),
   ])
   const watchers = new Map<Site, ReturnType<typeof createClient>>()
   for (const site of [embedded, redis]) {

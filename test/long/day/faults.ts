@@ -22,7 +22,7 @@ export interface World {
   readonly embedded: Site
   readonly redis: Site
   readonly servers: RedisPair
-  /** Of the embedded store. */
+  /** Of the embedded store and its audit file. */
   readonly disk: Disk
   readonly provider: ScriptedProvider
   readonly application: Application
@@ -51,7 +51,9 @@ const CUT_OFF = ['ECONNRESET', 'EPIPE', 'stream ended']
 const STORE_AWAY = ['503', 'sign-in: callback_error', 'stream ended']
 const PROVIDER_CALLS = ['token', 'refresh', 'userinfo', 'logout'] as const
 const SLOW_MS = 1500
-const DISK_SIZE = '8m'
+/** The size of a block of the disk: the last write that succeeds leaves no room. */
+const FILL_BYTES = 4096
+const DISK_SIZE = '64m'
 /** Less than what is left of a token when it is due, so that no session has a reason to end. */
 const CLOCK_STEPS_SECONDS = [-45, -20, 20, 45]
 
@@ -240,7 +242,7 @@ export function mountDisk() {
     fill(): void {
       const handle = openSync(file, 'w')
       try {
-        for (;;) writeSync(handle, Buffer.alloc(4096))
+        for (;;) writeSync(handle, Buffer.alloc(FILL_BYTES))
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
       } finally {

@@ -23,6 +23,8 @@ const LEVELS = {
 } as const
 /** How long before a kill or a failover something can have been in flight. */
 const IN_FLIGHT_SECONDS = 3
+/** How long lines of the audit file wait at most after a disk was full. */
+const LONGEST_AUDIT_WAIT_SECONDS = 30
 
 export function tellFault(fault: FaultRun): string {
   return `${fault.began.toFixed(0)} s: ${fault.name} (${fault.site}), errors: ${errorsOf([fault])}`
@@ -126,10 +128,13 @@ export function judgeLosses({ record, promises, sites, provider }: Evidence): Ve
   if (provider.reuses > interrupted) problems.push(`${provider.reuses} refresh tokens were used again`)
 
   for (const site of sites) {
-    const confirmed = promises.signIns.filter(signIn => signIn.site === site)
-    const sure = confirmed.filter(({ at }) => !isInFlight(at)).length
-    const audited = site.auditedSignIns()
-    if (audited < sure) problems.push(`${site.name}: ${sure} sign-ins, and ${audited} of them in the audit files`)
+    const audited = site.auditedUsers()
+    const isSure = (at: number) => !couldLoseLines(record.faults, site, at)
+    const missing = promises.signIns.filter(one => one.site === site && isSure(one.at) && !audited.has(one.user))
+    if (missing.length > 0)
+      problems.push(
+        `${site.name}: not in the audit files: ${missing.map(({ user, at }) => `${user} at ${at}`).join(', ')}`,
+      )
     const kills = record.faults.filter(fault => fault.name === 'worker killed' && fault.site === site.name).length
     if (site.deaths() !== kills) problems.push(`${site.name}: ${site.deaths()} workers died, and ${kills} were killed`)
   }
@@ -140,6 +145,15 @@ export function judgeLosses({ record, promises, sites, provider }: Evidence): Ve
     ['signed out by a refresh that a kill interrupted', String(lost.length)],
   ]
   return { table: toTable([['', ''], ...rows]), problems }
+}
+
+/** Lines wait in memory for a moment, and while the disk is full for longer; a kill loses them. */
+function couldLoseLines(faults: readonly FaultRun[], site: Site, at: number): boolean {
+  const isDiskFull = faults.some(({ name, began, over }) => /disk|writes/.test(name) && began < at && at < over)
+  const patience = isDiskFull ? LONGEST_AUDIT_WAIT_SECONDS : IN_FLIGHT_SECONDS
+  return faults.some(
+    ({ name, site: where, began }) => /kill/i.test(name) && where === site.name && at < began && began < at + patience,
+  )
 }
 
 function toTable(rows: readonly (readonly string[])[]): string {

@@ -16,16 +16,18 @@ const WORKERS = 2
 export interface SiteOptions {
   readonly name: string
   readonly env: Environment
+  /** The folder of its audit file. */
+  readonly logs: string
   /** Bytes in its store. */
   storeSize(): Promise<number>
 }
 
 export type Site = Awaited<ReturnType<typeof startSite>>
 
-export async function startSite(t: TestContext, { name, env, storeSize }: SiteOptions) {
+export async function startSite(t: TestContext, { name, env, logs, storeSize }: SiteOptions) {
   const folder = tempFolder(t)
   const clock = join(folder, 'clock')
-  const auditFile = join(folder, 'audit.jsonl')
+  const auditFile = join(logs, 'audit.jsonl')
   const settings = { ...env, ...fakeTime(clock), PORT: String(await freePort()), AUDIT_FILE: auditFile }
   let revision = 1
   let rotations = 0
@@ -76,7 +78,6 @@ export async function startSite(t: TestContext, { name, env, storeSize }: SiteOp
 
   return {
     name,
-    folder,
     url: instance.url,
     /** Resolves when it shows: the processes look at the file once a second. */
     async stepClock(seconds: number): Promise<void> {
@@ -109,10 +110,12 @@ export async function startSite(t: TestContext, { name, env, storeSize }: SiteOp
       await until(() => existsSync(auditFile))
     },
 
-    auditedSignIns(): number {
-      const names = readdirSync(folder).filter(name => name.startsWith('audit.jsonl'))
-      const lines = names.flatMap(name => readFileSync(join(folder, name), 'utf8').split('\n').filter(Boolean))
-      return lines.filter(line => JSON.parse(line).event === 'sign_in').length
+    /** Who signed in, by the audit files of the whole day. */
+    auditedUsers(): Set<string> {
+      const names = readdirSync(logs).filter(name => name.startsWith('audit.jsonl'))
+      const lines = names.flatMap(name => readFileSync(join(logs, name), 'utf8').split('\n').filter(Boolean))
+      const events = lines.map(line => JSON.parse(line) as { event: string; user: string })
+      return new Set(events.filter(({ event }) => event === 'sign_in').map(({ user }) => user))
     },
 
     async end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {

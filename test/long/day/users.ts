@@ -17,6 +17,8 @@ const LARGEST_UPLOAD = 64 * 1024
 /** How often each does something, at most. */
 const THINK_MS = [300, 1900] as const
 const STREAM_ENDS_WITHIN_MS = 5000
+/** The application sends an event twice a second. */
+const STREAM_SILENT_SECONDS = 10
 /** Tickets that were given back and are tried again after each fault. */
 const MOST_REMEMBERED = 60
 
@@ -31,8 +33,8 @@ export interface Promises {
   /** Digests by name. */
   readonly uploads: Map<string, string>
   readonly signedOut: { readonly site: Site; readonly cookie: string }[]
-  /** When each sign-in was confirmed, by site. */
-  readonly signIns: { readonly site: Site; readonly at: number }[]
+  /** When each sign-in was confirmed. */
+  readonly signIns: { readonly site: Site; readonly user: string; readonly at: number }[]
   /** Who found the session gone, and when. */
   readonly lost: { readonly site: Site; readonly user: string; readonly at: number }[]
   readonly counts: { [action: string]: number }
@@ -55,6 +57,8 @@ class Failure extends Error {
 class SessionLost extends Error {}
 
 interface OpenStream {
+  /** When its last event came. */
+  heardAt: number
   readonly ended: Promise<void>
   /** Whether its end would be no surprise. */
   mayEnd: boolean
@@ -63,13 +67,16 @@ interface OpenStream {
 
 /** Lives until it is over. */
 export async function liveAs(
-  name: string,
+  seat: string,
   site: Site,
   { record, provider, random }: Town,
   promises: Promises,
   isOver: () => boolean,
 ): Promise<void> {
   let client = createClient(site.url)
+  // Another one at each sign-in, so that each can be found in the audit file.
+  let name = ''
+  let signIns = 0
   let isSignedIn = false
   let stream: OpenStream | undefined
   let uploaded = 0
@@ -85,6 +92,7 @@ export async function liveAs(
 
   while (!isOver()) {
     await pause(THINK_MS[0] + random.next() * (THINK_MS[1] - THINK_MS[0]))
+    checkStream()
     if (isSignedIn) await attempt(...pickAction())
     else await attempt('sign-in', comeIn)
   }
@@ -113,8 +121,8 @@ export async function liveAs(
   }
 
   async function comeIn(): Promise<void> {
-    // A browser that has been away: an attempt that failed leaves nothing behind.
     client = createClient(site.url)
+    name = `${seat}.${++signIns}`
     expect(await client.get('/pages/home'), isSentToLogin)
     expect(await client.get('/login'), hasStatus(200))
     const answer = await signIn(client, provider, { username: name })
@@ -122,7 +130,7 @@ export async function liveAs(
     if (error) throw new Failure(`sign-in: ${error}`)
     expect(answer, hasStatus(302))
     isSignedIn = true
-    promises.signIns.push({ site, at: record.now() })
+    promises.signIns.push({ site, user: name, at: record.now() })
   }
 
   async function readPage(): Promise<void> {
@@ -155,16 +163,10 @@ export async function liveAs(
       if (response.statusCode === 302 || response.statusCode === 401) throw loseSession()
       throw new Failure(String(response.statusCode))
     }
-    let next = 0
-    const lines = createInterface({ input: response })
-    // Of a stream that is cut off: its end is told below.
-    lines.on('error', () => {})
-    lines.on('line', line => {
-      if (line !== '' && line !== `data: ${next++}`) record.violated(`${name}: an event stream said ${line}`)
-    })
     const ended = new Promise<void>(resolve => response.on('error', () => {}).once('close', resolve))
     const opened: OpenStream = {
       ended,
+      heardAt: began,
       mayEnd: false,
       close() {
         opened.mayEnd = true
@@ -172,17 +174,27 @@ export async function liveAs(
       },
     }
     stream = opened
+    let next = 0
+    const lines = createInterface({ input: response })
+    // Of a stream that is cut off: its end is told below.
+    lines.on('error', () => {})
+    lines.on('line', line => {
+      opened.heardAt = record.now()
+      if (line !== '' && line !== `data: ${next++}`) record.violated(`${name}: an event stream said ${line}`)
+    })
+    const user = name
     void ended.then(() => {
       if (stream === opened) stream = undefined
       if (opened.mayEnd || isOver()) return
-      record.failed({
-        began: Math.max(began, record.now() - 1),
-        site: site.name,
-        user: name,
-        kind: 'stream ended',
-        action: 'stream',
-      })
+      const since = Math.max(began, record.now() - 1)
+      record.failed({ began: since, site: site.name, user, kind: 'stream ended', action: 'stream' })
     })
+  }
+
+  function checkStream(): void {
+    if (!stream || record.now() - stream.heardAt < STREAM_SILENT_SECONDS) return
+    record.violated(`${name}: an event stream is silent`)
+    stream.close()
   }
 
   async function signOut(): Promise<void> {
