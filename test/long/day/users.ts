@@ -201,16 +201,18 @@ export async function liveAs(
     const cookie = cookieOf(client)
     const left = stream
     if (left) left.mayEnd = true
-    const { status, headers } = await client.post('/logout', '', { headers: { cookie } })
-    if (status >= 500) throw new Failure(String(status))
-    if (headers.location !== '/login') throw new Failure(`sign-out: ${status} ${headers.location}`)
+    // Until it is answered, both is true: this user does not try the session again.
     isSignedIn = false
-    promises.signedOut.push({ site, cookie })
-    if (promises.signedOut.length > MOST_REMEMBERED) promises.signedOut.shift()
-    if (!left) return
-    const hasEnded = await Promise.race([left.ended.then(() => true), pause(STREAM_ENDS_WITHIN_MS, false)])
-    left.close()
-    if (!hasEnded) throw new Failure('a stream outlived its session')
+    try {
+      const { status, headers } = await client.post('/logout', '', { headers: { cookie } })
+      if (headers.location !== '/login') throw new Failure(String(status))
+      promises.signedOut.push({ site, cookie })
+      if (promises.signedOut.length > MOST_REMEMBERED) promises.signedOut.shift()
+      const isLate = pause(STREAM_ENDS_WITHIN_MS, true)
+      if (left && (await Promise.race([left.ended, isLate]))) throw new Failure('a stream outlived its session')
+    } finally {
+      left?.close()
+    }
   }
 
   /** Closes the browser without a sign-out: the session stays until its token expires. */
