@@ -83,7 +83,7 @@ test(`a day of ${options.minutes} minutes: nothing is lost, nobody is signed out
   const file = options.keeps ? PLOT : join(mkdtempSync(join(tmpdir(), 'menshen-day-')), 'endurance.svg')
   writeFileSync(file, drawDay(record, plan))
   const report = [faultTable(record), pages.table, levels.table, losses.table].join('\n\n')
-  for (const line of [...report.split('\n'), `plot: $file`]) t.diagnostic(line)
+  for (const line of [...report.split('\n'), `plot: ${file}`]) t.diagnostic(line)
   assert.deepEqual([...record.violations, ...pages.problems, ...levels.problems, ...losses.problems], [])
 })
 
