@@ -3,15 +3,17 @@
 // what the machine lacks; `--install` before the files makes both an error, as in the full run.
 // `npm run test:long -- applications` runs test/long/applications.long.ts, and without a name every file there. It installs
 // what is missing, too. Options of `node --test` are passed on: `npm run test:long -- applications --test-name-pattern=Tomcat`.
+// The options of a long test itself reach it as variables: `npm run test:long -- day --minutes 5 --seed 7 --keep`.
 
 import { spawnSync } from 'node:child_process'
 import { globSync, mkdtempSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
+import { parseArgs } from 'node:util'
 import { installMissingPackages, linkPrograms } from './kit/packages.ts'
 
-const given = process.argv.slice(2)
-const isLong = given.includes('--long')
+const isLong = process.argv.includes('--long')
+const given = isLong ? takeLongOptions(process.argv.slice(2)) : process.argv.slice(2)
 const options = given.filter(argument => argument.startsWith('--') && !['--install', '--long'].includes(argument))
 const chosen = given.filter(argument => !argument.startsWith('--'))
 const files = isLong ? longFiles(chosen) : chosen.length > 0 ? chosen : ['test/**/*.test.ts']
@@ -41,26 +43,45 @@ if (isFull) {
   runNode('format and lint', ['node_modules/.bin/biome', 'ci', ...colours])
   runNode('types', ['node_modules/.bin/tsc'])
 }
-runNode('tests', [
-  '--import=./test/kit/keep-compiled.js',
-  '--test',
-  `--test-reporter=${isStrict ? 'spec' : './test/kit/reporter.ts'}`,
-  // More than there are cores: a test waits half of its time for a process, a browser or a deadline.
-  `--test-concurrency=${availableParallelism() + 2}`,
-  // A test that hangs fails.
-  '--test-timeout=300000',
-  ...options,
-  ...files,
-])
+// A day measures how long pages take, and is alone on the machine.
+const isAlone = (file: string) => file === 'test/long/day.long.ts'
+for (const group of [files.filter(file => !isAlone(file)), files.filter(isAlone)]) if (group.length > 0) runTests(group)
 
 function longFiles(names: readonly string[]): string[] {
-  const paths = (names.length > 0 ? names : ['*']).map(name => `test/long/${name}.long.ts`)
-  for (const path of paths)
-    if (globSync(path).length === 0) {
-      process.stderr.write(`There is no ${path}.\n`)
-      process.exit(1)
-    }
-  return paths
+  const patterns = (names.length > 0 ? names : ['*']).map(name => `test/long/${name}.long.ts`)
+  const missing = patterns.find(pattern => globSync(pattern).length === 0)
+  if (missing) {
+    process.stderr.write(`There is no ${missing}.\n`)
+    process.exit(1)
+  }
+  return globSync(patterns)
+}
+
+/** Returns the other arguments. */
+function takeLongOptions(args: readonly string[]): string[] {
+  const own = { minutes: { type: 'string' }, seed: { type: 'string' }, keep: { type: 'boolean' } } as const
+  const { values, tokens } = parseArgs({ args: [...args], options: own, strict: false, tokens: true })
+  for (const name of Object.keys(own))
+    if (values[name] !== undefined) process.env[`LONG_${name.toUpperCase()}`] = String(values[name])
+  return tokens.flatMap(token => {
+    if (token.kind === 'positional') return [token.value]
+    if (token.kind !== 'option' || Object.hasOwn(own, token.name)) return []
+    return [token.value === undefined ? token.rawName : `${token.rawName}=${token.value}`]
+  })
+}
+
+function runTests(paths: readonly string[]): void {
+  runNode('tests', [
+    '--import=./test/kit/keep-compiled.js',
+    '--test',
+    `--test-reporter=${isStrict ? 'spec' : './test/kit/reporter.ts'}`,
+    // More than there are cores: a test waits half of its time for a process, a browser or a deadline.
+    `--test-concurrency=${availableParallelism() + 2}`,
+    // A test that hangs fails.
+    '--test-timeout=300000',
+    ...options,
+    ...paths,
+  ])
 }
 
 function runNode(step: string, args: string[]): void {
