@@ -217,7 +217,7 @@ export async function attemptRefresh(context: RefreshContext, refresh: Refresh):
 
 /**
  * A lease is for one refresh of these tokens. The next tokens of the session have another, so that this one need not be released,
- * which would cost a write. Whoever knows the tokens only from the lease cannot use them: the ticket is in the hash.
+ * which would cost a write. With the ticket in the hash, the store learns nothing about the tokens.
  */
 function leaseName({ ticket, seen: { key, session } }: Refresh): string {
   const { accessToken, refreshToken, tokenIssuedAt } = session

@@ -128,6 +128,38 @@ test('a refresh keeps where a session came from, and when it began', async t => 
   assert.deepEqual(events, [])
 })
 
+test('a refresh seals the public part again only for another role or user, and keeps the headers of the same user', async t => {
+  const { sessions, store, keyring, clock, options } = open(t)
+  const { ticket, loaded } = await sessions.create(MOST, ORIGIN)
+  const { getListed } = createSessionListing({ store, keyring })
+  const sealedPublicPart = async () => {
+    const stored = (await store.read(loaded.key)) ?? assert.fail()
+    return Buffer.from(unpackRecord(stored.value)?.publicPart ?? []).toString('base64')
+  }
+  const publicPart = async () => (await getListed(loaded.key))?.publicPart
+  const tokens = (accessToken: string) => ({ tokens: { accessToken, expiresIn: 3600, receivedAt: clock.now } })
+  const before = await sealedPublicPart()
+  loaded.identityHeaders = [{ audience: 'a', names: new Set(), headers: {}, until: clock.now }]
+  clock.now += 60_000
+  const refreshed = (await sessions.save(ticket, loaded, tokens('at-3'))) ?? assert.fail()
+  assert.equal(await sealedPublicPart(), before)
+  assert.equal((await publicPart())?.seenAt, clock.now)
+  assert.equal(refreshed.identityHeaders, loaded.identityHeaders)
+
+  const promoting = createStoredSessions({
+    ...options,
+    identify: session => options.identify({ ...session, userRole: 'chief' }),
+  })
+  const chief = (await promoting.load(ticket)) ?? assert.fail()
+  chief.identityHeaders = refreshed.identityHeaders
+  const promoted = (await promoting.save(ticket, chief, tokens('at-4'))) ?? assert.fail()
+  assert.deepEqual([(await publicPart())?.userRole, (await publicPart())?.address], ['chief', ORIGIN.address])
+  const claims = { claims: {}, lost: [] }
+  const user = { userInfo: { ...MOST.userInfo, nickname: '四' }, groups: [], claims }
+  const renamed = await promoting.save(ticket, promoted, { user })
+  assert.deepEqual([(await publicPart())?.nickname, renamed?.identityHeaders], ['四', undefined])
+})
+
 test('whoever is loaded while the configuration changes is not kept as who the former one said', async t => {
   const { sessions, options } = open(t)
   const { ticket } = await sessions.create(LEAST)
