@@ -19,8 +19,9 @@ export interface Plan extends Rounds {
   readonly streams: readonly number[]
   readonly redisUsers: number
   readonly memorySeconds: number
-  /** How long a process is under load before its age is measured. */
+  /** How long a process is under load, and then quiet, before its age is measured. */
   readonly lifeSeconds: number
+  readonly quietSeconds: number
   readonly starts: number
 }
 
@@ -41,6 +42,8 @@ export const WHOLE: Plan = {
   redisUsers: 2000,
   memorySeconds: 5,
   lifeSeconds: 150,
+  // V8 waits for half a minute before it gives memory back.
+  quietSeconds: 60,
   starts: 9,
 }
 
@@ -61,6 +64,7 @@ export const QUICK: Plan = {
   redisUsers: 200,
   memorySeconds: 0.5,
   lifeSeconds: 0.5,
+  quietSeconds: 0,
   starts: 2,
 }
 

@@ -1,7 +1,9 @@
 // Whether a process gets slower with age: one that has served for minutes, with sign-ins, refreshes, pages and refusals among the
-// checks, against fresh processes on the same store. Two fresh ones, so that the table shows what chance alone makes of it.
+// checks, and then had a quiet time, in which V8 gives memory back, against fresh processes on the same store. Two fresh ones,
+// so that the table shows what chance alone makes of it.
 
 import { performance } from 'node:perf_hooks'
+import { setTimeout as pause } from 'node:timers/promises'
 import { ask } from '../measure/answer.ts'
 import { compare, contender, contest } from '../measure/contest.ts'
 import { checkAt, leanCheckAt, requestsOf, type Shape } from '../measure/requests.ts'
@@ -38,6 +40,8 @@ export const age: Part = {
     const old = await start()
     say(`${whole(plan.lifeSeconds)} s of load`)
     const { cookies, served } = await live(old, plan.lifeSeconds)
+    say(`${whole(plan.quietSeconds)} quiet s`)
+    await pause(plan.quietSeconds * 1000)
     const fresh = await start()
     const other = await start()
     say('old against fresh')
@@ -46,7 +50,7 @@ export const age: Part = {
     const [, , reference] = rated
     if (!reference) throw new Error('nothing was measured')
 
-    const names = [`${whole(served)} requests old`, 'fresh', 'fresh, with which the others are compared']
+    const names = [`after ${whole(served)} requests and a quiet minute`, 'fresh', 'fresh, the reference']
     const rows = [old, other, fresh].map(({ pid }, index) => {
       const { rates = [], cpu = [] } = rated[index] ?? {}
       const { rate } = compare(rated[index] ?? reference, reference)

@@ -16,13 +16,14 @@ import { rememberAddress } from '../gateway/request.ts'
 import { wantsSocket } from '../gateway/upgrade.ts'
 import type { Menshen } from '../menshen.ts'
 
-interface HeaderName {
-  readonly asSent: string
-  readonly inLowerCase: string
+/** The names of a request's headers, each once. */
+interface HeaderNames {
+  readonly asSent: readonly string[]
+  readonly inLowerCase: readonly string[]
 }
 
-/** The names of the latest request, by their places. */
-const latest: HeaderName[] = []
+/** Of the latest request with so many: the next one of its client has the same, and comparing is faster than reading (1.6 µs). */
+const latest: HeaderNames[] = []
 /** Names and values: more than any browser and any proxy send. */
 const MOST_READ = 200
 
@@ -46,22 +47,33 @@ export class ServerRequest extends IncomingMessage {
 /** `undefined` for anything unusual, such as a repeated name: Node reads that. */
 function readHeaders(raw: readonly string[]): IncomingHttpHeaders | undefined {
   if (raw.length > MOST_READ) return undefined
+  const names = namesIn(raw)
+  if (!names) return undefined
   const headers: IncomingHttpHeaders = {}
-  for (let index = 0; index < raw.length; index += 2) {
-    const name = lowerCased(raw[index] ?? '', index / 2)
-    // A name that every object has, such as `constructor`, counts as repeated.
-    if (headers[name] !== undefined || name === 'set-cookie') return undefined
-    headers[name] = raw[index + 1]
-  }
+  for (let index = 0; index < names.length; index++) headers[names[index] as string] = raw[2 * index + 1]
   return headers
 }
 
-function lowerCased(name: string, index: number): string {
-  const guess = latest[index]
-  if (guess !== undefined && guess.asSent === name) return guess.inLowerCase
-  const inLowerCase = name.toLowerCase()
-  latest[index] = { asSent: name, inLowerCase }
+/** In lower case; `undefined` if one is repeated. */
+function namesIn(raw: readonly string[]): readonly string[] | undefined {
+  const known = latest[raw.length / 2]
+  if (known && isSame(known.asSent, raw)) return known.inLowerCase
+  const asSent = raw.filter((_, index) => index % 2 === 0)
+  const inLowerCase = asSent.map(name => name.toLowerCase())
+  if (!areHeaders(inLowerCase)) return undefined
+  latest[asSent.length] = { asSent, inLowerCase }
   return inLowerCase
+}
+
+function isSame(names: readonly string[], raw: readonly string[]): boolean {
+  for (let index = 0; index < names.length; index++) if (names[index] !== raw[2 * index]) return false
+  return true
+}
+
+/** A name that every object has, such as `constructor`, counts as repeated. */
+function areHeaders(names: readonly string[]): boolean {
+  const isUsual = (name: string) => name !== 'set-cookie' && !(name in {})
+  return new Set(names).size === names.length && names.every(isUsual)
 }
 
 export interface RunningServer {

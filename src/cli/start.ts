@@ -11,6 +11,7 @@ import { createEventLog } from '../log.ts'
 import { type CoreOptions, createCore } from '../menshen.ts'
 import { type Development, refuseToListen, startDevelopment } from '../options.ts'
 import { announce } from './announce.ts'
+import { keepSpeedWhenQuiet } from './heap-flag.ts'
 import { type InheritedSocket, refuseInheritedSocket } from './inherited-socket.ts'
 import { createReloader, type ReloadTarget, reloadProcess } from './reload.ts'
 import { type ReloadOptions, type Snapshot, takeSnapshot } from './reload-changes.ts'
@@ -130,6 +131,7 @@ async function startOne(options: CoreOptions, parts: StartParts): Promise<Runnin
     if (inherited) refuseInheritedSocket(error)
     return refuseToListen(error, { setting: 'PORT', port: settings.PORT, host: settings.HOST })
   })
+  keepSpeedWhenQuiet()
   return {
     target: reloadProcess(menshen, server, snapshot, reloadOptions),
     reopenFiles: () => menshen.reopenFiles(),

@@ -1,4 +1,4 @@
-// How often V8 collects the whole heap while buffers pass through it.
+// How often V8 collects the whole heap while buffers pass through it, and new objects after a quiet time.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { test } from 'node:test'
@@ -35,6 +35,35 @@ test('buffers that pass through hardly ever cause a collection of the whole heap
   while (counts.length < 3 && !counts.some(count => count <= MOST_COLLECTIONS))
     counts.push(Number((await promisify(execFile)(process.execPath, args)).stdout))
   assert.ok(Math.min(...counts) <= MOST_COLLECTIONS, `${counts} collections`)
+})
+
+/** Between what such a load leads to, 40, and 17 by doubling. */
+const GROWN_MB = 30
+
+/** A load, a quiet time, and a load again: how many megabytes there are for new objects after each. */
+const QUIET = `
+  import { getHeapSpaceStatistics } from 'node:v8'
+  import { keepSpeedWhenQuiet } from '${MODULE}'
+  keepSpeedWhenQuiet()
+  const sizes = []
+  const note = () => sizes.push(getHeapSpaceStatistics().find(space => space.space_name === 'new_space').space_size / 1e6)
+  const recent = []
+  const load = () => {
+    for (let n = 0; n < 400_000; n++) recent[n % 20_000] = { n, text: 'new ' + n }
+    note()
+  }
+  load()
+  globalThis.gc({ type: 'major', execution: 'sync', flavor: 'last-resort' })
+  note()
+  load()
+  process.stdout.write(JSON.stringify(sizes))
+`
+
+test('after a quiet time the space for new objects is soon as large as before', async () => {
+  const args = ['--expose-gc', '--input-type=module', '--eval', QUIET]
+  const [before = 0, quiet = 0, after = 0] = JSON.parse((await promisify(execFile)(process.execPath, args)).stdout)
+  assert.ok(quiet < before / 4, `${quiet} of ${before} MB in a quiet time`)
+  assert.ok(after >= GROWN_MB, `${after} of ${before} MB`)
 })
 
 test('a V8 that counts so by itself is left alone', () => {

@@ -22,7 +22,7 @@ const TICKETS = 10_000
 const AN_HOUR_SECONDS = 3600
 const DAY_SECONDS = 86_400
 /** Far above what is needed, far below what a million sessions in memory would take. */
-const MEMORY_MB = 250
+const MEMORY_MB = 220
 
 test('a million sessions in the embedded store', { timeout: 1_500_000 }, async t => {
   const { folder, provider, start } = await setUpInstances(t, { LOG_LEVEL: 'warn' })
