@@ -21,9 +21,9 @@ const WITH_COUNT = [14, 6] as const
 const GROWTH_FACTOR = 32
 
 /**
- * After half a minute without requests V8 collects to give memory back: 57 of 142 MB. It also drops the hidden classes of objects
- * that only requests have, and with them the machine code of the whole path: the next requests ran at 0.75 of the rate, and
- * after 50,000 of them still at 0.9. Without that collection they run at 0.97 or more.
+ * After half a minute without requests V8 collects to give memory back: 57 of 142 MB. The next requests ran at 0.75 of the rate of a
+ * fresh process, and after 50,000 of them still at 0.9; without that collection, at 0.88 and then at 0.97. Probably it drops
+ * hidden classes that only requests have, and the machine code that relies on them.
  *
  * V8 also gives the space for new objects back when there are few. Under load it takes it again by doubling, each time after many
  * collections: 250 instead of 15 for 40,000 checks, 5 % of their work. With the factor it takes all of it at once. From the
