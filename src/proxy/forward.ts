@@ -138,7 +138,7 @@ class ForwardedRequest implements ExchangeOptions {
     return ownerOf(this.#request, this.#identification)
   }
 
-  /** Made for HTTP/1.1 alone: it costs 2 % of a gRPC call. */
+  /** Made when it is asked for: an exchange by HTTP/2 reads the stream itself. */
   get body(): AsyncIterableIterator<Buffer> | null {
     if (this.hasBody) this.#body ??= this.incoming.iterator({ destroyOnReturn: false })
     return this.#body
@@ -271,7 +271,7 @@ export interface ExchangeOptions {
   readonly headers: string[]
   readonly incoming: IncomingMessage
   readonly hasBody: boolean
-  /** Read by who sends it by HTTP/1.1. */
+  /** For HTTP/1.1. */
   readonly body: AsyncIterable<Buffer> | null
   /** An application may not read this body, and take it for the next request on the connection. */
   readonly isBodyUnusual: boolean

@@ -13,7 +13,6 @@ import {
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import { type Dispatcher, errors } from 'undici'
-import { forgetId } from './http2-messages.ts'
 
 export interface Http2Deadlines {
   /** Until an answer begins; not for gRPC, whose calls may be silent for as long as they are open. */
@@ -421,7 +420,6 @@ class OpenExchange {
 function headOf({ method, path, headers, onContinue }: Http2Exchange, origin: string): string[] {
   const scheme = origin.startsWith('https:') ? 'https' : 'http'
   const head = [':method', method, ':scheme', scheme, ':path', path]
-  forgetId(head)
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string
     head.push(name === 'host' ? ':authority' : name, headers[i + 1] as string)

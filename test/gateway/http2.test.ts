@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { constants } from 'node:http2'
+import { constants, sensitiveHeaders } from 'node:http2'
 import { text } from 'node:stream/consumers'
 import test from 'node:test'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
@@ -127,6 +127,7 @@ test('by HTTP/2 the gateway does what it does by HTTP/1.1', async t => {
     for (const name of ['connection', 'keep-alive', 'x-hop', 'proxy-connection', 'transfer-encoding'])
       assert.equal(headers[name], undefined)
     assert.deepEqual(headers['set-cookie'], ['a=1', 'b=2'])
+    assert.deepEqual(Reflect.get(headers, sensitiveHeaders), ['x-request-id'], 'it is not for the table of headers')
     assert.equal(Buffer.from(String(headers['x-bytes']), 'latin1').toString(), '报告')
   })
 

@@ -19,10 +19,12 @@ const ONE_SLOT = { UPSTREAM_CONNECTIONS: '1' }
 /** An application that answers what it was asked under /held only when it is told to. */
 async function openHeld(t: TestContext, env: Record<string, string> = {}) {
   const held: ServerResponse[] = []
+  let asked = 0
   const answer: RequestListener = (request, response) => {
     request.resume()
-    if (request.url?.startsWith('/held')) held.push(response)
-    else response.end('hello')
+    if (!request.url?.startsWith('/held')) return void response.end('hello')
+    asked++
+    held.push(response)
   }
   const scene = await setUp(t, { env: { ...ONE_SLOT, ...env }, answer })
   return {
@@ -31,9 +33,10 @@ async function openHeld(t: TestContext, env: Record<string, string> = {}) {
     targets: () => scene.upstream.received.map(({ target }) => target),
     /** Resolves when the only slot is taken. */
     async hold(user: Client): Promise<Promise<Response>> {
-      const before = held.length
+      // Not by `held`, which may be let go before this is seen.
+      const before = asked
       const holding = user.get('/held')
-      await until(() => held.length > before)
+      await until(() => asked > before)
       return holding
     },
     letGo(): void {
