@@ -24,8 +24,7 @@ export interface SlowClients {
 
 /** Whether nothing is left of an answer that its client could be slow to take. */
 export function hasTakenAll(response: ServerResponse): boolean {
-  if (response instanceof Http2Response) return response.isOver
-  return response.writableEnded && response.req.socket.writableLength === 0
+  return response instanceof Http2Response ? response.isOver : response.writableFinished
 }
 
 interface ClientConnection extends Watched {
