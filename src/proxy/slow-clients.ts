@@ -24,7 +24,9 @@ export interface SlowClients {
 
 /** Whether nothing is left of an answer that its client could be slow to take. */
 export function hasTakenAll(response: ServerResponse): boolean {
-  return response instanceof Http2Response ? response.isOver : response.writableFinished
+  if (response instanceof Http2Response) return response.isOver
+  // Without a socket it waits for an earlier answer of the same connection.
+  return response.writableEnded && response.socket?.writableLength === 0
 }
 
 interface ClientConnection extends Watched {
