@@ -59,7 +59,6 @@ export function createForward(options: ForwardOptions): Forward {
     response: ServerResponse,
     exchanged?: string,
   ) => {
-    request.observed.upstream = upstream.destination.origin
     const headers = options.requestHeaders(upstream, response.req, request, identification, exchanged)
     return andThen(headers, headers =>
       relay(new ForwardedRequest(options, upstream, request, identification, headers, response)),
@@ -130,6 +129,7 @@ class ForwardedRequest implements ExchangeOptions {
     this.#options = options
     this.#request = request
     this.#identification = identification
+    request.observed.upstream = upstream.destination.origin
     if (hasBody) this.#watchClient()
   }
 

@@ -25,7 +25,8 @@ export interface SlowClients {
 /** Whether nothing is left of an answer that its client could be slow to take. */
 export function hasTakenAll(response: ServerResponse): boolean {
   if (response instanceof Http2Response) return response.isOver
-  return response.writableEnded && response.req.socket.writableLength === 0
+  // Without a socket it has finished, or waits for an earlier answer of the same connection.
+  return response.writableFinished || (response.writableEnded && response.socket?.writableLength === 0)
 }
 
 interface ClientConnection extends Watched {

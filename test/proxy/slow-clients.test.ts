@@ -1,9 +1,12 @@
 // Clients that stop reading or writing: they cost nobody else anything, and are cut off.
 
 import assert from 'node:assert/strict'
-import type { RequestListener, ServerResponse } from 'node:http'
+import { once } from 'node:events'
+import { createServer, type RequestListener, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import test, { type TestContext } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
+import { hasTakenAll } from '../../src/proxy/slow-clients.ts'
 import { cookieOf } from '../kit/client.ts'
 import { type Scene, setUp } from '../kit/set-up.ts'
 import { until } from '../kit/until.ts'
@@ -230,4 +233,24 @@ test('a body to a route of ours that takes too long is cut off, however it drips
     scene.lines.map(({ event, fields }) => [event, (fields as { reason?: string }).reason]),
     Array(3).fill(['client_cut_off', 'form_takes_too_long']),
   )
+})
+
+test('an answer is over as soon as its connection has taken it, and not while it waits for an earlier one', async t => {
+  const responses: ServerResponse[] = []
+  const arrived = Promise.withResolvers<void>()
+  const server = createServer((_request, response) => {
+    if (responses.push(response) === 2) arrived.resolve()
+  }).listen(0, '127.0.0.1')
+  t.after(() => server.close())
+  await once(server, 'listening')
+  const wire = await openWire(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  t.after(() => wire.socket.destroy())
+  wire.socket.write('GET / HTTP/1.1\r\nhost: app.test\r\n\r\n'.repeat(2))
+  await arrived.promise
+  const [first, second] = responses as [ServerResponse, ServerResponse]
+  assert.equal(hasTakenAll(first), false)
+  second.end('second')
+  assert.equal(hasTakenAll(second), false)
+  first.end('first')
+  assert.equal(hasTakenAll(first), true)
 })
