@@ -15,6 +15,7 @@ import { type Entry, newProof, type Page, type Store } from '../../src/stores/st
 import { freePort } from '../kit/free-port.ts'
 import { runMenshen } from '../kit/instance.ts'
 import { requireProgram } from '../kit/requirements.ts'
+import { until } from '../kit/until.ts'
 import { conformance } from './conformance.ts'
 import { type Neighbour, type Outcome, startNeighbour } from './neighbour.ts'
 
@@ -151,6 +152,17 @@ describe('The embedded store, when the disk is the problem:', () => {
     assert.ok(Number(created?.result) > 0)
     assert.ok(await isThere(neighbour, 'after'))
     assert.equal(await neighbour.leave(), 0)
+  })
+
+  test('after a failed write the disk is tried with another file, and not with lmdb-js, which would end the process', async context => {
+    const { neighbour } = await openNeighbour(context)
+    await limitFileSize(neighbour, '1')
+    for (let n = 0; n < 20; n++)
+      assert.deepEqual(await neighbour.call(['create', `k${n}`, entry('a')]), [{ error: 'store_unavailable' }])
+    await limitFileSize(neighbour, 'unlimited')
+    await until(async () => (await neighbour.call(['create', 'after', entry('a')]))[0]?.error === undefined)
+    assert.equal(await neighbour.leave(), 0)
+    assert.equal(neighbour.printed.join('').match(/Write error/g)?.length, 1)
   })
 
   const spoilers = {

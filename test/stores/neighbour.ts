@@ -19,6 +19,8 @@ export interface Order {
 
 export interface Neighbour {
   readonly process: ChildProcess
+  /** What it has written to stderr so far. */
+  readonly printed: readonly string[]
   /** The outcomes of the calls, made in parallel. Rejects if the process ends before. */
   readonly call: (...calls: Calls) => Promise<Outcome[]>
   /** Lets the process kill itself the moment that the calls have resolved, and waits for its end. */
@@ -30,9 +32,11 @@ export interface Neighbour {
 export async function startNeighbour(directory: string): Promise<Neighbour> {
   const child = fork(new URL('neighbour-process.ts', import.meta.url), [directory], {
     serialization: 'advanced',
-    // lmdb-js prints every failed commit.
-    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
+  // lmdb-js prints every failed commit.
+  const printed: string[] = []
+  child.stderr?.setEncoding('utf8').on('data', text => printed.push(text))
   const ended = once(child, 'exit')
   await once(child, 'message')
 
@@ -54,6 +58,7 @@ export async function startNeighbour(directory: string): Promise<Neighbour> {
 
   return {
     process: child,
+    printed,
     call: (...calls) => order(calls, false),
     async callAndDie(...calls) {
       await assert.rejects(order(calls, true), /SIGKILL/)

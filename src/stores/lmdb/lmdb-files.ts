@@ -41,6 +41,7 @@ export async function openFiles(directory: string) {
     return {
       directory,
       root,
+      ...createWrites(directory, () => root.close()),
       records: root.openDB<Buffer, string>('records', { encoding: 'binary', useVersions: true }),
       byLabel: root.openDB<Buffer, string>('byLabel', { encoding: 'binary' }),
       generations: root.openDB<Buffer, Buffer>('generations', {
@@ -153,8 +154,54 @@ export function unavailable(directory: string, problem: string, cause: unknown):
   return new MenshenError('store_unavailable', `The store in ${directory} ${problem}.`, cause)
 }
 
-/** Resolves when the work is on the disk. */
-export function onDisk<Result>(work: Promise<Result>): Promise<Result> {
+// lmdb-js writes the reason of a failed write into a buffer that can be too short for it (`last_error` in its mdb.c), and a process
+// whose memory that damages ends soon. Many writes to a disk that is full ended each process within seconds. So after a failed
+// write a file of our own is tried before the next one: in an outage lmdb-js fails once.
+
+/** How long what was found out about the disk counts. */
+const PROBE_EVERY_MS = 250
+
+function createWrites(directory: string, closeRoot: () => Promise<void>) {
+  let hasFailed = false
+  let isClosed = false
+  let probe: Promise<void> | undefined
+
+  /** One for all that wait. */
+  function prove(): Promise<void> {
+    if (!probe) {
+      probe = proveRoom(directory)
+      const forget = () => {
+        probe = undefined
+      }
+      probe.then(forget, () => setTimeout(forget, PROBE_EVERY_MS).unref())
+    }
+    return probe
+  }
+
+  return {
+    /** Resolves when the work is on the disk. */
+    async write<Result>(begin: () => Promise<Result>): Promise<Result> {
+      if (hasFailed) await prove()
+      // lmdb-js would end the process.
+      if (isClosed) throw new Error('The store is closed.')
+      try {
+        const result = await onDisk(begin())
+        hasFailed = false
+        return result
+      } catch (error) {
+        hasFailed = true
+        throw error
+      }
+    },
+
+    close(): Promise<void> {
+      isClosed = true
+      return onDisk(closeRoot())
+    },
+  }
+}
+
+function onDisk<Result>(work: Promise<Result>): Promise<Result> {
   return withDeadline(withReason(work), DISK_DEADLINE_MS)
 }
 

@@ -2,7 +2,7 @@
 
 import { type Entry, nextVersion, type Store } from '../store.ts'
 
-import { onDisk, openFiles, unavailable } from './lmdb-files.ts'
+import { openFiles, unavailable } from './lmdb-files.ts'
 import { createLmdbReader } from './lmdb-reader.ts'
 import { startSweeper } from './lmdb-sweeper.ts'
 import { createLmdbTrail } from './lmdb-trail.ts'
@@ -83,7 +83,7 @@ export async function openLmdbStore({ directory, now, sweepEveryMs = 1000 }: Lmd
       closing.abort(new Error('The store is closed.'))
       try {
         await sweeper.stop()
-        await onDisk(files.root.close())
+        await files.close()
       } catch (cause) {
         throw unavailable(directory, 'could not be closed', cause)
       }

@@ -2,7 +2,7 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Stored } from '../store.ts'
-import { type LmdbFiles, onDisk } from './lmdb-files.ts'
+import type { LmdbFiles } from './lmdb-files.ts'
 import type { LmdbReader } from './lmdb-reader.ts'
 import { type ExpiryKey, expiredKeys, type LmdbWriter } from './lmdb-writer.ts'
 
@@ -77,6 +77,6 @@ async function sweepOne(
   stored: Stored | undefined,
 ): Promise<void> {
   // A wrong row of the index must not block the others.
-  if (stored?.expiresAt !== expiresAt) await onDisk(files.byExpiry.remove([expiresAt, key]))
+  if (stored?.expiresAt !== expiresAt) await files.write(() => files.byExpiry.remove([expiresAt, key]))
   if (stored && !reader.isLiving(stored)) await writer.sweep(stored)
 }

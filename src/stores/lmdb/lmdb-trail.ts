@@ -15,7 +15,7 @@ import {
   type Trail,
   type TrailQuery,
 } from '../trail.ts'
-import { type LmdbFiles, onDisk, unavailable } from './lmdb-files.ts'
+import { type LmdbFiles, unavailable } from './lmdb-files.ts'
 import type { LmdbReader } from './lmdb-reader.ts'
 
 /** Before all numbers, and after them. */
@@ -56,7 +56,7 @@ export function createLmdbTrail({ files, reader, closing }: TrailOptions): Trail
       const records = events.map(event => ({ kind: event.kind ?? NO_KIND, record: packEvent(event) }))
       try {
         closing.throwIfAborted()
-        await onDisk(trail.transaction(() => write(records, keep)))
+        await files.write(() => trail.transaction(() => write(records, keep)))
       } catch (cause) {
         throw unavailable(directory, 'could not be written', cause)
       }

@@ -8,7 +8,7 @@ import { z } from 'zod'
 import { packEntry } from '../entry-bytes.ts'
 import { newestPage, readSinceText, type SinceKey } from '../ordering.ts'
 import type { Entry, ListQuery, NewestQuery, Page, Stored } from '../store.ts'
-import { type LmdbFiles, onDisk, unavailable } from './lmdb-files.ts'
+import { type LmdbFiles, unavailable } from './lmdb-files.ts'
 import { beginGeneration, type LmdbReader } from './lmdb-reader.ts'
 
 /** With the version that it will have. */
@@ -40,7 +40,7 @@ export function createLmdbWriter(files: LmdbFiles, reader: LmdbReader): LmdbWrit
 
   async function done(written: () => Promise<boolean>): Promise<boolean> {
     try {
-      return await onDisk(written())
+      return await files.write(written)
     } catch (cause) {
       throw unavailable(directory, 'could not be written', cause)
     }

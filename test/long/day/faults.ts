@@ -48,7 +48,8 @@ export interface Fault {
 }
 
 const CUT_OFF = ['ECONNRESET', 'EPIPE', 'stream ended']
-const STORE_AWAY = ['503', 'sign-in: callback_error', 'stream ended']
+/** Streams stay: a store that does not answer proves nothing. */
+const STORE_AWAY = ['503', 'sign-in: callback_error']
 const PROVIDER_CALLS = ['token', 'refresh', 'userinfo', 'logout'] as const
 const SLOW_MS = 1500
 /** The size of a block of the disk: the last write that succeeds leaves no room. */

@@ -14,6 +14,7 @@ export interface Sample {
 
 export interface FaultRun {
   readonly name: string
+  /** Its name, or `both`. */
   readonly site: string
   /** What a client may see during it. */
   readonly expected: readonly string[]
@@ -72,7 +73,8 @@ export function createRecord() {
     failed({ began, site, user, kind, action }: RequestError): void {
       const at = now()
       errors.push({ at })
-      const running = faults.filter(fault => fault.over >= began && fault.began <= at)
+      const isHere = (fault: FaultRun) => fault.site === site || fault.site === 'both'
+      const running = faults.filter(fault => isHere(fault) && fault.over >= began && fault.began <= at)
       const cause = running.find(fault => fault.expected.includes(kind))
       if (!cause) {
         const during = running.map(({ name, site }) => `${name} (${site})`).join(', ') || 'no fault'
