@@ -24,6 +24,7 @@ const COLOURS = [
   '#ffed6f',
   '#a6cee3',
   '#cab2d6',
+  '#e5c494',
 ]
 const LINES = ['#1f4e9c', '#b5442f']
 const PER_LEGEND_ROW = 5
