@@ -56,7 +56,7 @@ export function drawDay(record: DayRecord, plan: Plan): string {
     points: record.samples.filter(sample => sample.site === site).map(({ at, memory }) => [at, memory / 1e6] as const),
   }))
   const panels = [
-    panel(0, 'answers per second', [rate], x),
+    panel(0, 'actions per second', [rate], x),
     panel(1, 'memory of all processes of a site, MB', memory, x),
     panel(2, 'errors per second', [errors], x),
   ]
