@@ -9,7 +9,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { Client } from '../../kit/client.ts'
-import type { RedisServer, startWithSentinels } from '../../kit/redis-server.ts'
+import { PRIMARY_NAME, type RedisServer, type startWithSentinels } from '../../kit/redis-server.ts'
 import { requireUtilLinux } from '../../kit/requirements.ts'
 import type { ScriptedProvider } from '../../kit/scripted-provider.ts'
 import { until } from '../../kit/until.ts'
@@ -259,7 +259,9 @@ export type RedisPair = ReturnType<typeof createRedisPair>
 /** Takes turns: after a failover the one that was killed comes back as the replica of the other. */
 export function createRedisPair({ primary, replica, sentinels }: Awaited<ReturnType<typeof startWithSentinels>>) {
   let [first, second]: [RedisServer, RedisServer] = [primary, replica]
-  const replication = (server: RedisServer) => server.command('INFO', 'replication')
+  // A server that changes its part drops its connections.
+  const ask = (server: RedisServer, ...words: string[]) => server.command(...words).catch(() => '')
+  const replication = (server: RedisServer) => ask(server, 'INFO', 'replication')
   return {
     primary: () => first,
 
@@ -271,20 +273,20 @@ export function createRedisPair({ primary, replica, sentinels }: Awaited<ReturnT
     async restore(): Promise<void> {
       await until(async () => (await replication(second)).includes('role:master'))
       const known = () =>
-        Promise.all(sentinels.map(one => one.command('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', 'menshen')))
+        Promise.all(sentinels.map(one => ask(one, 'SENTINEL', 'GET-MASTER-ADDR-BY-NAME', PRIMARY_NAME)))
       await until(async () => (await known()).every(address => address.endsWith(`${second.port}`)))
       await first.restart()
       ;[first, second] = [second, first]
       await until(async () => (await replication(second)).includes('master_link_status:up'))
       for (const one of sentinels)
-        await until(async () => /status=ok,.*slaves=1,sentinels=3/.test(await one.command('INFO', 'sentinel')))
+        await until(async () => /status=ok,.*slaves=1,sentinels=3/.test(await ask(one, 'INFO', 'sentinel')))
     },
 
     pausePrimary: () => void first.pause(),
     resumePrimary: () => void first.resume(),
 
     async size(): Promise<number> {
-      const info = await first.command('INFO', 'memory').catch(() => '')
+      const info = await ask(first, 'INFO', 'memory')
       return Number(/used_memory_dataset:(\d+)/.exec(info)?.[1] ?? Number.NaN)
     },
   }

@@ -24,6 +24,7 @@ const COLOURS = [
   '#ffed6f',
   '#a6cee3',
   '#cab2d6',
+  '#e5c494',
 ]
 const LINES = ['#1f4e9c', '#b5442f']
 const PER_LEGEND_ROW = 5
@@ -55,7 +56,7 @@ export function drawDay(record: DayRecord, plan: Plan): string {
     points: record.samples.filter(sample => sample.site === site).map(({ at, memory }) => [at, memory / 1e6] as const),
   }))
   const panels = [
-    panel(0, 'answers per second', [rate], x),
+    panel(0, 'actions per second', [rate], x),
     panel(1, 'memory of all processes of a site, MB', memory, x),
     panel(2, 'errors per second', [errors], x),
   ]
