@@ -1,7 +1,6 @@
 // Refreshes a session's tokens: once at a time per session, for all requests, processes and machines, and to its end even if the
 // client has gone. Lock, reload, check again, refresh, save. Then asks who the user is now (identity-refresh.ts).
 
-import { hash } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import type { Settings } from '../config/settings.ts'
@@ -50,6 +49,8 @@ export interface RefresherOptions extends IdentityRefreshOptions {
   readonly now: () => number
   readonly report: Report
   readonly measure?: Measure
+  /** Whether its tokens have to be refreshed at that time. */
+  isDueAt(session: Session, at: number): boolean
   /** Reads the session from the store. */
   load(ticket: string): Promise<LoadedSession | undefined>
   /** The same, or `seen` if the store provably still holds it. */
@@ -60,6 +61,7 @@ export interface RefresherOptions extends IdentityRefreshOptions {
 
 /** What the steps of a refresh share. */
 export interface RefreshContext extends RefresherOptions {
+  readonly leaseMs: number
   /** How long a refresh may take. */
   readonly longestMs: number
   readonly leases: Leases
@@ -100,10 +102,12 @@ function longestRefresh(providerTimeoutMs: number): number {
 
 export function createRefresher(options: RefresherOptions): Refresher {
   const { store, settings, now, report, measure = unmeasured } = options
+  const leaseMs = leaseLife(settings.PROVIDER_TIMEOUT_MS)
   const context: RefreshContext = {
     ...options,
+    leaseMs,
     longestMs: longestRefresh(settings.PROVIDER_TIMEOUT_MS),
-    leases: createLeases(store, leaseLife(settings.PROVIDER_TIMEOUT_MS), now, report),
+    leases: createLeases(store, leaseMs, now, report),
     backoffs: createBackoffs(now),
     // No limit on waiting: a refusal would sign the user out.
     slots: createSlots(settings.PROVIDER_PARALLEL_CALLS, Number.POSITIVE_INFINITY),
@@ -183,16 +187,14 @@ export async function runRefresh(context: RefreshContext, refresh: Refresh): Pro
 /** Waits until there are new tokens or the lease is free: released without them, or expired. */
 async function waitForHolder(
   { leases, load, now }: RefreshContext,
-  refresh: Refresh,
+  { ticket, seen }: Refresh,
 ): Promise<{ latest: LoadedSession | undefined; failed: boolean }> {
-  const { ticket, seen } = refresh
-  const name = leaseName(refresh)
-  let runsOut = (await leases.endOf(name)) ?? 0
+  let runsOut = (await leases.endOf(seen.key)) ?? 0
   for (;;) {
     await pause(POLL_MS)
     const latest = await load(ticket)
     if (!latest || !sameTokens(latest.session, seen.session)) return { latest, failed: false }
-    const end = await leases.endOf(name)
+    const end = await leases.endOf(seen.key)
     if (end === undefined) return { latest, failed: now() < runsOut }
     // Its holder has renewed it.
     runsOut = end
@@ -203,31 +205,22 @@ async function waitForHolder(
 
 /** `taken` if another process is refreshing. */
 export async function attemptRefresh(context: RefreshContext, refresh: Refresh): Promise<RefreshResult | 'taken'> {
-  const lease = await context.leases.take(leaseName(refresh))
+  const lease = await context.leases.take(refresh.seen.key)
   if (!lease) return 'taken'
   let outcome: RefreshResult | 'taken' = 'taken'
   try {
     outcome = await refreshAsHolder(context, refresh, lease)
     return outcome
   } finally {
-    if (hasTokensOf(refresh, outcome)) lease.release()
+    if (shouldRelease(context, outcome)) lease.release()
     else lease.letExpire()
   }
 }
 
-/**
- * A lease is for one refresh of these tokens. The next tokens of the session have another, so that this one need not be released,
- * which would cost a write. With the ticket in the hash, the store learns nothing about the tokens.
- */
-function leaseName({ ticket, seen: { key, session } }: Refresh): string {
-  const { accessToken, refreshToken, tokenIssuedAt } = session
-  return `${key}.${hash('sha256', `menshen lease ${ticket} ${tokenIssuedAt} ${accessToken} ${refreshToken}`, 'base64url')}`
-}
-
-/** Whether a refresh has left the tokens as they were: then the next one needs the lease. */
-function hasTokensOf({ seen }: Refresh, outcome: RefreshResult | 'taken'): boolean {
+/** Whether the lease may be needed before it expires: to release it costs a write. */
+function shouldRelease({ isDueAt, leaseMs, now }: RefreshContext, outcome: RefreshResult | 'taken'): boolean {
   if (outcome === undefined || outcome === 'ended') return false
-  return outcome === 'taken' || sameTokens(outcome.session, seen.session)
+  return outcome === 'taken' || isDueAt(outcome.session, now() + leaseMs)
 }
 
 async function refreshAsHolder(

@@ -231,19 +231,20 @@ export interface PublicPart extends SignInOrigin {
   readonly userRole: Role
   readonly provider?: string
   readonly signedInAt: number
-  /** Not sealed: a request that changes nothing else does not have to seal the rest again. */
+  /** By the head of the record: a request that changes nothing else does not have to seal the rest again. */
   readonly seenAt: number
 }
 
 /** Longer than the user agent of any browser. */
 const LONGEST_USER_AGENT = 256
 
-const publicPartSchema: z.ZodType<Omit<PublicPart, 'seenAt'>> = z.object({
+const publicPartSchema: z.ZodType<PublicPart> = z.object({
   username: z.string(),
   nickname: z.string(),
   userRole: z.string(),
   provider: z.string().exactOptional(),
   signedInAt: z.number(),
+  seenAt: z.number(),
   address: z.string().exactOptional(),
   userAgent: z.string().exactOptional(),
 })
@@ -271,7 +272,7 @@ export function originOf({ address, userAgent }: SignInOrigin): SignInOrigin {
   }
 }
 
-export function sealPublicPart({ seenAt: _, ...publicPart }: PublicPart, key: string, keys: DataKeys): Buffer {
+export function sealPublicPart(publicPart: PublicPart, key: string, keys: DataKeys): Buffer {
   return seal(keys.publicPart, encodeJson(publicPart), key)
 }
 

@@ -98,6 +98,7 @@ export function createSessions(options: SessionsOptions): Sessions {
   const providers = { get: (id: string | undefined) => directory.providers.get(id) }
   const noteVisit = createLastSeen(options)
   const warnOfShortLife = createShortLifeWarning(options)
+  const isDueAt = (session: Session, at: number) => isDue(session, leadOf(session), at)
   const keepClaims: KeepClaims = (user, tokens) => claimsToKeep(user, directory.roles, tokens)
   const refresher = createRefresher({
     ...options,
@@ -107,10 +108,11 @@ export function createSessions(options: SessionsOptions): Sessions {
     readClaims,
     keepClaims,
     providers,
+    isDueAt,
     reasons,
   })
   const providerOf = ({ provider }: Session) => directory.providers.get(provider)
-  const mustRefresh = ({ session }: LoadedSession) => isDue(session, leadOf(session), now())
+  const mustRefresh = ({ session }: LoadedSession) => isDueAt(session, now())
 
   /** Except for `idaas` (specification 7.1), a token is used for half of its life at least. */
   function leadOf(session: Session): number {
