@@ -81,7 +81,7 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
 
     send(observed, answer, response) {
       if (lifecycle.closing) response.shouldKeepAlive = false
-      if (response instanceof PreparedResponse && isPlainOk(answer)) return sendPrepared(response, answer)
+      if (response instanceof PreparedResponse && isPlain(response, answer)) return sendPrepared(response, answer)
       return sendToResponse(observed, answer, response)
     },
 
@@ -106,9 +106,10 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
   }
 }
 
-/** Nearly every answer to a check. */
-function isPlainOk(answer: OwnAnswer): answer is StatusAnswer {
-  return 'status' in answer && answer.status === 200 && answer.more.length === 0
+/** Nearly every answer to a check. Where the client expects 100, Node decides whether the connection goes on. */
+function isPlain({ req }: ServerResponse, answer: OwnAnswer): answer is StatusAnswer {
+  const isPlainOk = 'status' in answer && answer.status === 200 && answer.more.length === 0
+  return isPlainOk && req.headers.expect === undefined
 }
 
 function sendToResponse(

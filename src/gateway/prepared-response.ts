@@ -21,7 +21,7 @@ const DATE = 'Date: '
  */
 export function createSendPrepared(now: () => number): SendPrepared {
   let end = ''
-  let second = 0
+  let second = -1
 
   function writeAndLearn(response: PreparedResponse, { common, requestId }: StatusAnswer, at: number): void {
     response.writeHead(200, common.listFor(requestId))

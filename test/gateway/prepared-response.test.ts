@@ -7,7 +7,9 @@ import type { AddressInfo } from 'node:net'
 import test from 'node:test'
 import { createSendPrepared, PreparedResponse } from '../../src/gateway/prepared-response.ts'
 import { CommonHeaders } from '../../src/gateway/respond.ts'
-import { raw } from '../proxy/raw.ts'
+import { cookieOf } from '../kit/client.ts'
+import { setUp } from '../kit/set-up.ts'
+import { openWire, raw, startRawUpstream } from '../proxy/raw.ts'
 
 const HEADERS = { 'cache-control': 'no-store', 'content-length': '0', 'x-menshen-name': '%E5%BC%A0', 'x-empty': '' }
 
@@ -51,4 +53,26 @@ test('a prepared head has the bytes that Node writes, on every kind of connectio
 test('a head that Node would refuse is refused', () => {
   assert.throws(() => new CommonHeaders({ 'x-name': 'a\r\nset-cookie: b' }).headOfOk('id'), /invalid character/i)
   assert.throws(() => new CommonHeaders({ 'x name': 'a' }).headOfOk('id'), /token/)
+})
+
+test('a check that was not told to go on with its body closes its connection', async t => {
+  const release = Promise.withResolvers<void>()
+  const upstream = await startRawUpstream(t, async socket => {
+    await release.promise
+    socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok')
+  })
+  const scene = await setUp(t, { env: { UPSTREAM: upstream.url, TRUSTED_PROXIES: '127.0.0.1' } })
+  const cookie = `cookie: ${cookieOf(await scene.user())}`
+  const check = [cookie, 'host: a', 'x-original-uri: /', 'x-original-method: GET']
+  const usual = `GET /_menshen/check HTTP/1.1\r\n${check.join('\r\n')}\r\n\r\n`
+  const expecting = ['POST /_menshen/check HTTP/1.1', ...check, 'expect: 100-continue', 'content-length: 44']
+  const wire = await openWire(scene.url)
+  // The first of its second is written by Node.
+  wire.socket.write(usual)
+  await wire.sees('\r\n\r\n')
+  wire.socket.write(`GET / HTTP/1.1\r\nhost: a\r\n${cookie}\r\n\r\n${expecting.join('\r\n')}\r\n\r\n`)
+  release.resolve()
+  const answers = (await wire.rest()).split(/(?=HTTP\/1\.1 )/)
+  assert.equal(answers.length, 3)
+  assert.match(answers[2] ?? '', /^HTTP\/1\.1 200 .*\r\nconnection: close\r\n/is)
 })

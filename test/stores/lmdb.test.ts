@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
@@ -163,6 +163,32 @@ describe('The embedded store, when the disk is the problem:', () => {
     await until(async () => (await neighbour.call(['create', 'after', entry('a')]))[0]?.error === undefined)
     assert.equal(await neighbour.leave(), 0)
     assert.equal(neighbour.printed.join('').match(/Write error/g)?.length, 1)
+  })
+
+  test('a probe that hangs delays a write by its deadline, and after a while a write is tried without one', async context => {
+    const directory = await folderFor(context)
+    const clock = { passed: 0 }
+    const realNow = performance.now.bind(performance)
+    context.mock.method(performance, 'now', () => realNow() + clock.passed)
+    const files = await openFiles(directory)
+    context.after(() => files.close())
+    await assert.rejects(
+      files.write(() => Promise.reject(new Error('the disk is full'))),
+      /full/,
+    )
+    // Opening it waits for a reader, as on a disk that hangs.
+    const probe = join(directory, `probe-${process.pid}`)
+    await run('mkfifo', [probe])
+    context.mock.timers.enable({ apis: ['setTimeout'] })
+    const waiting = files.write(async () => 'written')
+    await nextTurn()
+    context.mock.timers.tick(10_000)
+    await assert.rejects(waiting)
+    context.mock.timers.reset()
+    clock.passed = 10_000
+    assert.equal(await files.write(async () => 'written'), 'written')
+    // Lets the probe end.
+    await readFile(probe)
   })
 
   const spoilers = {

@@ -156,17 +156,20 @@ export function unavailable(directory: string, problem: string, cause: unknown):
 
 // lmdb-js writes the reason of a failed write into a buffer that can be too short for it (`last_error` in its mdb.c), and a process
 // whose memory that damages ends soon. Many writes to a disk that is full ended each process within seconds. So after a failed
-// write a file of our own is tried before the next one: in an outage lmdb-js fails once.
+// write a file of our own is tried before the next one: in an outage lmdb-js seldom fails.
 
-/** How long what was found out about the disk counts. */
+/** How long a probe that failed counts. */
 const PROBE_EVERY_MS = 250
+/** Whatever the probe says, a write is tried so often: the store may have free pages in its file, and its folder may be read-only. */
+const TRY_EVERY_MS = 10_000
 
 function createWrites(directory: string, closeRoot: () => Promise<void>) {
-  let hasFailed = false
+  /** When lmdb-js was asked last, since a write has failed. */
+  let triedAt: number | undefined
   let isClosed = false
   let probe: Promise<void> | undefined
 
-  /** One for all that wait. */
+  /** One for all that wait, however long the disk hangs. */
   function prove(): Promise<void> {
     if (!probe) {
       probe = proveRoom(directory)
@@ -175,21 +178,24 @@ function createWrites(directory: string, closeRoot: () => Promise<void>) {
       }
       probe.then(forget, () => setTimeout(forget, PROBE_EVERY_MS).unref())
     }
-    return probe
+    return withDeadline(probe, DISK_DEADLINE_MS)
   }
 
   return {
     /** Resolves when the work is on the disk. */
     async write<Result>(begin: () => Promise<Result>): Promise<Result> {
-      if (hasFailed) await prove()
+      if (triedAt !== undefined) {
+        if (performance.now() - triedAt < TRY_EVERY_MS) await prove()
+        else triedAt = performance.now()
+      }
       // lmdb-js would end the process.
       if (isClosed) throw new Error('The store is closed.')
       try {
         const result = await onDisk(begin())
-        hasFailed = false
+        triedAt = undefined
         return result
       } catch (error) {
-        hasFailed = true
+        triedAt = performance.now()
         throw error
       }
     },
