@@ -64,7 +64,7 @@ export function drawDay(record: DayRecord, plan: Plan): string {
   const names = [...new Set(record.faults.map(({ name }) => name))].sort()
   const height = bottom + 50 + Math.ceil(names.length / PER_LEGEND_ROW) * 20
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="sans-serif" font-size="12">`,
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="sans-serif" font-size="12"><title>A day of faults</title>`,
     `<rect width="${WIDTH}" height="${height}" fill="#fff"/>`,
     ...record.faults.map(fault => band(fault, x, bottom, colourOf(names, fault.name))),
     ...panels,
