@@ -22,7 +22,7 @@ const GROWTH_FACTOR = 32
 
 /**
  * After half a minute without requests V8 collects to give memory back: 57 of 142 MB. The next requests ran at 0.75 of the rate of a
- * fresh process, and after 50,000 of them still at 0.9; without that collection, at 0.88 and then at 0.97. Probably it drops
+ * fresh process, and after 50,000 of them still at 0.9; without that collection, at 0.88 and then at 0.97 (one noisy run). Probably it drops
  * hidden classes that only requests have, and the machine code that relies on them.
  *
  * V8 also gives the space for new objects back when there are few. Under load it takes it again by doubling, each time after many

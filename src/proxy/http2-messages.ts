@@ -112,7 +112,7 @@ const NOT_REMEMBERED: readonly string[] = [REQUEST_ID]
 
 /**
  * Both sides of a connection remember headers, and send them again by their number. An id comes once, and would displace
- * others there, which are then sent in full again: 2 to 5 % of a signed-in check.
+ * others there, which are then sent in full again.
  */
 function forgetId(head: HeaderList): void {
   const marked = head as HeaderList & Record<symbol, readonly string[]>
