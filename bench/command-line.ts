@@ -47,7 +47,7 @@ export function readCommandLine(args: readonly string[]): Asked {
 function withRounds(plan: Plan, rounds: string | undefined): Plan {
   if (rounds === undefined) return plan
   if (!/^[1-9]\d{0,3}$/.test(rounds)) throw new Error(`--rounds takes a number, e.g. 12, and not ${rounds}.`)
-  return { ...plan, rounds: Number(rounds) }
+  return { ...plan, rounds: Number(rounds), mostRounds: Number(rounds) }
 }
 
 function readParts(names: readonly string[]): Map<string, string[]> {

@@ -27,7 +27,8 @@ export interface Plan extends Rounds {
 
 export const WHOLE: Plan = {
   warmUpSeconds: 2,
-  rounds: 40,
+  rounds: 24,
+  mostRounds: 96,
   roundSeconds: 0.5,
   dueSessions: 10_000,
   storeSizes: [1000, 100_000, 1_000_000],
@@ -50,6 +51,7 @@ export const WHOLE: Plan = {
 export const QUICK: Plan = {
   warmUpSeconds: 0.2,
   rounds: 2,
+  mostRounds: 2,
   roundSeconds: 0.3,
   dueSessions: 300,
   storeSizes: [100, 1000],
@@ -66,9 +68,4 @@ export const QUICK: Plan = {
   lifeSeconds: 0.5,
   quietSeconds: 0,
   starts: 2,
-}
-
-/** For what no mark of the first order hangs on, half of the rounds. */
-export function secondary(plan: Plan): Rounds {
-  return { ...plan, rounds: Math.ceil(plan.rounds / 2) }
 }

@@ -10,7 +10,7 @@ import { type Cores, shareCores } from './servers/cores.ts'
 import { endAll } from './servers/processes.ts'
 
 /** A part that has not ended by then hangs. */
-const DEADLINE_MINUTES = 8
+const DEADLINE_MINUTES = 15
 
 const asked = understand()
 if (!findProgram('wrk')) refuse('The benchmarks need a load generator; please install: wrk')

@@ -4,7 +4,7 @@
 import type { Served } from '../servers/processes.ts'
 import { cpuTimeOf } from './cpu-time.ts'
 import { requestsOf, type Shape } from './requests.ts'
-import { type Distribution, distributionOf, median, ratios } from './statistics.ts'
+import { type Distribution, distributionOf, median, provesSomething, ratios } from './statistics.ts'
 import { type Load, type Measured, measure } from './wrk.ts'
 
 export interface Contender {
@@ -19,6 +19,8 @@ export interface Contender {
 export interface Rounds {
   readonly warmUpSeconds: number
   readonly rounds: number
+  /** Where so many as `rounds` prove nothing, they are doubled, up to so many. */
+  readonly mostRounds: number
   readonly roundSeconds: number
 }
 
@@ -63,8 +65,10 @@ export async function contest(contenders: readonly Contender[], plan: Rounds): P
     while (turn.served < warmUpRequests) await play(turn, plan.warmUpSeconds)
   }
   for (const turn of turns) turn.rates.length = turn.cpu.length = turn.busy.length = 0
-  for (let round = 0; round < plan.rounds; round++) {
+  let most = plan.rounds
+  for (let round = 0; round < most; round++) {
     for (const turn of round % 2 === 0 ? turns : turns.toReversed()) await play(turn, plan.roundSeconds)
+    if (round + 1 === most && most < plan.mostRounds && !isProven(turns)) most = Math.min(2 * most, plan.mostRounds)
   }
   return turns
 }
@@ -83,6 +87,19 @@ export function compare(record: Rated, reference: Rated): Comparison {
     cpu: distributionOf(ratios(reference.cpu, record.cpu)),
     idle: median(reference.busy) < LEAST_BUSY,
   }
+}
+
+/** Where the reference had time to spare its rate is no limit; and where somebody else slowed them, rates say little. */
+export function decisive({ rate, cpu, idle }: Comparison): { judged: Distribution; byCpu: boolean } {
+  const byCpu = idle || (!provesSomething(rate) && provesSomething(cpu))
+  return { judged: byCpu ? cpu : rate, byCpu }
+}
+
+/** Whether each of them can be compared with each other. */
+function isProven(turns: readonly Rated[]): boolean {
+  return turns.every((one, index) =>
+    turns.slice(index + 1).every(other => provesSomething(decisive(compare(one, other)).judged)),
+  )
 }
 
 interface Turn extends Rated {

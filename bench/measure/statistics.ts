@@ -30,18 +30,29 @@ export function spreadOf({ median, low, high }: Distribution): number {
   return (high - low) / median
 }
 
-/** Each goes first as often as second in so many rounds, which are too short to be compared one by one. */
-const ROUNDS_COMPARED = 4
+/** A run whose quartiles are further apart than this share of its median proves nothing. */
+const WIDEST_SPREAD = 0.1
+/** So does one of fewer comparisons. */
+const FEWEST_COMPARISONS = 4
 
-/** A few neighbouring rounds at a time, so that what slowed them down slowed both. */
-export function ratios(values: readonly number[], reference: readonly number[]): number[] {
-  const others = averages(reference)
-  return averages(values).map((value, index) => value / (others[index] ?? Number.NaN))
+export function provesSomething(distribution: Distribution): boolean {
+  return distribution.count >= FEWEST_COMPARISONS && spreadOf(distribution) <= WIDEST_SPREAD
 }
 
-function averages(values: readonly number[]): number[] {
-  const groups = Array.from({ length: Math.ceil(values.length / ROUNDS_COMPARED) }, (_, index) =>
-    values.slice(index * ROUNDS_COMPARED, (index + 1) * ROUNDS_COMPARED),
+/** Rounds are too short to be compared one by one. An even number: each goes first as often as second. */
+const FEWEST_ROUNDS_COMPARED = 4
+const MOST_COMPARISONS = 8
+
+/** Some neighbouring rounds at a time, so that what slowed them down slowed both; more at a time where there are many. */
+export function ratios(values: readonly number[], reference: readonly number[]): number[] {
+  const size = Math.max(FEWEST_ROUNDS_COMPARED, 2 * Math.ceil(values.length / MOST_COMPARISONS / 2))
+  const others = averages(reference, size)
+  return averages(values, size).map((value, index) => value / (others[index] ?? Number.NaN))
+}
+
+function averages(values: readonly number[], size: number): number[] {
+  const groups = Array.from({ length: Math.ceil(values.length / size) }, (_, index) =>
+    values.slice(index * size, (index + 1) * size),
   )
   return groups.map(group => group.reduce((sum, value) => sum + value, 0) / group.length)
 }

@@ -4,7 +4,6 @@ import { type Contender, compare, contender, contest, type Rated } from '../meas
 import { checkAt } from '../measure/requests.ts'
 import { median } from '../measure/statistics.ts'
 import type { Bench, Part } from '../part.ts'
-import { secondary } from '../plan.ts'
 import type { Findings } from '../report/findings.ts'
 import { microseconds, milliseconds, ratio, shareMark, spread, whole } from '../report/words.ts'
 import { manyProviders, manyRules, writeConfiguration } from '../servers/configuration.ts'
@@ -24,7 +23,7 @@ export const rules: Part = {
     const servers = await startEach(bench, open, provider, settings)
     bench.say(`checks with ${plan.rules.map(whole).join(', ')} rules`)
     const contenders = await Promise.all(servers.map(async one => contender(one, checkAt, [await signIn(one, 'user')])))
-    return report('rules', plan.rules, servers, await contest(contenders, secondary(plan)))
+    return report('rules', plan.rules, servers, await contest(contenders, plan))
   },
 }
 
@@ -49,7 +48,7 @@ export const upstreams: Part = {
       const path = `/application-${(counts[index] ?? 1) - 1}/1KB`.padEnd('/application-000/1KB'.length, '?')
       contenders.push(contender(server, base => ({ url: base + path }), [await signIn(server, 'user')]))
     }
-    return report('applications', counts, servers, await contest(contenders, secondary(plan)))
+    return report('applications', counts, servers, await contest(contenders, plan))
   },
 }
 
@@ -69,7 +68,7 @@ export const providers: Part = {
       const cookie = await signInBy(server, 'user', `provider${(plan.providers[index] ?? 1) - 1}`)
       contenders.push(contender(server, checkAt, [cookie]))
     }
-    return report('providers', plan.providers, servers, await contest(contenders, secondary(plan)))
+    return report('providers', plan.providers, servers, await contest(contenders, plan))
   },
 }
 

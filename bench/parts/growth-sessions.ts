@@ -9,7 +9,7 @@ import { type Latency, steadyLatency } from '../measure/latency.ts'
 import { checkAt } from '../measure/requests.ts'
 import { type Distribution, median } from '../measure/statistics.ts'
 import type { Bench, Part } from '../part.ts'
-import { type Plan, secondary } from '../plan.ts'
+import type { Plan } from '../plan.ts'
 import { memoryOf } from '../process-memory.ts'
 import { belowMark, megabytes, microseconds, milliseconds, ratio, shareMark, spread, whole } from '../report/words.ts'
 import { watchExpired } from '../servers/expired-sessions.ts'
@@ -127,7 +127,7 @@ async function measureAll(bench: Bench, provider: Served, filled: readonly Fille
   say('checks')
   const rated = await contest(
     grown.map(({ menshen, cookies }) => contender(menshen, checkAt, cookies)),
-    secondary(plan),
+    plan,
   )
   const [smallest] = rated
   if (!smallest) throw new Error('nothing was measured')

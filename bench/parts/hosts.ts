@@ -6,7 +6,6 @@ import { type Contender, compare, contender, contest } from '../measure/contest.
 import { requestOf } from '../measure/requests.ts'
 import { median } from '../measure/statistics.ts'
 import type { Part } from '../part.ts'
-import { secondary } from '../plan.ts'
 import { belowMark, microseconds, milliseconds, ratio, shareMark, spread, whole } from '../report/words.ts'
 import { manyRules, writeConfiguration } from '../servers/configuration.ts'
 import { type Menshen, signIn, startMenshen, startProvider } from '../servers/menshen.ts'
@@ -47,7 +46,7 @@ export const hosts: Part = {
       // Both processes answer as many requests: the compiler has seen the same of each.
       contender(many, page, [ticketOfMany]),
     ]
-    const [portal, host, ofMany] = await contest(contenders, secondary(plan))
+    const [portal, host, ofMany] = await contest(contenders, plan)
     if (!portal || !host || !ofMany) throw new Error('nothing was measured')
     const [toPortal, toOne] = [compare(host, portal), compare(ofMany, host)]
     const times: number[] = []

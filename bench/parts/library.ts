@@ -4,7 +4,6 @@ import { ask } from '../measure/answer.ts'
 import { compare, contender, contest } from '../measure/contest.ts'
 import type { Shape } from '../measure/requests.ts'
 import type { Part } from '../part.ts'
-import { secondary } from '../plan.ts'
 import type { Mark } from '../report/findings.ts'
 import { comparisonCells, comparisonColumns, rivalMark } from '../report/words.ts'
 import { signIn, startProvider } from '../servers/menshen.ts'
@@ -34,7 +33,7 @@ export const library: Part = {
         await demandGreeting(server, cookie)
         contenders.push(contender(server, pageAt, [cookie]))
       }
-      const [rated, usually] = await contest(contenders, secondary(plan))
+      const [rated, usually] = await contest(contenders, plan)
       if (!rated || !usually) throw new Error('nothing was measured')
       rows.push([
         framework,

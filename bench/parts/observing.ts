@@ -4,7 +4,6 @@ import { compare, contender, contest } from '../measure/contest.ts'
 import { checkAt, type Shape } from '../measure/requests.ts'
 import { median } from '../measure/statistics.ts'
 import type { Part } from '../part.ts'
-import { secondary } from '../plan.ts'
 import type { Mark } from '../report/findings.ts'
 import { microseconds, ratio, shareMark, spread, whole } from '../report/words.ts'
 import { signIn, startMenshen, startProvider } from '../servers/menshen.ts'
@@ -39,7 +38,7 @@ export const observing: Part = {
     for (const [what, shapeAt] of Object.entries(SHAPES)) {
       say(`${what}, observed and not`)
       const contenders = servers.map(({ menshen, cookie }) => contender(menshen, shapeAt, [cookie]))
-      const [nothing, ...observed] = await contest(contenders, secondary(plan))
+      const [nothing, ...observed] = await contest(contenders, plan)
       if (!nothing) throw new Error('nothing was measured')
       rows.push([what, 'nothing', whole(median(nothing.rates)), '', '', microseconds(median(nothing.cpu)), ''])
       for (const [index, rated] of observed.entries()) {

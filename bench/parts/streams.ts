@@ -17,7 +17,7 @@ import { openLmdb } from '../servers/stores.ts'
 
 const AT_ONCE = 100
 const IDLE_MS = 5000
-const PAGE_ROUNDS = { warmUpSeconds: 1, rounds: 6, roundSeconds: 0.5 }
+const PAGE_ROUNDS = { warmUpSeconds: 1, rounds: 6, mostRounds: 6, roundSeconds: 0.5 }
 /** What a process needs besides. */
 const OTHER_DESCRIPTORS = 1000
 

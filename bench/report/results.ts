@@ -25,7 +25,8 @@ const JSON_FILE = new URL('../results.json', import.meta.url)
 const PAGE = new URL('../results.md', import.meta.url)
 
 const HOW_TO_READ = `A **ratio** is the median over many short rounds, Menshen and the other in turn, four rounds of each at a time; its
-**spread** is the distance of the quartiles, as a share of the median. Where the spread is over a tenth, the run proves nothing, and says so.
+**spread** is the distance of the quartiles, as a share of the median. Where the spread is over a tenth, the run proves nothing: it goes on,
+for up to four times as long and with more rounds at a time, and says so where that proves nothing either.
 **no slower** stands where the median is above 1: nobody is faster than a server that does less, so that much is noise. **CPU** is processor
 time a request, of all threads of the server; it suffers less from a shared machine, and it decides where the spread of the rates is too wide,
 and where the other server was **not at its limit** (it had time to spare: the load, or somebody else on its core, was the limit).`
@@ -53,7 +54,7 @@ export function toPage({ machine, parts }: Results): string {
 }
 
 export function toSection(name: string, { at, seconds, rounds, roundSeconds, findings, failure }: PartResult): string {
-  const when = `*\`${name}\`, ${at}, ${rounds} rounds of ${roundSeconds} s at most, ${Math.round(seconds)} s in all.*\n`
+  const when = `*\`${name}\`, ${at}, ${rounds} rounds of ${roundSeconds} s or more, ${Math.round(seconds)} s in all.*\n`
   if (!findings) return `## ${name}\n\n${when}\n**Not measured**: ${failure}\n`
   return `${findings.tables.map(table => toMarkdown(table)).join('\n')}\n${when}`
 }

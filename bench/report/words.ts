@@ -1,13 +1,8 @@
 // How figures are said, and what may be concluded from them.
 
-import type { Comparison, Rated } from '../measure/contest.ts'
-import { type Distribution, median, spreadOf } from '../measure/statistics.ts'
+import { type Comparison, decisive, type Rated } from '../measure/contest.ts'
+import { type Distribution, median, provesSomething, spreadOf } from '../measure/statistics.ts'
 import type { Mark } from './findings.ts'
-
-/** A run whose quartiles are further apart than this share of its median proves nothing. */
-const WIDEST_SPREAD = 0.1
-/** So does one of fewer comparisons. */
-const FEWEST_COMPARISONS = 4
 
 export const whole = (value: number) => Math.round(value).toLocaleString('en')
 export const hundredths = (value: number) => value.toFixed(2)
@@ -27,10 +22,6 @@ export function ratio({ median }: Distribution): string {
 export function spread(distribution: Distribution): string {
   const value = spreadOf(distribution)
   return provesSomething(distribution) ? percent(value) : `${percent(value)}, proves nothing`
-}
-
-export function provesSomething(distribution: Distribution): boolean {
-  return distribution.count >= FEWEST_COMPARISONS && spreadOf(distribution) <= WIDEST_SPREAD
 }
 
 export function comparisonColumns(ours: string, other: string): string[] {
@@ -67,12 +58,6 @@ export function rivalMark(most: number, what: string, comparison: Comparison): M
   const { judged, byCpu } = decisive(comparison)
   const said = judged.median > 1 ? 'faster than Menshen' : ratio(judged)
   return { ...judge(judged, said, byCpu, judged.median <= most), what, demanded: `at most ${most}` }
-}
-
-/** Where the reference had time to spare its rate is no limit; and where somebody else slowed them, rates say little. */
-function decisive({ rate, cpu, idle }: Comparison): { judged: Distribution; byCpu: boolean } {
-  const byCpu = idle || (!provesSomething(rate) && provesSomething(cpu))
-  return { judged: byCpu ? cpu : rate, byCpu }
 }
 
 function judge(judged: Distribution, said: string, byCpu: boolean, isMet: boolean) {

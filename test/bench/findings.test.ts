@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { readCommandLine } from '../../bench/command-line.ts'
-import { compare, type Rated } from '../../bench/measure/contest.ts'
+import { compare, contest, decisive, type Rated } from '../../bench/measure/contest.ts'
 import { distributionOf, median, quantile, spreadOf } from '../../bench/measure/statistics.ts'
 import { toMarkdown } from '../../bench/report/markdown.ts'
 import { toPage } from '../../bench/report/results.ts'
@@ -49,6 +49,28 @@ test('a spread over a tenth, or too few rounds, prove nothing, and say so', () =
   assert.match(mark.measured, /proves nothing/)
   assert.match(spread(wide.rate), /proves nothing/)
   assert.equal(shareMark(0.5, 'check', compare(rated([90]), rated([100]))).verdict, 'proves nothing')
+})
+
+test('rounds that prove nothing go on until there are four times as many', async () => {
+  const plan = { warmUpSeconds: 0, rounds: 4, mostRounds: 16, roundSeconds: 0 }
+  let rounds = 0
+  const noisy = { pid: process.pid, measure: async () => ({ requests: 1, rate: 2 ** rounds++ }) }
+  const [alone] = await contest([noisy], plan)
+  assert.equal(alone?.rates.length, 4)
+  const [one, other] = await contest([noisy, noisy], plan)
+  assert.deepEqual([one?.rates.length, other?.rates.length], [16, 16])
+})
+
+test('many rounds are compared more at a time, so that the noise of each counts less', () => {
+  const rates = Array.from({ length: 96 }, (_, round) => (round % 12 < 6 ? 80 : 120))
+  assert.equal(spreadOf(compare(rated(rates), rated(Array(96).fill(100))).rate), 0)
+})
+
+test('where rates spread and processor time does not, processor time decides', () => {
+  const rates = [70, 80, 90, 100, 110, 120].flatMap(rate => Array(4).fill(rate))
+  const ours = { rates, cpu: Array(24).fill(12_500), busy: Array(24).fill(1) }
+  const { judged, byCpu } = decisive(compare(ours, steady(100)))
+  assert.deepEqual([byCpu, judged.median], [true, 0.8])
 })
 
 test('no ratio above 1 is published', () => {
@@ -113,7 +135,7 @@ test('what is asked of the command line is understood or refused', () => {
   assert.equal(some.plan.rounds, 12)
   assert.deepEqual([some.isWhole, some.keeps], [false, false])
   const all = readCommandLine([])
-  assert.deepEqual([all.isWhole, all.keeps, all.plan.rounds], [true, true, 40])
+  assert.deepEqual([all.isWhole, all.keeps, all.plan.rounds], [true, true, 24])
   assert.equal(readCommandLine(['check', '--keep']).keeps, true)
   assert.ok(readCommandLine(['growth']).parts.has('streams'))
   for (const wrong of [
