@@ -9,8 +9,14 @@ interface ProcessMemory {
   readonly anonymous: number
 }
 
+/** Throws if the process has ended. */
 export function memoryOf(pid: number): ProcessMemory {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
-  const bytes = (name: string) => Number(new RegExp(`^${name}:\\s*(\\d+) kB$`, 'm').exec(status)?.[1]) * 1024
+  const bytes = (name: string) => {
+    const kilobytes = new RegExp(`^${name}:\\s*(\\d+) kB$`, 'm').exec(status)?.[1]
+    // One whose end nobody has taken note of yet still has a status, but no memory.
+    if (kilobytes === undefined) throw new Error(`The process ${pid} has ended.`)
+    return Number(kilobytes) * 1024
+  }
   return { resident: bytes('VmRSS'), anonymous: bytes('RssAnon') }
 }
