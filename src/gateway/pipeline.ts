@@ -227,8 +227,10 @@ function reportRefused(report: Report, request: GatewayRequest, admission: Admis
     ...(admission.condition && { reason: admission.condition }),
     ...(admission.missingScopes && { reason: 'insufficient_scope', scope: admission.missingScopes.join(' ') }),
   }
-  if (caller) report('refused', { ...fields, role: caller.who.role })
-  else report('visitor_refused', fields)
+  if (caller) {
+    const { role, keyKind } = caller.who
+    report('refused', { ...fields, role, ...(keyKind && { key: keyKind }) })
+  } else report('visitor_refused', fields)
 }
 
 function decide<Target, Answer extends WithOutcome, Result>(
