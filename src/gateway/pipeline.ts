@@ -63,7 +63,7 @@ export interface Entrance<Target, Answer extends WithOutcome, Result> extends Ga
   /** Before the request is read. */
   begin?(observed: ObservedRequest, target: Target): void
   /** The answer to a request whose path cannot be read. */
-  unreadable(head: RequestHead, observed: ObservedRequest, target: Target): Answer
+  unreadable(head: RequestHead, observed: ObservedRequest, target: Target): MaybePromise<Answer>
   /** The answer to a request for one of our own routes. */
   own(request: GatewayRequest, target: Target): MaybePromise<Answer>
   /** The answer when something of ours failed. */
