@@ -23,6 +23,15 @@
  * @property {string} text
  * @property {string} stay the words of a button that calls `stay`
  * @property {string} leave the words of a button that calls `signOut`
+ * @property {DialogColors} [colors] with ACCENT_COLOR
+ */
+
+/**
+ * The colours of the organisation, each for light and dark pages (`light-dark(…)`).
+ * @typedef {object} DialogColors
+ * @property {string} accent of a button
+ * @property {string} onAccent of the words on it
+ * @property {string} link of other text
  */
 
 /**
@@ -44,6 +53,7 @@
  * @property {string} text that the session has ended, and what to do
  * @property {string} link the words of a link to the login page
  * @property {string} login the path of the login page
+ * @property {DialogColors} [colors] with ACCENT_COLOR
  */
 
 const WARN_BEFORE_MS = 60_000

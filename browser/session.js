@@ -42,8 +42,8 @@ onActive(() => {
 })
 
 /** @param {import('./client.js').Ended} words */
-function createDialog({ lang, text: sentence, link: label, login }) {
-  const { element } = createFrame(lang)
+function createDialog({ lang, text: sentence, link: label, login, colors }) {
+  const { element } = createFrame(lang, colors)
   const text = make('p', sentence)
   const link = document.createElement('a')
   link.href = login
@@ -56,8 +56,8 @@ function createDialog({ lang, text: sentence, link: label, login }) {
 }
 
 /** @param {import('./client.js').Idle} words */
-function createWarning({ lang, title, text, stay: stayLabel, leave, leftMs: wholeMs }) {
-  const { host, element } = createFrame(lang)
+function createWarning({ lang, title, text, stay: stayLabel, leave, leftMs: wholeMs, colors }) {
+  const { host, element } = createFrame(lang, colors)
   // It interrupts: screen readers read the title and the text at once, and the numbers only when asked.
   element.setAttribute('role', 'alertdialog')
   element.setAttribute('aria-labelledby', 'title')
@@ -137,6 +137,9 @@ function make(name, text) {
 const STYLES = `
 :host { all: initial; color-scheme: light dark; }
 dialog {
+  --accent: light-dark(#1f5fd6, #8fb4ff);
+  --on-accent: light-dark(#fff, #10182a);
+  --link: light-dark(#1f5fd6, #8fb4ff);
   box-sizing: border-box;
   width: min(26rem, calc(100vw - 2rem));
   padding: 1.75rem;
@@ -158,13 +161,13 @@ p { margin: 0 0 1.25rem; text-wrap: pretty; }
   font-weight: 600;
   line-height: 1.1;
   font-variant-numeric: tabular-nums;
-  color: light-dark(#1f5fd6, #8fb4ff);
+  color: var(--link);
 }
 .bar {
   position: absolute;
   inset: 0 0 auto;
   height: 0.25rem;
-  background: light-dark(#1f5fd6, #8fb4ff);
+  background: var(--accent);
   transform-origin: left;
 }
 .actions { display: grid; gap: 0.625rem; }
@@ -175,8 +178,8 @@ p { margin: 0 0 1.25rem; text-wrap: pretty; }
   padding: 0.6875rem 1rem;
   border: 1px solid transparent;
   border-radius: 0.625rem;
-  background: light-dark(#1f5fd6, #8fb4ff);
-  color: light-dark(#fff, #10182a);
+  background: var(--accent);
+  color: var(--on-accent);
   font: inherit;
   font-weight: 600;
   text-decoration: none;
@@ -184,12 +187,15 @@ p { margin: 0 0 1.25rem; text-wrap: pretty; }
 }
 .quiet { background: transparent; border-color: light-dark(#c6cedb, #46506a); color: inherit; font-weight: 400; }
 .button[aria-busy="true"] { opacity: 0.7; cursor: progress; }
-.button:focus-visible { outline: 3px solid light-dark(#1f5fd6, #8fb4ff); outline-offset: 2px; }
+.button:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
 @media (prefers-reduced-motion: no-preference) { .bar { transition: transform 1s linear; } }
 `
 
-/** @param {string} lang */
-function createFrame(lang) {
+/**
+ * @param {string} lang
+ * @param {import('./client.js').DialogColors | undefined} colors
+ */
+function createFrame(lang, colors) {
   const host = document.createElement('div')
   const root = host.attachShadow({ mode: 'open' })
   const sheet = new CSSStyleSheet()
@@ -197,6 +203,11 @@ function createFrame(lang) {
   root.adoptedStyleSheets = [sheet]
   const element = document.createElement('dialog')
   element.lang = lang
+  if (colors) {
+    element.style.setProperty('--accent', colors.accent)
+    element.style.setProperty('--on-accent', colors.onAccent)
+    element.style.setProperty('--link', colors.link)
+  }
   root.append(element)
   document.body.append(host)
   return { host, element }

@@ -381,7 +381,7 @@ export const EVENTS = {
   refused: {
     level: 'warn',
     sentence: 'somebody who is signed in may not see what they asked for',
-    fields: ['method', 'path', 'role'],
+    fields: ['method', 'path', 'role', 'key'],
     audited: true,
   },
   visitor_refused: {

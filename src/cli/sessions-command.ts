@@ -1,6 +1,7 @@
 // `menshen sessions`: who is signed in, the newest first; `menshen sessions end --user NAME` signs somebody out everywhere.
 import { EVENTS, type Report } from '../events.ts'
 import { createAudit } from '../observe/audit.ts'
+import { createHostTickets } from '../session/host-tickets.ts'
 import { idleEndAfter } from '../session/idle.ts'
 import { createKeyOwners } from '../session/key-owners.ts'
 import { endKeysOfUsername } from '../session/personal-keys.ts'
@@ -27,9 +28,10 @@ export async function runSessionsCommand(args: readonly string[], run: CommandRu
   const records = await openStoredRecords(run)
   try {
     const sessions = listingsOf(records)
-    const fieldsOf = (listed: ListedSession) => listedFields(listed, records.settings.SESSION_IDLE_MINUTES)
+    const fieldsOf = createListedFields(records)
+    const lineOf = (fields: ListedFields) => (json ? jsonOf(fields) : plainOf(fields, run.paint))
     if (verb === 'end' && user !== undefined) await end(records, sessions, user, run)
-    else await list(sessions, user, listed => (json ? jsonOf(fieldsOf(listed)) : plainOf(fieldsOf(listed), run.paint)))
+    else await list(sessions, user, async listed => lineOf(await fieldsOf(listed)))
   } finally {
     await records.store.close()
   }
@@ -43,11 +45,7 @@ function listingsOf({ store, allKeys: [first, ...others] }: StoredRecords): List
   return [listing(first), ...others.map(listing)]
 }
 
-async function list(
-  sessions: Listings,
-  user: string | undefined,
-  line: (session: ListedSession) => string,
-): Promise<void> {
+async function list(sessions: Listings, user: string | undefined, line: LineOf): Promise<void> {
   let unreadable = 0
   async function* counted(): AsyncGenerator<ListedSession> {
     for await (const session of allOf(sessions)) {
@@ -90,11 +88,18 @@ async function readWithOthers(listed: readonly ListedSession[], [, ...others]: L
   )
 }
 
-async function* linesOf(
-  sessions: AsyncIterable<ListedSession>,
-  line: (session: ListedSession) => string,
-): AsyncGenerator<string> {
-  for await (const session of sessions) yield line(session)
+type LineOf = (session: ListedSession) => Promise<string>
+
+/** Many at once: each may have to be asked for in a store that is far away. */
+async function* linesOf(sessions: AsyncIterable<ListedSession>, line: LineOf): AsyncGenerator<string> {
+  let batch: ListedSession[] = []
+  for await (const session of sessions) {
+    batch.push(session)
+    if (batch.length < PAGE) continue
+    yield* await Promise.all(batch.map(line))
+    batch = []
+  }
+  yield* await Promise.all(batch.map(line))
 }
 
 async function* allOf(sessions: Listings): AsyncGenerator<ListedSession> {
@@ -122,6 +127,14 @@ async function* sessionsOf(sessions: Listings, username: string): AsyncGenerator
 }
 
 /** Named as in the log. Of one that was opened under a secret that is gone, little is known. */
+function createListedFields({ store, settings, hasHosts }: StoredRecords) {
+  const tickets = hasHosts ? createHostTickets({ store, settings }) : undefined
+  return async (listed: ListedSession) => {
+    const hosts = (await tickets?.hostsOf(listed.key)) ?? []
+    return { ...listedFields(listed, settings.SESSION_IDLE_MINUTES), hosts: hosts.length > 0 ? hosts : undefined }
+  }
+}
+
 function listedFields({ key, expiresAt, publicPart }: ListedSession, idleMinutes: number) {
   const { username, userRole, provider, address, userAgent, signedInAt, seenAt } = publicPart ?? {}
   return {
@@ -143,15 +156,15 @@ function timeOf(milliseconds: number | undefined): string | undefined {
   return milliseconds === undefined ? undefined : new Date(milliseconds).toISOString()
 }
 
-type ListedFields = ReturnType<typeof listedFields>
+type ListedFields = Awaited<ReturnType<ReturnType<typeof createListedFields>>>
 
 function jsonOf(fields: ListedFields): string {
   return `${safeJson(fields)}\n`
 }
 
-function plainOf({ user, since, ...fields }: ListedFields, paint: Paint): string {
+function plainOf({ user, since, hosts, ...fields }: ListedFields, paint: Paint): string {
   const at = since === undefined ? undefined : Date.parse(since)
-  return plainLine(at, [user === undefined ? '-' : word(user)], fields, paint)
+  return plainLine(at, [user === undefined ? '-' : word(user)], { ...fields, hosts: hosts?.join() }, paint)
 }
 
 /** The same name at two providers is two people: one event for each. */

@@ -31,7 +31,8 @@ export async function openStoredRecords({ environment, now }: Pick<CommandRun, '
     const derived = deriveKeys({ SECRET: settings.SECRET, CLIENT_SECRET: clientSecret })
     const allKeys = await keysOf(store, derived)
     const [keys] = allKeys
-    return { settings, store, allKeys, keyring: { current: async () => keys, latest: () => keys } }
+    const hasHosts = loaded.config.hosts !== undefined
+    return { settings, hasHosts, store, allKeys, keyring: { current: async () => keys, latest: () => keys } }
   } catch (error) {
     await store.close()
     throw error

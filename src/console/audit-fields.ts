@@ -20,6 +20,7 @@ const NAMES = [
   'byUser',
   'outcome',
   'role',
+  'key',
   'host',
   'method',
   'path',
@@ -40,6 +41,7 @@ type FieldName = (typeof NAMES)[number]
 const CODES = {
   by: ['user', 'developer', 'provider', 'configuration', 'command'],
   outcome: ['kept', 'ended'],
+  key: ['machine', 'personal'],
   kind: ['sign-in', 'ticket', 'logout', 'device'],
   condition: [
     'outside_network',
@@ -88,6 +90,8 @@ function meaningOf(words: Words, name: string, value: string): string | undefine
   if (by) return t(`audit.by_${by}`)
   const outcome = CODES.outcome.find(code => name === 'outcome' && code === value)
   if (outcome) return t(`audit.outcome_${outcome}`)
+  const key = CODES.key.find(code => name === 'key' && code === value)
+  if (key) return t(`audit.key_${key}`)
   const kind = CODES.kind.find(code => name === 'kind' && code === value)
   return kind && t(`audit.kind_${kind}`)
 }

@@ -13,8 +13,10 @@ import { deviceIcon } from '../pages/icon.ts'
 import { moment, relativeMoment } from '../pages/layout.ts'
 import type { Words } from '../pages/words/words.ts'
 import { OWN_PATHS } from '../paths.ts'
+import type { PersonalKey } from '../session/personal-keys.ts'
 import { shortKey } from '../session/session-fields.ts'
 import type { ListedSession } from '../session/session-listing.ts'
+import type { PublicPart } from '../session/session-record.ts'
 import type { Sessions } from '../session/sessions.ts'
 import { isRecordKey } from '../session/ticket.ts'
 import { type AuditNames, auditColumns, auditRow, auditUrl } from './audit-tab.ts'
@@ -214,9 +216,14 @@ function endOf(words: Words, session: ListedSession, { now, idleEndOf }: Session
   return html`${end}<br><span class="dim">${words.rich('session.if_idle', { time: relativeMoment(words, idleEnd, now) })}</span>`
 }
 
-function deviceOf(words: Words, { userAgent, address }: NonNullable<ListedSession['publicPart']>, view: SessionsView) {
+function deviceOf(words: Words, publicPart: PublicPart, view: SessionsView) {
+  const { userAgent, address } = publicPart
   const device = view.deviceName(words, userAgent)
-  return html`${deviceIcon(userAgent)} ${device}<br><span class="dim">${address ?? words.t('device.address_unknown')}</span>`
+  return html`${deviceIcon(userAgent)} ${device}${boundTag(words, publicPart)}<br><span class="dim">${address ?? words.t('device.address_unknown')}</span>`
+}
+
+function boundTag({ t }: Words, { isBound }: PublicPart) {
+  return isBound ? html` <span class="tag">${t('device.bound')}</span>` : ''
 }
 
 function pageUrl(username: string, after?: string): string {
@@ -262,14 +269,21 @@ export async function showSession(
 async function findSession(
   context: GatewayContext,
   key: string,
-): Promise<Pick<SessionView, 'session' | 'events' | 'areMore' | 'hosts'>> {
+): Promise<Pick<SessionView, 'session' | 'events' | 'areMore' | 'hosts' | 'keys'>> {
   const { auth, observe } = context
-  const [session, hosts, { events, next }] = await Promise.all([
+  const [session, hosts, keys, { events, next }] = await Promise.all([
     auth.sessions.getListed(key),
     hostsOf(context, [{ key }]),
+    keysOfUser(context, key),
     observe.auditTrail.find({ session: shortKey(key), limit: MOST_EVENTS }),
   ])
-  return { session, hosts: hosts?.get(key), events, areMore: next !== undefined && events.length === MOST_EVENTS }
+  return { session, hosts: hosts?.get(key), keys, events, areMore: next !== undefined && events.length === MOST_EVENTS }
+}
+
+/** They end with all sessions of the user, and not with one. */
+async function keysOfUser({ auth }: GatewayContext, key: string): Promise<PersonalKey[]> {
+  const owner = await auth.personalKeys.ownerOfSession(key)
+  return owner === undefined ? [] : auth.personalKeys.listOfOwner(owner)
 }
 
 // The page of one session: its fields while it lives, how to end it, and its timeline.
@@ -282,6 +296,8 @@ export interface SessionView {
   readonly isOwn: boolean
   /** That it has entered; absent without `hosts`. */
   readonly hosts?: readonly string[] | undefined
+  /** The personal keys of its user. */
+  readonly keys: readonly PersonalKey[]
   /** The newest first. */
   readonly events: readonly AuditEvent[]
   readonly areMore: boolean
@@ -310,7 +326,7 @@ ${areMore ? html`<p><a href="${auditUrl({ session: shortKey(key) }, OWN_PATHS.co
 function fields(
   words: Words,
   { key, publicPart, expiresAt }: ListedSession,
-  { isOwn, hosts, names, idleEnd }: SessionView,
+  { isOwn, hosts, keys, names, idleEnd }: SessionView,
 ) {
   const { t } = words
   const own = isOwn ? html` <span class="tag">${t('console.own_session')}</span>` : ''
@@ -320,15 +336,24 @@ function fields(
 ${fact(t('console.user'), html`${nickname} <code>${username}</code>${own}`)}
 ${names.providers ? fact(t('session.provider'), names.providers.get(provider) ?? provider) : ''}
 ${fact(t('session.role'), roleName(words, userRole))}
-${fact(t('device.title'), html`${deviceIcon(userAgent)} ${names.deviceName(words, userAgent)}${userAgent === '' ? '' : html`<br><code class="dim">${userAgent}</code>`}`)}
+${fact(t('device.title'), html`${deviceIcon(userAgent)} ${names.deviceName(words, userAgent)}${boundTag(words, publicPart)}${userAgent === '' ? '' : html`<br><code class="dim">${userAgent}</code>`}`)}
 ${fact(t('device.address'), address ?? t('device.address_unknown'))}
 ${hosts && hosts.length > 0 ? fact(t('console.hosts'), hostList(hosts)) : ''}
 ${fact(t('console.signed_in_at'), moment(words, publicPart.signedInAt))}
 ${fact(t('console.seen_at'), moment(words, publicPart.seenAt))}
 ${fact(t('session.expires'), moment(words, expiresAt))}
 ${idleEnd === undefined ? '' : fact(t('session.idle_ends'), moment(words, idleEnd))}
+${keys.length > 0 ? fact(t('console.keys'), keyList(words, keys)) : ''}
 </dl>
 ${endButtons(words, key, username)}`
+}
+
+function keyList(words: Words, keys: readonly PersonalKey[]) {
+  const { t, rich } = words
+  return html`${keys.map(
+    ({ name, expiresAt, usedAt }, n) => html`${n > 0 ? html`<br>` : ''}${name}
+<span class="dim">${rich('keys.ends', { time: moment(words, expiresAt) })} · ${usedAt === undefined ? t('keys.never_used') : rich('keys.used', { time: moment(words, usedAt) })}</span>`,
+  )}`
 }
 
 function fact(name: string, value: unknown) {

@@ -1,5 +1,6 @@
 // What a caller whom the rules do not admit gets: the way to the login page, a page that says why, or a status for a script.
 
+import type { IncomingHttpHeaders } from 'node:http'
 import { type RefusalCode, requestFor } from '../access/conditions.ts'
 import type { Role } from '../config/config-file.ts'
 import { isLoopback } from '../config/deployment.ts'
@@ -16,7 +17,15 @@ import {
 import type { Provider } from '../provider/provider.ts'
 import { callerOf } from '../proxy/proxy-request.ts'
 import { LONGEST_IN_COOKIE, returnQuery, safeReturnPath, signReturnPath } from '../session/attempts.ts'
-import { bringsToken, isBrowser, isByScript, isNavigation, isProgram, isShownAsPage } from '../util/fetch-metadata.ts'
+import {
+  bringsToken,
+  isBrowser,
+  isByScript,
+  isGit,
+  isNavigation,
+  isProgram,
+  isShownAsPage,
+} from '../util/fetch-metadata.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { Admission, AdmissionContext, CallerIdentification } from './admission.ts'
 import { automaticProvider, startAutomatically } from './auto-sign-in.ts'
@@ -190,16 +199,24 @@ export function challengeFor(request: GatewayRequest, admission: Admission): str
     : undefined
 }
 
+const PASSWORD_CHALLENGE = 'Basic realm="menshen"'
+
 /** RFC 9110 wants one with every 401. No name for cookies is registered; browsers do not ask for a password by this one. */
 function visitorChallenge(
   { headers }: GatewayRequest,
   { failedToken, resource, acceptsKey }: CallerIdentification,
 ): string {
   const parameters = [...(failedToken ? ['error="invalid_token"'] : []), ...challengeParameters(resource)]
-  if (parameters.length > 0) return `Bearer ${parameters.join(', ')}`
+  const forToken = parameters.length > 0 ? `Bearer ${parameters.join(', ')}` : undefined
   // Git and WebDAV clients send a key as a password once they are asked for one. A browser would ask its user.
-  if (acceptsKey && !bringsToken(headers) && !isBrowser(headers)) return 'Basic realm="menshen"'
-  return bringsToken(headers) ? 'Bearer' : 'Cookie realm="menshen"'
+  const forKey = acceptsKey && !bringsToken(headers) && !isBrowser(headers) ? PASSWORD_CHALLENGE : undefined
+  if (forToken && forKey && !failedToken) return bothChallenges(headers, forToken, forKey)
+  return forToken ?? forKey ?? (bringsToken(headers) ? 'Bearer' : 'Cookie realm="menshen"')
+}
+
+/** In one line, as a Response has it. JGit and MCP clients read the scheme at its beginning alone. */
+function bothChallenges(headers: IncomingHttpHeaders, forToken: string, forKey: string): string {
+  return isGit(headers) ? `${forKey}, ${forToken}` : `${forToken}, ${forKey}`
 }
 
 /** RFC 6750, 3: the token is valid, but not enough; with all scopes that it needs, if it lacks one of them. */

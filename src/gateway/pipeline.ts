@@ -63,7 +63,7 @@ export interface Entrance<Target, Answer extends WithOutcome, Result> extends Ga
   /** Before the request is read. */
   begin?(observed: ObservedRequest, target: Target): void
   /** The answer to a request whose path cannot be read. */
-  unreadable(head: RequestHead, observed: ObservedRequest, target: Target): Answer
+  unreadable(head: RequestHead, observed: ObservedRequest, target: Target): MaybePromise<Answer>
   /** The answer to a request for one of our own routes. */
   own(request: GatewayRequest, target: Target): MaybePromise<Answer>
   /** The answer when something of ours failed. */
@@ -227,8 +227,10 @@ function reportRefused(report: Report, request: GatewayRequest, admission: Admis
     ...(admission.condition && { reason: admission.condition }),
     ...(admission.missingScopes && { reason: 'insufficient_scope', scope: admission.missingScopes.join(' ') }),
   }
-  if (caller) report('refused', { ...fields, role: caller.who.role })
-  else report('visitor_refused', fields)
+  if (caller) {
+    const { role, keyKind } = caller.who
+    report('refused', { ...fields, role, ...(keyKind && { key: keyKind }) })
+  } else report('visitor_refused', fields)
 }
 
 function decide<Target, Answer extends WithOutcome, Result>(

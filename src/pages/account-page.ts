@@ -33,6 +33,8 @@ export interface AccountView {
   /** Absent, like the sign-ins, if the store is away. */
   readonly others: { readonly devices: readonly Device[]; readonly areMore: boolean } | undefined
   readonly signIns: readonly SignIn[] | undefined
+  /** When the session ends without activity, where that is set. */
+  readonly idleEnd?: number | undefined
   /** How many have just been ended. */
   readonly ended: number | undefined
   /** Where users can have keys of their own. */
@@ -55,7 +57,7 @@ export function accountPage(words: Words, loaded: LoadedSession, view: AccountVi
 <h1>${t('account.greeting', { name: displayName(loaded.session.userInfo) })}</h1>
 ${endedNotice(words, view)}
 ${view.others && view.signIns ? '' : html`<div class="notice bad" role="alert"><p>${t('account.store_away')}</p></div>`}
-${identityList(words, loaded, view.providerName)}
+${identityList(words, loaded, view)}
 ${deviceSection(words, view)}
 ${view.keys ? keySection(words, view.keys) : ''}
 ${view.signIns ? signInSection(words, view.signIns) : ''}
@@ -67,7 +69,11 @@ ${consoleLink(words, loaded)}
 
 const MOST_GROUPS_SHOWN = 20
 
-export function identityList(words: Words, { session, expiresAt }: LoadedSession, providerName?: string) {
+export function identityList(
+  words: Words,
+  { session, expiresAt }: LoadedSession,
+  { providerName, idleEnd }: Pick<AccountView, 'providerName' | 'idleEnd'>,
+) {
   const { username, ou_name, email } = session.userInfo
   const { groups = [] } = session
   const { t } = words
@@ -80,6 +86,7 @@ ${fact(t('session.provider'), providerName)}
 ${fact(t('session.role'), html`${roleName(words, session.userRole)} <code>${session.userRole}</code>`)}
 ${groups.length > 0 ? fact(t('account.groups'), html`${groups.slice(0, MOST_GROUPS_SHOWN).map(group => html`<code>${group}</code> `)}${more}`) : ''}
 ${fact(t('session.expires'), moment(words, expiresAt))}
+${idleEnd === undefined ? '' : fact(t('session.idle_ends'), moment(words, idleEnd))}
 </dl>`
 }
 

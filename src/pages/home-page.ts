@@ -16,7 +16,7 @@ export function homePage(words: Words, loaded: LoadedSession, providerName?: str
     script: 'moments.js',
     body: html`
 <h1>${t('account.greeting', { name: displayName(loaded.session.userInfo) })}</h1>
-${identityList(words, loaded, providerName)}
+${identityList(words, loaded, { providerName })}
 <p><a class="button quiet" href="${OWN_PATHS.account}">${t('home.account')}</a></p>
 ${consoleLink(words, loaded)}
 ${signOutForms(words)}`,

@@ -56,10 +56,15 @@ export interface Look {
   readonly icon: { readonly url: string; readonly type: string }
   /** Addresses of styles that come after ours. */
   readonly styles: readonly string[]
+  /** For dialogs on pages of the application, where our styles are not; absent without ACCENT_COLOR. */
+  readonly dialogColors?: DialogColors | undefined
   readonly loginPage: LoginPageConfig
   /** By the name in their address. */
   readonly assets: ReadonlyMap<string, Asset>
 }
+
+/** Each for light and dark pages, as CSS writes it. */
+export type DialogColors = Readonly<Record<'accent' | 'onAccent' | 'link', string>>
 
 export const OUR_LOOK: Look = {
   icon: { url: assetUrl('icon.svg'), type: 'image/svg+xml' },
@@ -83,9 +88,16 @@ export function createLook(settings: Pick<Settings, 'LOGO_FILE' | 'ACCENT_COLOR'
       accentColor === undefined
         ? []
         : [add('accent.css', 'text/css; charset=utf-8', Buffer.from(accentStyle(accentColor)))],
+    dialogColors: accentColor === undefined ? undefined : dialogColors(accentColor),
     loginPage: config.loginPage ?? {},
     assets,
   }
+}
+
+function dialogColors(color: string): DialogColors {
+  const [light, dark] = [shadesOf(color, 'light'), shadesOf(color, 'dark')]
+  const both = (name: keyof DialogColors) => `light-dark(${light[name]}, ${dark[name]})`
+  return { accent: both('accent'), onAccent: both('onAccent'), link: both('link') }
 }
 
 function accentStyle(color: string): string {

@@ -19,7 +19,7 @@ import type { ProviderPlan } from './plan.ts'
 import type { ProviderConnection } from './provider-connection.ts'
 import { pushEndpoint, pushedAuthorizationUrl } from './pushed-request.ts'
 import { askAgain, type UserBefore } from './refreshed-user.ts'
-import { makeSignOutCalls, type SessionTokens, signOutCalls, signOutUrl } from './sign-out.ts'
+import { makeSignOutCalls, revocationCalls, type SessionTokens, signOutCalls, signOutUrl } from './sign-out.ts'
 import { introspectToken, type Redemption, redeemCode, refreshTokens, type TokenSet } from './token.ts'
 import { type ExchangedToken, type ExchangeTarget, exchangeToken } from './token-exchange.ts'
 import { askUserInfo, type MappedUser, mapUser, type ProviderClaims } from './user.ts'
@@ -75,6 +75,8 @@ export interface Provider extends SignInCalls {
   refreshUser(tokens: TokenSet, before: UserBefore): Promise<MappedUser>
   /** Tells the provider by a direct call that a session has ended. */
   signOut(tokens: SessionTokens): Promise<void>
+  /** Revokes these access tokens, where a sign-out does. */
+  revoke(tokens: readonly string[]): Promise<void>
   /** The URL at which the browser signs out, which leads back to the login page; `undefined` if there is none. */
   signOutUrl(tokens: SessionTokens, state: string): Promise<string | undefined>
   /** Whether it publishes keys that verify its signatures. */
@@ -240,6 +242,10 @@ export function createProvider(
       const due = await signOutCalls(connection, tokens, traced('sign_out', signOutFetch.fetch))
       if (due.length > 0) await measure('provider', 'sign_out', () => makeSignOutCalls(due))
     },
+    async revoke(tokens) {
+      const due = await revocationCalls(connection, tokens, traced('sign_out', signOutFetch.fetch))
+      if (due.length > 0) await measure('provider', 'sign_out', () => makeSignOutCalls(due))
+    },
     signOutUrl: (tokens, state) => signOutUrl(connection, BASE_URL + LOGIN_PATH, tokens, state),
 
     canVerify: canVerify(plan),
@@ -297,6 +303,7 @@ export function unconfiguredProvider(plan: ProviderPlan): Provider {
     exchange: refuse,
     refreshUser: refuse,
     signOut: refuse,
+    revoke: refuse,
     signOutUrl: async () => undefined,
     canVerify: false,
     verify: refuse,

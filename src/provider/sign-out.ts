@@ -40,6 +40,18 @@ export async function signOutCalls(
   return calls
 }
 
+/** For further access tokens of a session. */
+export async function revocationCalls(
+  connection: ProviderConnection,
+  accessTokens: readonly string[],
+  fetch: BoundedFetch,
+): Promise<SignOutCall[]> {
+  const known = await connection.metadata.get()
+  const { revocation } = known.endpoints
+  if (!revocation || connection.plan.revoke !== 'always') return []
+  return accessTokens.map(accessToken => () => revoke(connection, known, revocation, { accessToken }, fetch))
+}
+
 /** Makes all calls, and then throws if one has failed. */
 export async function makeSignOutCalls(calls: readonly SignOutCall[]): Promise<void> {
   const results = await Promise.allSettled(calls.map(call => call()))

@@ -10,17 +10,18 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
 import type { Settings } from '../config/settings.ts'
-import { MenshenError } from '../errors.ts'
+import { errorFields, MenshenError } from '../errors.ts'
 import type { Report } from '../events.ts'
 import type { Provider } from '../provider/provider.ts'
 import { RefusalError } from '../provider/token.ts'
 import type { ExchangedToken, ExchangeTarget } from '../provider/token-exchange.ts'
-import type { Store } from '../stores/store.ts'
+import type { Store, Stored } from '../stores/store.ts'
 import { atMost } from '../util/at-most.ts'
 import { createLeases } from './lease.ts'
 import { createBackoffs, leaseLife } from './refresh.ts'
 import { decodeJson, encodeJson, sealValue, unsealValue } from './sealing.ts'
 import type { CachedToken, LoadedSession } from './session-cache.ts'
+import { sessionFields } from './session-fields.ts'
 import { latestEnd } from './session-record.ts'
 import { isTicket, sealingKey } from './ticket.ts'
 
@@ -31,9 +32,12 @@ export interface ExchangedTokens {
   get(ticket: string, loaded: LoadedSession, target: ExchangeTarget): Promise<string>
   /** The token for a machine, in exchange for the valid one that it brings. It is cached in this process alone. */
   getForMachine(accessToken: string, provider: string | undefined, target: ExchangeTarget): Promise<string>
-  /** Removes the tokens of a session that has ended. Without its ticket nobody can open them. */
-  removeAllOf(sessionKey: string): Promise<void>
-  /** Resolves when no exchange is under way. */
+  /**
+   * Removes the tokens of a session that has ended by its own sign-out: without its ticket nobody can open them. They are revoked
+   * where a sign-out revokes tokens, which nobody waits for.
+   */
+  endAllOf(ticket: string, ended: Pick<LoadedSession, 'key' | 'session'>): Promise<void>
+  /** Resolves when no exchange and no revocation is under way. */
   settle(): Promise<void>
 }
 
@@ -66,7 +70,7 @@ class RecentlyFailed extends TokenExchangeError {
 
 interface ExchangedTokensOptions {
   readonly store: Store
-  readonly providers: { get(id: string | undefined): Pick<Provider, 'exchange'> | undefined }
+  readonly providers: { get(id: string | undefined): Pick<Provider, 'exchange' | 'revoke'> | undefined }
   readonly settings: Pick<Settings, 'PROVIDER_TIMEOUT_MS' | 'SESSION_MAX_HOURS'>
   readonly now: () => number
   readonly report: Report
@@ -92,6 +96,7 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
   const leases = createLeases(store, leaseLife(settings.PROVIDER_TIMEOUT_MS), now, report)
   const backoffs = createBackoffs(now, LONGEST_BACKOFF_MS)
   const inFlight = new Map<string, Promise<UsableToken>>()
+  const revocations = new Set<Promise<void>>()
   const ofMachines = new LRUCache<string, UsableToken>(atMost(MOST_OF_MACHINES))
 
   /** Others that want the same wait for the same. */
@@ -137,7 +142,11 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
 
   async function read(key: string, ticket: string): Promise<UsableToken | undefined> {
     const stored = await store.read(key)
-    const opened = stored && decodeJson(recordSchema, unsealValue(sealingKey(ticket), stored.value, key))
+    return stored && open(stored, ticket)
+  }
+
+  function open({ key, value }: Pick<Stored, 'key' | 'value'>, ticket: string): UsableToken | undefined {
+    const opened = decodeJson(recordSchema, unsealValue(sealingKey(ticket), value, key))
     return opened && opened.until > now() ? opened : undefined
   }
 
@@ -195,6 +204,14 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
     }
   }
 
+  async function revoke(tokens: readonly string[], ended: Pick<LoadedSession, 'key' | 'session'>): Promise<void> {
+    try {
+      await providers.get(ended.session.provider)?.revoke(tokens)
+    } catch (error) {
+      report('provider_not_told', { ...errorFields(error), ...sessionFields(ended) })
+    }
+  }
+
   function getSync({ exchangedTokens = [] }: LoadedSession, { id }: ExchangeTarget): string | undefined {
     for (const cached of exchangedTokens) if (cached.id === id) return cached.until > now() ? cached.token : undefined
     return undefined
@@ -221,13 +238,17 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
       return found.token
     },
 
-    async removeAllOf(sessionKey) {
-      const { entries } = await store.list({ label: labelOf(sessionKey), limit: MOST_REMOVED })
+    async endAllOf(ticket, ended) {
+      const { entries } = await store.list({ label: labelOf(ended.key), limit: MOST_REMOVED })
       await Promise.all(entries.map(({ key }) => store.remove(key)))
+      const tokens = entries.flatMap(entry => open(entry, ticket)?.token ?? []).slice(0, MOST_PER_SESSION)
+      if (tokens.length === 0) return
+      const revocation = revoke(tokens, ended).finally(() => revocations.delete(revocation))
+      revocations.add(revocation)
     },
 
     async settle() {
-      await Promise.allSettled(inFlight.values())
+      await Promise.allSettled([...inFlight.values(), ...revocations])
       await leases.settle()
     },
   }

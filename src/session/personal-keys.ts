@@ -54,6 +54,8 @@ export interface PersonalKeys {
   revoke(user: UserId, id: string): Promise<PersonalKey | undefined>
   /** Ends all keys of the user. How many there were. A session of the user can make another until it has ended. */
   endAllOf(user: UserId): Promise<number>
+  /** The same as `listOf`, by the key of the record of the owner. */
+  listOfOwner(ownerKey: string): Promise<PersonalKey[]>
   /** The key of the record of the owner, by the key of one of their sessions in the store. */
   ownerOfSession(sessionKey: string): Promise<string | undefined>
   /** The same by the key of the record of the owner. */
@@ -208,7 +210,10 @@ export function createPersonalKeys(options: PersonalKeysOptions): PersonalKeys {
   }
 
   async function listOf(user: UserId): Promise<PersonalKey[]> {
-    const ownerKey = await owners.keyOf(user)
+    return listOfOwner(await owners.keyOf(user))
+  }
+
+  async function listOfOwner(ownerKey: string): Promise<PersonalKey[]> {
     const storedOwner = await store.read(ownerKey)
     const owner = storedOwner && (await owners.open(storedOwner))
     if (!owner) return []
@@ -246,6 +251,7 @@ export function createPersonalKeys(options: PersonalKeysOptions): PersonalKeys {
     },
 
     listOf,
+    listOfOwner,
 
     async revoke(user, id) {
       const stored = await store.read(recordKeyOf(id))

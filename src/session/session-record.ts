@@ -10,7 +10,7 @@ import type { ProviderSession } from '../provider/id-token.ts'
 import type { TokenSet } from '../provider/token.ts'
 import type { MappedUser, UserInfo } from '../provider/user.ts'
 import type { Entry } from '../stores/store.ts'
-import { type DeviceBinding, deviceText, readDevice } from './device-binding.ts'
+import { type DeviceBinding, deviceText, isBound, readDevice } from './device-binding.ts'
 import { decodeJson, encodeJson, packRecord, type RecordParts, seal, unpackRecord, unseal } from './sealing.ts'
 import { sealingKey } from './ticket.ts'
 
@@ -231,6 +231,8 @@ export interface PublicPart extends SignInOrigin {
   readonly userRole: Role
   readonly provider?: string
   readonly signedInAt: number
+  /** The session counts for one device alone. */
+  readonly isBound?: true
   /** By the head of the record: a request that changes nothing else does not have to seal the rest again. */
   readonly seenAt: number
 }
@@ -245,6 +247,7 @@ const publicPartSchema: z.ZodType<PublicPart> = z.object({
   provider: z.string().exactOptional(),
   signedInAt: z.number(),
   seenAt: z.number(),
+  isBound: z.literal(true).exactOptional(),
   address: z.string().exactOptional(),
   userAgent: z.string().exactOptional(),
 })
@@ -255,14 +258,19 @@ export interface SessionTimes {
 }
 
 /** What the public part has of a session. */
-export type PublicUser = Pick<Session, 'userInfo' | 'userRole' | 'provider'>
+export type PublicUser = Pick<Session, 'userInfo' | 'userRole' | 'provider' | 'device'>
 
 export function newPublicPart(session: PublicUser, times: SessionTimes, origin: SignInOrigin = {}): PublicPart {
-  const { userInfo, userRole, provider } = session
+  const { userInfo, userRole, provider, device } = session
   const { username, nickname } = userInfo
   const { signedInAt, seenAt } = times
-  const from = originOf(origin)
-  return { username, nickname, userRole, ...(provider === undefined ? {} : { provider }), signedInAt, seenAt, ...from }
+  return {
+    ...{ username, nickname, userRole },
+    ...(provider === undefined ? {} : { provider }),
+    ...{ signedInAt, seenAt },
+    ...(isBound(device) && { isBound: true }),
+    ...originOf(origin),
+  }
 }
 
 export function originOf({ address, userAgent }: SignInOrigin): SignInOrigin {

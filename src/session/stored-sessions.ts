@@ -8,7 +8,7 @@ import type { TokenSet } from '../provider/token.ts'
 import type { MappedUser } from '../provider/user.ts'
 import { type Entry, newProof, type Proof, type Store, type Stored, type StoredValue } from '../stores/store.ts'
 import type { DataKeyring } from './data-keys.ts'
-import type { DeviceBinding } from './device-binding.ts'
+import { type DeviceBinding, isBound } from './device-binding.ts'
 import { isNewerSession, unpackRecord } from './sealing.ts'
 import { createSessionCache, type LoadedSession } from './session-cache.ts'
 import { type KeptClaims, openClaims, sealClaims } from './session-claims.ts'
@@ -241,7 +241,11 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
         const keys = await keyring.current()
         const labels = labelsOf(session, keys)
         // With the same labels, the data keys are the same as well.
-        const isPublicAsBefore = !isUser && !latest.hasNewRole && stored?.labels.join() === labels.join()
+        const isPublicAsBefore =
+          !isUser &&
+          !latest.hasNewRole &&
+          isBound(session.device) === isBound(latest.session.device) &&
+          stored?.labels.join() === labels.join()
         const publicPart =
           parts && isPublicAsBefore
             ? parts.publicPart

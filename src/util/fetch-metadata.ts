@@ -34,13 +34,17 @@ const NEVER_PAGES = new Set<unknown>(['manifest', 'serviceworker'])
 /** Git, JGit, libgit2: they ask without credentials first. */
 const GIT = /^j?git\//i
 
+export function isGit({ 'user-agent': agent = '' }: IncomingHttpHeaders): boolean {
+  return GIT.test(agent)
+}
+
 /** A program that cannot use a login page: it brings credentials, is git, or wants the manifest or the worker of a web app. */
 export function isProgram({ headers }: WithHeaders): boolean {
   return (
     Boolean(headers.authorization) ||
     headers[KEY_HEADER] !== undefined ||
     NEVER_PAGES.has(headers['sec-fetch-dest']) ||
-    GIT.test(headers['user-agent'] ?? '')
+    isGit(headers)
   )
 }
 

@@ -77,6 +77,31 @@ for (const [locale, title, stay, reason] of [
     await other.getByText(reason).waitFor()
   })
 
+test('the warning has the colour of the organisation', async t => {
+  const scene = await setUp(t, {
+    env: { SESSION_IDLE_MINUTES: '20', ACCENT_COLOR: '#0a7d4f' },
+    provider: { expiresIn: 360_000 },
+    now: Date.now(),
+    answer: (_request, response) => {
+      response.setHeader('content-type', 'text/html; charset=utf-8')
+      response.setHeader('content-security-policy', POLICY)
+      response.end(PAGE)
+    },
+  })
+  const { page, problems } = await openPage(t, browser, { colorScheme: 'light' })
+  await page.goto(scene.url)
+  await page.locator('#sign-in button').click()
+  await page.waitForURL(`${scene.url}/`)
+  const color = (label: string) =>
+    page.getByRole('button', { name: label }).evaluate(button => getComputedStyle(button).backgroundColor)
+  scene.passSeconds(QUIET)
+  await look(page)
+  await page.getByRole('alertdialog').waitFor()
+  assert.equal(await color('继续使用'), 'rgb(10, 125, 79)')
+  assert.equal(await color('退出登录'), 'rgba(0, 0, 0, 0)')
+  assert.deepEqual(problems, [])
+})
+
 /** As when its user comes back to the tab. */
 function look(page: Page): Promise<unknown> {
   return page.evaluate(() => window.dispatchEvent(new Event('focus')))

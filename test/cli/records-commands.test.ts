@@ -20,6 +20,7 @@ import {
   signedIn,
   startInstance,
 } from '../kit/instance.ts'
+import { GRAFANA, PORTAL, setUpHosts, WIKI } from '../kit/several-hosts.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
 import { auditLines } from '../observe/audit-lines.ts'
@@ -106,6 +107,31 @@ test('beside a Menshen that runs', async t => {
     }
     assert.equal((await json('audit')).length, 5)
   })
+})
+
+test('sessions says at which hosts each session is used, where there are hosts', async t => {
+  const folder = tempFolder(t)
+  const STORE = `lmdb:${join(folder, 'data')}`
+  const scene = await setUpHosts(t, { env: { STORE }, now: Date.now() })
+  const zhangsan = await scene.signedIn('zhangsan')
+  for (const host of [WIKI, GRAFANA]) await zhangsan.open(`${host}/`)
+  scene.passSeconds(1)
+  await scene.signedIn('lisi')
+  const hosts = { 'wiki.test': {}, 'grafana.test': {} }
+  const listed = async (config: object, ...args: string[]) => {
+    writeFileSync(join(folder, 'menshen.config.js'), `export default ${JSON.stringify(config)}`)
+    const env = { ...scene.provider.settings, BASE_URL: PORTAL, STORE }
+    return (await commands.run(env, { cwd: folder, args: ['sessions', ...args] })).out
+  }
+  const json = async (...args: string[]) =>
+    (await listed({ hosts }, '--json', ...args))
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line).hosts)
+  assert.deepEqual(await json(), [undefined, ['grafana.test', 'wiki.test']])
+  assert.deepEqual(await json('--user', 'zhangsan'), [['grafana.test', 'wiki.test']])
+  assert.match(await listed({ hosts }, '--user', 'zhangsan'), / hosts=grafana\.test,wiki\.test$/m)
+  assert.doesNotMatch(await listed({}), /hosts/)
 })
 
 test('a backup that is made while Menshen runs signs everybody in again where it is put in place', async t => {

@@ -2,7 +2,9 @@
 
 import assert from 'node:assert/strict'
 import test, { type TestContext } from 'node:test'
+import type { Config } from '../../src/index.ts'
 import { type Client, signIn } from '../kit/client.ts'
+import { createDevice, nextChallenge } from '../kit/device.ts'
 import { setUp } from '../kit/set-up.ts'
 import { until } from '../kit/until.ts'
 
@@ -12,8 +14,8 @@ const END = '/_menshen/console/end'
 const WECHAT =
   'Mozilla/5.0 (Linux; Android 13; wv) AppleWebKit/537.36 Chrome/116 Mobile MicroMessenger/8.0.49 WeChat/arm64'
 
-async function openConsole(t: TestContext, env = {}) {
-  const menshen = await setUp(t, { env, application: false })
+async function openConsole(t: TestContext, env = {}, config: Config = {}) {
+  const menshen = await setUp(t, { env, config, application: false })
   const { provider } = menshen
   async function user(username: string, headers: Record<string, string> = {}): Promise<Client> {
     const client = menshen.visitor()
@@ -46,6 +48,48 @@ test('each session says who, in which role, on what device, from where, since an
   assert.deepEqual(
     theirs.match(/datetime="[^"]+"/g),
     ['08:00:00', '08:00:00', '10:00:00'].map(time => `datetime="2026-03-01T${time}.000Z"`),
+  )
+})
+
+test('a session that is bound to its device says so in the list and on its page; one that is only offered to be does not', async t => {
+  const env = { BASE_URL: 'https://app.example.com', DEVICE_BOUND_SESSIONS: 'on', TRUSTED_PROXIES: '127.0.0.1' }
+  const { user, menshen, provider } = await openConsole(t, env)
+  const lisi = menshen.visitor()
+  const signedIn = await signIn(lisi, provider, { username: 'lisi' })
+  menshen.passSeconds(1)
+  const admin = await user('admin')
+  const rows = async () => rowsOf((await admin.get(LIST)).text)
+  for (const row of await rows()) assert.doesNotMatch(row, /已绑定设备/)
+  const device = await createDevice()
+  const registered = await device.register(lisi, signedIn)
+  const [own = '', theirs = ''] = await rows()
+  assert.doesNotMatch(own, /已绑定设备/)
+  assert.match(theirs, /<code>lisi<\/code>.*<span class="tag">已绑定设备<\/span>/s)
+  const page = `/_menshen/console/session?key=${keyOf(theirs)}`
+  assert.match((await admin.get(page)).text, /<dt>设备<\/dt><dd>.*<span class="tag">已绑定设备<\/span>/)
+  const { challenge, id } = nextChallenge(registered)
+  assert.equal((await device.refresh(lisi, id, challenge)).status, 200)
+  assert.match((await admin.get(page)).text, /已绑定设备/, 'also after the next proof')
+})
+
+test('the page of a session lists the personal keys of its user, without the keys', async t => {
+  const rules = [{ path: '/', roles: ['*'], keys: 'personal' as const }]
+  const { user, menshen, origin } = await openConsole(t, {}, { rules })
+  const lisi = await user('lisi')
+  const admin = await user('admin')
+  const { text } = await admin.get(`${LIST}?username=lisi`)
+  const page = `/_menshen/console/session?key=${keyOf(text)}`
+  assert.doesNotMatch((await admin.get(page)).text, /个人密钥/)
+  const made = await lisi.post('/_menshen/account/keys', { name: '笔记本 <b>', days: '30' }, origin)
+  const [, key = ''] = /<code>(mk_[\w-]{43})<\/code>/.exec(made.text) ?? []
+  const listed = (await admin.get(page)).text
+  assert.match(listed, /<dt>个人密钥<\/dt><dd>笔记本 &lt;b&gt;.*2026-03-31T08:00:0.*尚未使用/s)
+  assert.ok(key.length > 0 && !listed.includes(key))
+  await menshen.visitor().get('/', { headers: { authorization: `Bearer ${key}` } })
+  await until(async () => /最近使用/.test((await admin.get(page)).text))
+  assert.doesNotMatch(
+    (await admin.get(`/_menshen/console/session?key=${keyOf((await admin.get(LIST)).text)}`)).text,
+    /个人密钥/,
   )
 })
 

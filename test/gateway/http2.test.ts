@@ -274,3 +274,43 @@ test('a refused gRPC request gets a status of gRPC by HTTP/1.1 too, but forward-
     assert.notEqual((await client.get('/_menshen/forward', { headers: { ...grpc, ...forwarded } })).status, 200)
   }
 })
+
+test('a gRPC call with an unreadable path or the method TRACE gets a status of gRPC, but forward-auth never says yes by it', async t => {
+  const scene = await setUp(t, {
+    env: { TRUSTED_PROXIES: '127.0.0.1' },
+    config: { rules: [{ path: '/', public: true }] },
+  })
+  const grpc = { 'content-type': 'application/grpc', 'accept-language': 'en' }
+  const ask = async (method: string, path: string) => {
+    const { status, headers, text } = await scene.client.request({ method, path, headers: grpc })
+    return { status, grpc: headers['grpc-status'], message: String(headers['grpc-message']), text }
+  }
+  for (const [method, path, status] of [
+    ['POST', '/pkg.Service/%2e%2e/Method', '3'],
+    ['POST', '/pkg.Service/%zz', '3'],
+    ['POST', '//pkg.Service/Method', '3'],
+    ['POST', `/${'a'.repeat(5000)}`, '3'],
+    ['TRACE', '/pkg.Service/Method', '12'],
+  ] as const) {
+    const answer = await ask(method, path)
+    assert.deepEqual([answer.status, answer.grpc, answer.text], [200, status, ''], path.slice(0, 60))
+    assert.match(answer.message, /^[ -~]+$/)
+  }
+  for (const path of [
+    '/_menshen/authz/pkg.Service/%2e%2e/Method',
+    '/_menshen/authz/pkg.Service/%zz',
+    '/_menshen/authz/../Method',
+    `/_menshen/authz/${'a'.repeat(5000)}`,
+    '//_menshen/authz/pkg.Service/Method',
+    '/x/../_menshen/authz/pkg.Service/Method',
+    '/_menshen/check/../x',
+  ]) {
+    const { status, grpc } = await ask('POST', path)
+    assert.ok(status === 400 || status === 414, `${status} ${path.slice(0, 60)}`)
+    assert.equal(grpc, undefined)
+  }
+  assert.equal((await ask('TRACE', '/_menshen/authz/pkg.Service/Method')).status, 405)
+  assert.equal((await ask('TRACE', '/_menshen/check')).status, 401)
+  const page = await scene.client.request({ method: 'POST', path: '/a/%2e%2e/b', headers: {} })
+  assert.deepEqual([page.status, page.headers['grpc-status']], [400, undefined])
+})

@@ -1,6 +1,7 @@
 // Keys of machines, from outside: where they count, what is refused, and that no application ever sees one.
 
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import { type TestContext, test } from 'node:test'
@@ -8,7 +9,10 @@ import { WebSocket } from 'ws'
 import type { Config } from '../../src/index.ts'
 import { keySha256, newKey } from '../../src/util/key-form.ts'
 import { createClient } from '../kit/client.ts'
-import { type SetUpOptions, setUp } from '../kit/set-up.ts'
+import { startOidcServer } from '../kit/oidc-server.ts'
+import { requireProgram } from '../kit/requirements.ts'
+import { openGateway, type SetUpOptions, setUp } from '../kit/set-up.ts'
+import { startUpstream } from '../kit/upstream.ts'
 import { raw } from '../proxy/raw.ts'
 
 const INVALID = 'Bearer error="invalid_token"'
@@ -244,6 +248,49 @@ test('a program without credentials is asked for a password where keys count; a 
     'Cookie realm="menshen"',
   )
   assert.equal((await bring('/api', { 'user-agent': 'Mozilla/5.0', accept: 'text/html' })).status, 302)
+})
+
+test('where tokens count besides keys, git is asked for a password first, and other programs for a token first', async t => {
+  const provider = await startOidcServer(t)
+  const upstream = await startUpstream(t)
+  const rules = [{ path: '/api', roles: ['robot'], keys: true as const, bearer: true, scopes: ['read'] }]
+  const { url } = await openGateway(
+    t,
+    { ...provider.settings, UPSTREAM: upstream.url },
+    { config: { ...CONFIG, rules } },
+  )
+  const challenge = async (headers: Record<string, string>) =>
+    (await createClient(url).request({ path: '/api/info/refs', method: 'GET', headers })).headers['www-authenticate']
+  const token = `resource_metadata="${url}/.well-known/oauth-protected-resource/api", scope="read"`
+  const password = 'Basic realm="menshen"'
+  assert.equal(await challenge({ 'user-agent': 'git/2.39.5' }), `${password}, Bearer ${token}`)
+  assert.equal(await challenge({ 'user-agent': 'JGit/7.0.0' }), `${password}, Bearer ${token}`)
+  const agent = { 'user-agent': 'agent/1.0', accept: 'application/json' }
+  assert.equal(await challenge(agent), `Bearer ${token}, ${password}`)
+  assert.equal(await challenge({ ...agent, 'user-agent': 'Mozilla/5.0' }), `Bearer ${token}`, 'no browser is asked')
+  assert.equal(await challenge({ ...agent, 'sec-fetch-mode': 'cors' }), `Bearer ${token}`)
+  for (const headers of [bearer('made-up'), bearer(newKey()), basic(newKey())])
+    assert.equal(await challenge({ ...agent, ...headers }), `Bearer error="invalid_token", ${token}`)
+  assert.equal(upstream.received.length, 0)
+})
+
+test('git brings its key where tokens count, too', async t => {
+  const program = requireProgram('git')
+  const provider = await startOidcServer(t)
+  const upstream = await startUpstream(t)
+  const rules = [{ path: '/api', roles: ['robot'], keys: true as const, bearer: true }]
+  const { url } = await openGateway(
+    t,
+    { ...provider.settings, UPSTREAM: upstream.url },
+    { config: { ...CONFIG, rules } },
+  )
+  const helper = `credential.helper=!printf 'username=x\\npassword=${BACKUP}\\n'`
+  const git = spawn(program, ['-c', 'credential.helper=', '-c', helper, 'ls-remote', `${url}/api/project.git`], {
+    env: { PATH: process.env.PATH, GIT_TERMINAL_PROMPT: '0', GIT_CONFIG_NOSYSTEM: '1', HOME: '/nonexistent' },
+    stdio: 'ignore',
+  })
+  await once(git, 'close')
+  assert.equal(upstream.last().headers['x-forwarded-user'], 'machine:backup')
 })
 
 test('a WebSocket by a key reaches the application without it, and closes when the key expires', async t => {

@@ -73,6 +73,10 @@ test('a key is shown once, counts as its owner, is listed with its end and last 
   assert.equal((await bring(key, '/money')).status, 200)
   assert.equal((await bring(key, '/page')).status, 401)
   assert.equal((await bring(key, '/machines')).status, 403, 'only keys of machines count there')
+  assert.deepEqual(
+    events('refused').map(({ user, session, key }) => ({ user, session, key })),
+    [{ user: 'zhangsan', session: undefined, key: 'personal' }],
+  )
   for (let n = 0; n < 3; n++) await bring(key)
   passSeconds(60)
   assert.match((await client.get('/_menshen/account')).text, /最近使用 <time datetime="2026-03-01T08:00:00/)

@@ -184,6 +184,31 @@ test('/_menshen/me says when the session ends without activity, and brings the w
   assert.equal((await me()).idleWarning, undefined)
 })
 
+test('the dialogs of session.js have the shades of ACCENT_COLOR, for light and dark pages', async t => {
+  const scene = await setUp(t, { env: { ...IDLE, ACCENT_COLOR: '#ffd400' }, provider: LONG_TOKENS })
+  const client = await scene.user()
+  type Said = Record<'idleWarning' | 'ended', { colors?: Record<string, string> } | undefined>
+  const colors = async (of: keyof Said) => (await client.get('/_menshen/me')).json<Said>()[of]?.colors
+  scene.passSeconds(ENDED - 60)
+  const warning = await colors('idleWarning')
+  assert.deepEqual(Object.keys(warning ?? {}), ['accent', 'onAccent', 'link'])
+  assert.equal(warning?.onAccent, 'light-dark(#000000, #000000)')
+  assert.match(String(warning?.accent), /^light-dark\(#[\da-f]{6}, #ffd400\)$/)
+  assert.doesNotMatch(String(warning?.accent), /^light-dark\(#ffd400/, 'too bright for a white page')
+  scene.passSeconds(60)
+  assert.deepEqual(await colors('ended'), warning)
+})
+
+test('the account page says when the session ends without activity', async t => {
+  const scene = await setUp(t, { env: IDLE, provider: LONG_TOKENS })
+  const client = await scene.user()
+  const { text } = await client.get('/_menshen/account')
+  const end = new Date(scene.now() + ENDED * 1000).toISOString()
+  assert.match(text, new RegExp(`<dt>无操作时结束于</dt><dd><time datetime="${end}"`))
+  const without = await setUp(t)
+  assert.doesNotMatch((await (await without.user()).get('/_menshen/account')).text, /无操作/)
+})
+
 test('without the setting /_menshen/me says nothing of it', async t => {
   const scene = await setUp(t)
   const { text } = await (await scene.user()).get('/_menshen/me')

@@ -3,7 +3,11 @@
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { test } from 'node:test'
-import { GRAFANA, PAGE, PORTAL, setUpHosts, WIKI } from '../kit/several-hosts.ts'
+import type { Response } from '../kit/client.ts'
+import { startOidcServer } from '../kit/oidc-server.ts'
+import { openGateway } from '../kit/set-up.ts'
+import { createBrowser, GRAFANA, PAGE, PORTAL, setUpHosts, WIKI } from '../kit/several-hosts.ts'
+import { startUpstream } from '../kit/upstream.ts'
 
 const SCRIPT = { accept: 'application/json', 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'cors' }
 
@@ -284,6 +288,44 @@ test('a page of a host that wants a fresh sign-in gets one at the portal, and th
   assert.ok(done.url.startsWith(`${WIKI}/_menshen/step-up`), done.url)
   assert.equal(done.status, 200)
   assert.equal((await browser.post(`${WIKI}/secret`, { a: 'b' })).status, 200)
+})
+
+test('signing in again after a step-up that failed leads back to the page of the host', async t => {
+  const provider = await startOidcServer(t)
+  const wiki = await startUpstream(t, (_, response) => response.end('the wiki'))
+  const rules = [{ path: '/vault', roles: ['*'], acr: ['gold'] }]
+  const gateway = await openGateway(
+    t,
+    { ...provider.settings, BASE_URL: PORTAL },
+    { config: { hosts: { 'wiki.test': { upstream: wiki.url, rules } } } },
+  )
+  provider.now = gateway.now
+  const browser = createBrowser(gateway.url, gateway.now)
+  const throughProvider = async ({ headers: { location = '' } }: Pick<Response, 'headers'>) => {
+    assert.equal(new URL(location).origin, provider.issuer)
+    const { headers } = await fetch(location, { redirect: 'manual' })
+    return browser.open(headers.get('location') ?? '')
+  }
+  const signedIn = (text: string) => /name="return" value="([^"]+)"/.exec(text)?.[1] ?? ''
+  await throughProvider(await browser.post(`${PORTAL}/login`))
+  const refused = await throughProvider(await browser.open(`${WIKI}/vault/7?x=1&y=%26`))
+  assert.deepEqual([refused.status, refused.url], [403, `${WIKI}/vault/7?x=1&y=%26`])
+
+  const button = await browser.post(`${WIKI}/login`, { return: signedIn(refused.text) })
+  assert.equal(button.status, 303)
+  const page = await browser.open(button.headers.location ?? '')
+  assert.equal(page.status, 200)
+  assert.equal(new URL(page.url).origin + new URL(page.url).pathname, `${PORTAL}/login`)
+  provider.idClaims = { acr: 'gold' }
+  const landed = await throughProvider(await browser.post(`${PORTAL}/login`, { return: signedIn(page.text) }))
+  assert.deepEqual([landed.text, landed.url], ['the wiki', `${WIKI}/vault/7?x=1&y=%26`])
+
+  const elsewhere = async (form: Record<string, string>, headers = {}) =>
+    (await browser.post(`${WIKI}/login`, form, { headers })).headers.location
+  for (const path of ['https://evil.test/', '//evil.test', '/vault', `${signedIn(refused.text)}x`])
+    assert.equal(await elsewhere({ return: path }), `${PORTAL}/login`, path)
+  const foreign = { origin: 'https://evil.test', 'sec-fetch-site': 'cross-site' }
+  assert.equal(await elsewhere({ return: signedIn(refused.text) }, foreign), `${PORTAL}/login`)
 })
 
 test('activity at one host keeps the session alive at all, and without any it ends at all', async t => {

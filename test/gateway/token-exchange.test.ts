@@ -13,6 +13,7 @@ import { type OidcCall, type OidcServer, signedInAt, startOidcServer } from '../
 import { openGateway } from '../kit/set-up.ts'
 import { createBrowser, PORTAL, WIKI } from '../kit/several-hosts.ts'
 import { tempFolder } from '../kit/temp.ts'
+import { until } from '../kit/until.ts'
 import { startUpstream, type Upstream } from '../kit/upstream.ts'
 import { dial, refusal } from '../kit/websocket.ts'
 
@@ -125,6 +126,61 @@ suite('the token of an upstream', () => {
     assert.notEqual((await createClient(url).get('/one', { headers: { cookie } })).status, 200)
     assert.equal(app.received.length, before)
     assert.equal(exchangesOf(provider).length, 2)
+  })
+
+  for (const path of ['/logout', '/_menshen/sign-out-everywhere'])
+    test(`${path} revokes the exchanged tokens of its session, also those of before a refresh, and no others`, async t => {
+      const { provider, app, user, url, passSeconds } = await setUpExchange(t, {}, { REVOKE: 'always' })
+      provider.expiresIn = 400
+      provider.exchanged = { expires_in: 3600 }
+      const client = await user('sub-1')
+      const other = await user('sub-2')
+      const theirs = await tokenAt(other, app, '/one')
+      const mine = [await tokenAt(client, app, '/one'), await tokenAt(client, app, '/two')]
+      passSeconds(300)
+      const fresh = await tokenAt(client, app, '/one')
+      assert.ok(!mine.includes(fresh), 'the session was refreshed')
+      await client.post(path, {}, { headers: { origin: url } })
+      const revoked = () => provider.callsTo('/revoke').map(({ form }) => `Bearer ${form.get('token')}`)
+      const expected = new Set([...mine, fresh].map(String))
+      await until(() => [...expected].every(token => revoked().includes(token)))
+      // With the refresh token of the session.
+      assert.equal(revoked().length, expected.size + 1)
+      assert.ok(!revoked().includes(String(theirs)))
+      const [{ authorization } = { authorization: '' }] = provider.callsTo('/revoke')
+      assert.match(authorization, /^Basic /)
+    })
+
+  test('without REVOKE a sign-out revokes no exchanged token', async t => {
+    const { provider, app, user, close } = await setUpExchange(t)
+    const client = await user()
+    await tokenAt(client, app, '/one')
+    await client.post('/logout')
+    await close()
+    assert.deepEqual(provider.callsTo('/revoke'), [])
+  })
+
+  test('a sign-out does not wait for the revocation of exchanged tokens, and a shutdown does', async t => {
+    const { provider, app, user, lines, close } = await setUpExchange(t, {}, { REVOKE: 'always' })
+    const client = await user()
+    await tokenAt(client, app, '/one')
+    const held = Promise.withResolvers<ServerResponse>()
+    provider.intercept = ({ path, form }, response) => {
+      if (path !== '/revoke' || !form.get('token')?.startsWith('xt-')) return false
+      held.resolve(response)
+      return true
+    }
+    assert.equal((await client.post('/logout')).status, 303)
+    const response = await held.promise
+    const closed = close()
+    response.writeHead(503, { 'content-type': 'application/json' }).end('{"error":"xt-CANARY"}')
+    await closed
+    const told = lines.filter(({ event }) => event === 'provider_not_told')
+    assert.deepEqual(
+      told.map(({ fields }) => fields.user),
+      ['user-sub-1'],
+    )
+    assert.doesNotMatch(JSON.stringify(told), /xt-CANARY-/)
   })
 
   test('parallel requests of a session make one call', async t => {

@@ -161,6 +161,7 @@ function allPages(words: Words): string[] {
         session,
         isOwn: true,
         areMore: true,
+        keys: [KEY, { ...KEY, usedAt: NOW }],
         events: session ? [{ id: 'e', time: NOW, event: 'sign_in', fields: { session: 'a' } }] : [],
         names: { providers: undefined, deviceName: view.deviceName },
       }),

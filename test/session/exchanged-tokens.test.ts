@@ -21,7 +21,9 @@ async function setUpInstances(t: TestContext) {
   t.after(() => store.close())
   const calls: { readonly accessToken: string; answer(token: string): void; fail(): void }[] = []
   const called = Promise.withResolvers<void>()
+  const revoked: string[] = []
   const provider = {
+    revoke: async (tokens: readonly string[]) => void revoked.push(...tokens),
     exchange: (accessToken: string) =>
       new Promise<{ token: string; expiresInSeconds: number }>((resolve, reject) => {
         const answer = (token: string) => resolve({ token, expiresInSeconds: 600 })
@@ -32,7 +34,7 @@ async function setUpInstances(t: TestContext) {
   }
   const open = () =>
     createExchangedTokens({ store, providers: { get: () => provider }, settings: SETTINGS, now, report: () => {} })
-  return { clock, store, calls, called: called.promise, open }
+  return { clock, store, calls, revoked, called: called.promise, open }
 }
 
 function sessionOf(ticket: string, accessToken: string, signedInAt: number): LoadedSession {
@@ -88,7 +90,7 @@ test('after a refresh, and for another ticket, target or user, the token in the 
 })
 
 test('the tokens of a session are removed with it, and those of others stay', async t => {
-  const { clock, calls, store, open } = await setUpInstances(t)
+  const { clock, calls, revoked, store, open } = await setUpInstances(t)
   const tokens = open()
   const tickets = [newTicket(), newTicket()]
   for (const ticket of tickets) {
@@ -101,7 +103,9 @@ test('the tokens of a session are removed with it, and those of others stay', as
     (await store.list({ label: `exchanged.${recordKey(ticket)}`, limit: 10 })).entries.length
   const [first = '', second = ''] = tickets
   assert.deepEqual([await count(first), await count(second)], [1, 1])
-  await tokens.removeAllOf(recordKey(first))
+  await tokens.endAllOf(first, sessionOf(first, first, clock.now))
+  await tokens.settle()
+  assert.deepEqual(revoked, ['xt'])
   assert.deepEqual([await count(first), await count(second)], [0, 1])
 })
 

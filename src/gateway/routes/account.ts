@@ -53,6 +53,7 @@ export async function accountAnswer(
   const ended = readEnded(auth.cookies, request.headers.cookie)
   const page = accountPage(words, loaded, {
     providerName: providerNameOf(auth.providers, loaded),
+    idleEnd: auth.sessions.idleEndOf(loaded),
     own: deviceOf({ ...loaded, ...listed?.publicPart }, nameOf),
     others,
     signIns,

@@ -4,11 +4,11 @@
 import { requestFields } from '../../observe/observed-request.ts'
 import { enteringPage, RETURN_FIELD } from '../../pages/notices.ts'
 import { OWN_PATHS } from '../../paths.ts'
-import { safeReturnPath } from '../../session/attempts.ts'
+import { readReturnPath, safeReturnPath } from '../../session/attempts.ts'
 import { ENTRY_BRAKE_SECONDS, type EntryCode } from '../../session/host-tickets.ts'
 import type { LoadedSession } from '../../session/session-cache.ts'
 import { isTicket } from '../../session/ticket.ts'
-import { isNoPage, isOwnNavigation } from '../../util/fetch-metadata.ts'
+import { isFromOwnOrigin, isNoPage, isOwnNavigation } from '../../util/fetch-metadata.ts'
 import { hostCookie, identify, type SignedInCaller } from '../admission.ts'
 import type { ApplicationHost, GatewayContext } from '../context.ts'
 import { clearCookie, readCookie, setCookie } from '../cookies.ts'
@@ -144,11 +144,15 @@ async function failedEntry(
 
 // What a host leaves to the portal: the login page, the callback, the account page and the console.
 
-export async function toPortal(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
+export async function toPortal(
+  context: GatewayContext,
+  request: GatewayRequest,
+  form: URLSearchParams,
+): Promise<OwnAnswer> {
   const { host, pages, paths } = context
   if (!host) return errorAnswer(pages, request, 'not_found')
   const { method, path, search } = request
-  if (path === paths.login) return toPortalLogin(context, host, request)
+  if (path === paths.login) return toPortalLogin(context, host, request, form)
   // A form of one of these pages is one of the portal, which does not take it from here.
   const isRead = method === 'GET' || method === 'HEAD'
   return redirectAnswer(pages, method, host.portal + (isRead ? path + search : pageOf(path)))
@@ -158,18 +162,37 @@ function pageOf(path: string): string {
   return [OWN_PATHS.account, OWN_PATHS.console].find(page => path.startsWith(page)) ?? '/'
 }
 
-/** A link of the application's own pages leads back to the application; any other request just to the login page. */
+/** Links of the application and the buttons of our own pages lead back to this host; any other request just to the login page. */
 async function toPortalLogin(
   context: GatewayContext,
   host: ApplicationHost,
   request: GatewayRequest,
+  form: URLSearchParams,
 ): Promise<OwnAnswer> {
-  const { settings, pages, paths } = context
-  const { method, headers, search } = request
-  const isLink = headers['sec-fetch-site'] === 'same-origin' && isOwnNavigation(request, settings.BASE_URL)
-  if (method !== 'GET' || !isLink) return redirectAnswer(pages, method, host.portal + paths.login)
-  const asked = new URLSearchParams(search).get(RETURN_FIELD) ?? '/'
-  const wanted = safeReturnPath(asked, settings.BASE_URL, paths.signIn) ?? '/'
+  const { pages, paths } = context
+  const { method } = request
+  const wanted = method === 'POST' ? pageOfButton(context, request, form) : pageOfLink(context, request)
+  if (wanted === undefined) return redirectAnswer(pages, method, host.portal + paths.login)
   const { location, cookie } = portalLogin(context, host, request, wanted)
   return redirectAnswer(pages, method, location, { cookies: [cookie] })
+}
+
+function pageOfLink({ settings, paths }: GatewayContext, request: GatewayRequest): string | undefined {
+  const { method, headers, search } = request
+  const isLink = headers['sec-fetch-site'] === 'same-origin' && isOwnNavigation(request, settings.BASE_URL)
+  if (method !== 'GET' || !isLink) return undefined
+  const asked = new URLSearchParams(search).get(RETURN_FIELD) ?? '/'
+  return safeReturnPath(asked, settings.BASE_URL, paths.signIn) ?? '/'
+}
+
+/** The button that signs in again after a step-up that failed. We have signed its page. */
+function pageOfButton(
+  { now, auth, settings, paths }: GatewayContext,
+  request: GatewayRequest,
+  form: URLSearchParams,
+): string | undefined {
+  const signed = form.get(RETURN_FIELD)
+  if (!signed || !isFromOwnOrigin(request, settings.BASE_URL)) return undefined
+  const own = { origin: settings.BASE_URL, signInPaths: paths.signIn }
+  return readReturnPath(signed, auth.keys.returnPath, own, now())
 }

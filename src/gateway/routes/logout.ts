@@ -36,7 +36,7 @@ export async function signOut(
   observe.report('sign_out', requestFields(request, closed))
   // They lead nowhere any more, and end with the longest life of the session at the latest.
   await (context.host ?? context.entries)?.tickets.removeAllOf(closed.key).catch(() => {})
-  await auth.exchangedTokens.removeAllOf(closed.key).catch(() => {})
+  await auth.exchangedTokens.endAllOf(ticket, closed).catch(() => {})
   await auth.hooks.signOut(request, closed)
   return signedOut(context, request, await leaveProvider(context, request, closed, next), 'here')
 }
@@ -57,7 +57,7 @@ function nextSignIn(context: GatewayContext, request: GatewayRequest, wanted: st
 export async function signOutEverywhere(
   context: GatewayContext,
   request: GatewayRequest,
-  { loaded }: SignedInCaller,
+  { loaded, ticket }: SignedInCaller,
 ): Promise<OwnAnswer> {
   const { settings, auth, observe } = context
   if (!isFromOwnOrigin(request, settings.BASE_URL)) return foreignAnswer(context, request)
@@ -71,6 +71,7 @@ export async function signOutEverywhere(
   const { count: ended } = await auth.sessions.endAllOf(user)
   await endKeys()
   observe.report('sign_out', { ...requestFields(request, loaded), ended })
+  if (ticket !== undefined) await auth.exchangedTokens.endAllOf(ticket, loaded).catch(() => {})
   await auth.hooks.signOut(request, loaded)
   const next = nextSignIn(context, request, null)
   return signedOut(context, request, await leaveProvider(context, request, loaded, next), 'everywhere')

@@ -99,19 +99,25 @@ function signInLinks({ login, logout }: OwnPaths): string {
 }
 
 /** The warning that session.js shows before an idle end. */
-function idleDialog({ lang, t }: Words) {
+function idleDialog({ lang, t, look }: Words) {
   return {
     lang,
     title: t('session.idle_title'),
     text: t('session.idle_text'),
     stay: t('session.idle_stay'),
     leave: t('session.sign_out'),
+    ...(look.dialogColors && { colors: look.dialogColors }),
   }
 }
 
 /** The dialog that session.js shows on a page of the application. */
-function endedDialog({ lang, t }: Words) {
-  return { lang, text: t('session.ended'), link: t('session.sign_in_again') }
+function endedDialog({ lang, t, look }: Words) {
+  return {
+    lang,
+    text: t('session.ended'),
+    link: t('session.sign_in_again'),
+    ...(look.dialogColors && { colors: look.dialogColors }),
+  }
 }
 
 // GET /_menshen/metrics: for Prometheus on an address that METRICS_FROM names, and never through a proxy.
