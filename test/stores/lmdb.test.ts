@@ -13,9 +13,10 @@ import { openLmdbStore } from '../../src/stores/lmdb/lmdb-store.ts'
 import { startSweeper } from '../../src/stores/lmdb/lmdb-sweeper.ts'
 import { createLmdbWriter } from '../../src/stores/lmdb/lmdb-writer.ts'
 import { type Entry, newProof, type Page, type Store } from '../../src/stores/store.ts'
+import { breakLmdb } from '../kit/break-lmdb.ts'
 import { freePort } from '../kit/free-port.ts'
 import { runMenshen } from '../kit/instance.ts'
-import { requireProgram } from '../kit/requirements.ts'
+import { requireLinux, requireProgram } from '../kit/requirements.ts'
 import { until } from '../kit/until.ts'
 import { conformance } from './conformance.ts'
 import { type Neighbour, type Outcome, startNeighbour } from './neighbour.ts'
@@ -233,6 +234,35 @@ describe('The embedded store, when the disk is the problem:', () => {
     assert.equal(await files.write(async () => 'written'), 'written')
     // Lets the probe end.
     await readFile(probe)
+  })
+
+  test('a commit that fails at its very end breaks the store for this process, which is told once', async context => {
+    requireLinux('/proc')
+    const directory = await folderFor(context)
+    const told: unknown[] = []
+    const store = await openLmdbStore({ directory, now: Date.now, onBroken: reason => told.push(reason) })
+    context.after(() => store.close())
+    assert.ok(await store.create('before', entry('a')))
+    breakLmdb()
+    const writing = ['a', 'b', 'c'].map(key => store.create(key, entry('a')))
+    for (const created of writing) await assert.rejects(created, { code: 'store_unavailable' })
+    await assert.rejects(store.read('before'), { code: 'store_unavailable' })
+    await assert.rejects(store.trail.append([], 1), { code: 'store_unavailable' })
+    assert.equal(told.length, 1)
+    const other = await startNeighbour(directory)
+    context.after(() => other.leave())
+    assert.ok(await isThere(other, 'before'))
+    assert.deepEqual(await other.call(['read', 'a']), [{ result: undefined }])
+  })
+
+  test('a disk that is full does not break the store', async context => {
+    const directory = await folderFor(context)
+    const files = await openFiles(directory, () => assert.fail('it is not broken'))
+    context.after(() => files.close())
+    await assert.rejects(
+      files.write(() => Promise.reject(new Error('the disk is full'))),
+      /full/,
+    )
   })
 
   const spoilers = {

@@ -35,16 +35,24 @@ const NEW_FILES_BYTES = 256 * 1024
 
 export type LmdbFiles = Awaited<ReturnType<typeof openFiles>>
 
-export async function openFiles(directory: string) {
+export type OnBroken = (reason: unknown) => void
+
+/** `onBroken` is called once if this process can neither read nor write any more, until it is started again. */
+export async function openFiles(directory: string, onBroken: OnBroken = () => {}) {
   try {
     await makeFolder(resolve(directory))
     await inspect(directory)
     const root = open({ path: directory, ...OPTIONS })
+    const records = root.openDB<Buffer, string>('records', { encoding: 'binary', useVersions: true })
+    const tryToRead = () => {
+      records.resetReadTxn()
+      records.doesExist('')
+    }
     return {
       directory,
       root,
-      ...createWrites(directory, () => root.close()),
-      records: root.openDB<Buffer, string>('records', { encoding: 'binary', useVersions: true }),
+      ...createWrites({ directory, tryToRead, onBroken, closeRoot: () => root.close() }),
+      records,
       byLabel: root.openDB<Buffer, string>('byLabel', { encoding: 'binary' }),
       generations: root.openDB<Buffer, Buffer>('generations', {
         encoding: 'binary',
@@ -179,9 +187,17 @@ interface Outage {
   readonly misses: number
 }
 
-function createWrites(directory: string, closeRoot: () => Promise<void>) {
+interface WriteOptions {
+  readonly directory: string
+  readonly tryToRead: () => void
+  readonly onBroken: OnBroken
+  readonly closeRoot: () => Promise<void>
+}
+
+function createWrites({ directory, tryToRead, onBroken, closeRoot }: WriteOptions) {
   let outage: Outage | undefined
   let isClosed = false
+  let isBroken = false
   let probe: Promise<void> | undefined
 
   /** One for all that wait, however long the disk hangs. */
@@ -194,6 +210,20 @@ function createWrites(directory: string, closeRoot: () => Promise<void>) {
       probe.then(forget, () => setTimeout(forget, PROBE_EVERY_MS).unref())
     }
     return withDeadline(probe, DISK_DEADLINE_MS)
+  }
+
+  /**
+   * After a commit that failed in its last step, LMDB refuses everything in this process (MDB_PANIC). lmdb-js does not tell the
+   * writers, who would wait for ever, and tells readers with different codes. A full disk alone keeps nobody from reading.
+   */
+  function noteIfBroken(reason: unknown): void {
+    if (isBroken || isClosed) return
+    try {
+      tryToRead()
+    } catch {
+      isBroken = true
+      onBroken(reason)
+    }
   }
 
   /** Resolves when lmdb-js may be asked, with the outage in which it is. */
@@ -209,6 +239,7 @@ function createWrites(directory: string, closeRoot: () => Promise<void>) {
   return {
     /** Resolves when the work is on the disk. */
     async write<Result>(begin: () => Promise<Result>): Promise<Result> {
+      if (isBroken) throw new Error('The store is broken until this process is started again.')
       const before = outage && (await permission(outage))
       // lmdb-js would end the process.
       if (isClosed) throw new Error('The store is closed.')
@@ -222,6 +253,7 @@ function createWrites(directory: string, closeRoot: () => Promise<void>) {
           const misses = before ? before.misses + Number(before.isProven) : 0
           outage = { reason, triedAt: performance.now(), isProven: false, misses }
         }
+        noteIfBroken(reason)
         throw reason
       }
     },
