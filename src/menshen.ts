@@ -115,6 +115,8 @@ export interface CoreOptions {
   readonly hooks?: Hooks
   /** Which of several processes this is. */
   readonly worker?: number | undefined
+  /** This process can use the embedded store no more, and has said so. */
+  readonly onStoreBroken?: () => void
 }
 
 const CLOSE_WITHIN_MS = 10_000
@@ -345,7 +347,7 @@ interface Basics extends ProviderOptions {
   readonly measure: Measure
   readonly measureSync: MeasureSync | undefined
 }
-type Options = Pick<CoreOptions, 'log' | 'now' | 'worker' | 'gatherMetrics' | 'hooks'>
+type Options = Pick<CoreOptions, 'log' | 'now' | 'worker' | 'gatherMetrics' | 'hooks' | 'onStoreBroken'>
 
 export type ProcessParts = Awaited<ReturnType<typeof openProcessParts>>
 
@@ -354,7 +356,7 @@ export async function openProcessParts(
   opened: AsyncDisposableStack,
   deadline: ShutdownDeadline,
   configuration: Configuration,
-  { log, now, worker, gatherMetrics = gatherAlone, hooks = NO_HOOKS }: Options,
+  { log, now, worker, gatherMetrics = gatherAlone, hooks = NO_HOOKS, onStoreBroken }: Options,
 ) {
   const { settings, plans } = configuration
   let mainProvider = plans[0].id
@@ -362,7 +364,7 @@ export async function openProcessParts(
   const { observation, metrics, series: history, shadowRefusals } = observed
   const { report, measure, measureSync, traceCall } = observation
   const basics: Basics = { settings, now, report, measure, measureSync, traceCall }
-  const records = await openRecords(opened, deadline, configuration, basics)
+  const records = await openRecords(opened, deadline, configuration, basics, onStoreBroken)
   const { store, keyring } = records
   const audit = opened.adopt(createAudit({ settings, store, keyring, now, report, worker }), audit =>
     audit.close(deadline.leftMs()),
@@ -468,9 +470,14 @@ async function openRecords(
   deadline: ShutdownDeadline,
   { plans: [plan] }: Configuration,
   { settings, now, report, measure, measureSync }: Basics,
+  onStoreBroken: CoreOptions['onStoreBroken'],
 ) {
+  const onBroken = (err: unknown) => {
+    report('store_broken', { err })
+    onStoreBroken?.()
+  }
   const cache = { size: settings.SESSION_CACHE_SIZE, bytes: cacheShares(settings).recordBytes }
-  const opening = await openStore(settings.STORE, now, report, cache)
+  const opening = await openStore(settings.STORE, now, report, cache, onBroken)
   const store = opened.adopt(observedStore(opening, measure, measureSync), store => deadline.wait(store.close()))
   const keys = deriveKeys({ SECRET: settings.SECRET, CLIENT_SECRET: plan.clientSecret })
   const keyring = createDataKeyring({ store, keys, now, report })

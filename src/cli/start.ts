@@ -56,7 +56,8 @@ export async function start({ sources: given, inherited, npmParent, now }: Start
   // A message to a primary that is exiting fails, which must not end the worker.
   if (cluster.isWorker) process.on('error', () => {})
   const worker = cluster.worker?.id
-  const core = { settings, config, log, now, worker, ...(primary && { gatherMetrics: gatherFromWorkers(primary) }) }
+  const gathering = primary && { gatherMetrics: gatherFromWorkers(primary) }
+  const core = { settings, config, log, now, worker, onStoreBroken: exitWithBrokenStore, ...gathering }
   const parts: StartParts = { snapshot, reloadOptions, inherited, report }
   const running =
     cluster.isPrimary && settings.WORKERS > 1
@@ -109,6 +110,11 @@ function withDevelopment(target: ReloadTarget, development: Pick<Development, 'r
  */
 function exitWithPrimary(): void {
   cluster.worker?.on('disconnect', () => process.kill(process.pid, 'SIGKILL'))
+}
+
+/** Whoever started this process starts another. No write to lmdb can be under way, for which `process.exit` would wait. */
+function exitWithBrokenStore(): void {
+  process.exit(1)
 }
 
 interface StartParts {

@@ -1,5 +1,6 @@
 // Opens the store that the setting STORE names.
 import type { Report } from '../events.ts'
+import type { OnBroken } from './lmdb/lmdb-files.ts'
 import { openLmdbStore } from './lmdb/lmdb-store.ts'
 import { createMemoryStore } from './memory-store.ts'
 import type { LimitClient, ReadCacheLimits } from './redis/redis-connection.ts'
@@ -10,9 +11,10 @@ export async function openStore(
   now: () => number,
   report: Report,
   cache?: ReadCacheLimits,
+  onBroken?: OnBroken,
 ): Promise<Store> {
   if (address === 'memory:') return createMemoryStore({ now })
-  if (address.startsWith('lmdb:')) return openLmdbStore({ directory: address.slice('lmdb:'.length), now })
+  if (address.startsWith('lmdb:')) return openLmdbStore({ directory: address.slice('lmdb:'.length), now, onBroken })
   // Loaded only where it is used: the client is slow to load.
   const { openRedisStore } = await import('./redis/redis-store.ts')
   return openRedisStore({ address, now, report, ...(cache && { cache }) })

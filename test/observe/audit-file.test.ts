@@ -1,13 +1,31 @@
 // AUDIT_FILE: every event as a line of JSON, whatever happens to the file.
 
 import assert from 'node:assert/strict'
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
+import { execFile } from 'node:child_process'
+import {
+  appendFileSync,
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
-import test from 'node:test'
+import test, { type TestContext } from 'node:test'
+import { promisify } from 'node:util'
+import { createAuditFile } from '../../src/observe/audit.ts'
 import { createClient } from '../kit/client.ts'
 import { type Instance, isAlive, setUpInstances } from '../kit/instance.ts'
+import { requireProgram } from '../kit/requirements.ts'
+import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
 import { auditLines, auditOf } from './audit-lines.ts'
+
+const run = promisify(execFile)
 
 async function fail(instance: Instance, count: number): Promise<void> {
   const asking = Array.from({ length: count }, () => createClient(instance.url).get('/callback?error=access_denied'))
@@ -71,3 +89,67 @@ test('a full disk stops nobody either, and the end does not wait for it long', a
   assert.deepEqual([to, Object(err).code], ['file', 'ENOSPC'])
   assert.deepEqual(await instance.killAll('SIGTERM'), { code: 0, signal: null })
 })
+
+test('a line that a full disk has cut off swallows no line of another process', async t => {
+  const { path, file } = openFile(t)
+  assert.equal(await file.write(['{"n":1}\n']), 1)
+  // The disk is full for that process alone, in the midst of its second line.
+  assert.equal(await writeElsewhere(path, ['{"n":2}\n', '{"n":3}\n'], 20), 1)
+  assert.equal(await file.write(['{"n":4}\n']), 1)
+  assert.equal(await writeElsewhere(path, ['{"n":3}\n']), 1)
+  assert.equal(readFileSync(path, 'utf8'), '{"n":1}\n{"n":2}\n{"n"\n{"n":4}\n{"n":3}\n')
+})
+
+test('a line that was cut off before the start swallows no line, either', async t => {
+  const { path, file } = openFile(t)
+  writeFileSync(path, '{"n":')
+  assert.equal(await file.write(['{"n":1}\n', '{"n":2}\n']), 2)
+  assert.equal(readFileSync(path, 'utf8'), '{"n":\n{"n":1}\n{"n":2}\n')
+})
+
+test('a file that is moved away or emptied behind a line that was cut off begins without an empty line', async t => {
+  const { path, file } = openFile(t)
+  await file.write(['{"n":1}\n'])
+  appendFileSync(path, '{"n":')
+  truncateSync(path)
+  await file.write(['{"n":2}\n'])
+  assert.equal(readFileSync(path, 'utf8'), '{"n":2}\n')
+  appendFileSync(path, '{"n":')
+  renameSync(path, `${path}.1`)
+  file.reopen()
+  await file.write(['{"n":3}\n'])
+  assert.equal(readFileSync(path, 'utf8'), '{"n":3}\n')
+})
+
+test('a file that Menshen may write to and not read gets every line', async t => {
+  const { path, file } = openFile(t)
+  writeFileSync(path, '{"n":1}\n')
+  chmodSync(path, 0o200)
+  assert.equal(await file.write(['{"n":2}\n']), 1)
+  chmodSync(path, 0o600)
+  assert.equal(readFileSync(path, 'utf8'), '{"n":1}\n{"n":2}\n')
+})
+
+test('a pipe that nobody reads is an error', async t => {
+  const { path, file } = openFile(t)
+  await run(requireProgram('mkfifo'), [path])
+  await assert.rejects(file.write(['{"n":1}\n']), { code: 'ENXIO' })
+})
+
+function openFile(t: TestContext) {
+  const path = join(tempFolder(t), 'audit.jsonl')
+  const file = createAuditFile(path)
+  t.after(() => file.close())
+  return { path, file }
+}
+
+/** What another process says of its write. No file of it can be larger than the limit. */
+async function writeElsewhere(path: string, lines: readonly string[], limit?: number): Promise<number> {
+  const module = JSON.stringify(new URL('../../src/observe/audit.ts', import.meta.url))
+  const script = `
+    const { createAuditFile } = await import(${module})
+    console.log(await createAuditFile(${JSON.stringify(path)}).write(${JSON.stringify(lines)}))`
+  const args = [`--fsize=${limit ?? 'unlimited'}`, process.execPath, '--input-type=module', '--eval', script]
+  const { stdout } = await run(requireProgram('prlimit'), args)
+  return Number(stdout)
+}

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import fs, { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
@@ -12,9 +13,10 @@ import { openLmdbStore } from '../../src/stores/lmdb/lmdb-store.ts'
 import { startSweeper } from '../../src/stores/lmdb/lmdb-sweeper.ts'
 import { createLmdbWriter } from '../../src/stores/lmdb/lmdb-writer.ts'
 import { type Entry, newProof, type Page, type Store } from '../../src/stores/store.ts'
+import { breakLmdb } from '../kit/break-lmdb.ts'
 import { freePort } from '../kit/free-port.ts'
 import { runMenshen } from '../kit/instance.ts'
-import { requireProgram } from '../kit/requirements.ts'
+import { requireLinux, requireProgram } from '../kit/requirements.ts'
 import { until } from '../kit/until.ts'
 import { conformance } from './conformance.ts'
 import { type Neighbour, type Outcome, startNeighbour } from './neighbour.ts'
@@ -148,8 +150,7 @@ describe('The embedded store, when the disk is the problem:', () => {
     assert.ok(await isThere(neighbour, 'before'))
 
     await limitFileSize(neighbour, 'unlimited')
-    const [created] = await neighbour.call(['create', 'after', big])
-    assert.ok(Number(created?.result) > 0)
+    await untilCreated(neighbour, 'after', big)
     assert.ok(await isThere(neighbour, 'after'))
     assert.equal(await neighbour.leave(), 0)
   })
@@ -160,9 +161,53 @@ describe('The embedded store, when the disk is the problem:', () => {
     for (let n = 0; n < 20; n++)
       assert.deepEqual(await neighbour.call(['create', `k${n}`, entry('a')]), [{ error: 'store_unavailable' }])
     await limitFileSize(neighbour, 'unlimited')
-    await until(async () => (await neighbour.call(['create', 'after', entry('a')]))[0]?.error === undefined)
+    await untilCreated(neighbour, 'after', entry('a'))
     assert.equal(await neighbour.leave(), 0)
-    assert.equal(neighbour.printed.join('').match(/Write error/g)?.length, 1)
+    assert.equal(failedCommits(neighbour), 1)
+  })
+
+  test('room for a small file is not enough for a commit, and does not make lmdb-js fail again', async context => {
+    const { neighbour } = await openNeighbour(context)
+    const big = entry('x'.repeat(100_000))
+    await limitFileSize(neighbour, '1000000')
+    const created: Outcome[] = []
+    while (created.at(-1)?.error === undefined)
+      created.push(...(await neighbour.call(['create', `k${created.length}`, big])))
+    for (let n = 0; n < 20; n++)
+      assert.deepEqual(await neighbour.call(['create', `l${n}`, big]), [{ error: 'store_unavailable' }])
+    await limitFileSize(neighbour, 'unlimited')
+    await untilCreated(neighbour, 'after', big)
+    assert.equal(await neighbour.leave(), 0)
+    assert.equal(failedCommits(neighbour), 1)
+  })
+
+  test('a disk that is nearly full is not filled by the try', async context => {
+    const { files, fail, tries } = await openFailing(context)
+    await assert.rejects(fail(), /full/)
+    const statfs = context.mock.method(fs, 'statfs', async () => ({ bsize: 1024, bavail: 5000 }))
+    syncBuiltinESMExports()
+    await assert.rejects(fail(), /bytes free/)
+    assert.equal(tries(), 1)
+    statfs.mock.restore()
+    syncBuiltinESMExports()
+    await until(() => files.write(async () => true).catch(() => false))
+  })
+
+  test('while writes fail although the disk has room, lmdb-js is tried less and less often', async context => {
+    const { clock, fail, tries } = await openFailing(context)
+    await assert.rejects(fail(), /full/)
+    await assert.rejects(fail(), /full/)
+    assert.equal(tries(), 2)
+    for (const pauseMs of [500, 1000, 2000, 4000, 8000, 10_000, 10_000]) {
+      const before = tries()
+      clock.now += pauseMs - 1
+      await assert.rejects(fail(), /full/)
+      assert.equal(tries(), before, `tried before ${pauseMs} ms had passed`)
+      clock.now += 1
+      // Those that fail together count once.
+      await Promise.allSettled([fail(), fail(), fail()])
+      assert.ok(tries() > before, `not tried after ${pauseMs} ms`)
+    }
   })
 
   test('a probe that hangs delays a write by its deadline, and after a while a write is tried without one', async context => {
@@ -189,6 +234,35 @@ describe('The embedded store, when the disk is the problem:', () => {
     assert.equal(await files.write(async () => 'written'), 'written')
     // Lets the probe end.
     await readFile(probe)
+  })
+
+  test('a commit that fails at its very end breaks the store for this process, which is told once', async context => {
+    requireLinux('/proc')
+    const directory = await folderFor(context)
+    const told: unknown[] = []
+    const store = await openLmdbStore({ directory, now: Date.now, onBroken: reason => told.push(reason) })
+    context.after(() => store.close())
+    assert.ok(await store.create('before', entry('a')))
+    breakLmdb()
+    const writing = ['a', 'b', 'c'].map(key => store.create(key, entry('a')))
+    for (const created of writing) await assert.rejects(created, { code: 'store_unavailable' })
+    await assert.rejects(store.read('before'), { code: 'store_unavailable' })
+    await assert.rejects(store.trail.append([], 1), { code: 'store_unavailable' })
+    assert.equal(told.length, 1)
+    const other = await startNeighbour(directory)
+    context.after(() => other.leave())
+    assert.ok(await isThere(other, 'before'))
+    assert.deepEqual(await other.call(['read', 'a']), [{ result: undefined }])
+  })
+
+  test('a disk that is full does not break the store', async context => {
+    const directory = await folderFor(context)
+    const files = await openFiles(directory, () => assert.fail('it is not broken'))
+    context.after(() => files.close())
+    await assert.rejects(
+      files.write(() => Promise.reject(new Error('the disk is full'))),
+      /full/,
+    )
   })
 
   const spoilers = {
@@ -457,6 +531,15 @@ async function isThere(neighbour: Neighbour, key: string): Promise<boolean> {
   return outcome?.error === undefined && outcome?.result !== undefined
 }
 
+async function untilCreated(neighbour: Neighbour, key: string, entry: Entry): Promise<void> {
+  await until(async () => (await neighbour.call(['create', key, entry]))[0]?.error === undefined)
+}
+
+/** lmdb-js prints the stack of each. */
+function failedCommits(neighbour: Neighbour): number {
+  return neighbour.printed.join('').match(/lmdb.write\.js:/g)?.length ?? 0
+}
+
 /** To a process that may not make a file larger, the disk is full. */
 async function limitFileSize(neighbour: Neighbour, bytes: string): Promise<void> {
   await run(requireProgram('prlimit'), ['--pid', String(neighbour.process.pid), `--fsize=${bytes}:`])
@@ -487,6 +570,21 @@ async function openNeighbour(context: TestContext) {
   const neighbour = await startNeighbour(directory)
   context.after(() => neighbour.leave())
   return { directory, neighbour }
+}
+
+/** Files whose writes fail, and a clock that the test moves. */
+async function openFailing(context: TestContext) {
+  const clock = { now: 0 }
+  context.mock.method(performance, 'now', () => clock.now)
+  const files = await openFiles(await folderFor(context))
+  context.after(() => files.close())
+  let count = 0
+  const fail = () =>
+    files.write(() => {
+      count++
+      return Promise.reject(new Error('the disk is full'))
+    })
+  return { files, clock, fail, tries: () => count }
 }
 
 async function openShared(context: TestContext) {

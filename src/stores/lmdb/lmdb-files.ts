@@ -1,9 +1,11 @@
 // The files of the embedded store. They are inspected before they are opened: lmdb-js often ends the process when it cannot
 // open a file.
 
+import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { access, constants, mkdir, mkdtemp, open as openFile, rm, rmdir, stat, writeFile } from 'node:fs/promises'
+import { access, constants, mkdir, mkdtemp, open as openFile, rm, rmdir, stat, statfs } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
+import { promisify } from 'node:util'
 import { open } from 'lmdb'
 import { MenshenError, sentence, setting } from '../../errors.ts'
 import { type Phrase, phrase } from '../../phrases.ts'
@@ -29,20 +31,28 @@ const OPTIONS = {
 /** The magic number of LMDB and its version, where a data file has them. */
 const SIGNATURE = { at: 24, bytes: Buffer.from('dec0efbe02000000', 'hex') }
 /** More bytes than new files need. */
-const ROOM_BYTES = 256 * 1024
+const NEW_FILES_BYTES = 256 * 1024
 
 export type LmdbFiles = Awaited<ReturnType<typeof openFiles>>
 
-export async function openFiles(directory: string) {
+export type OnBroken = (reason: unknown) => void
+
+/** `onBroken` is called once if this process can neither read nor write any more, until it is started again. */
+export async function openFiles(directory: string, onBroken: OnBroken = () => {}) {
   try {
     await makeFolder(resolve(directory))
     await inspect(directory)
     const root = open({ path: directory, ...OPTIONS })
+    const records = root.openDB<Buffer, string>('records', { encoding: 'binary', useVersions: true })
+    const tryToRead = () => {
+      records.resetReadTxn()
+      records.doesExist('')
+    }
     return {
       directory,
       root,
-      ...createWrites(directory, () => root.close()),
-      records: root.openDB<Buffer, string>('records', { encoding: 'binary', useVersions: true }),
+      ...createWrites({ directory, tryToRead, onBroken, closeRoot: () => root.close() }),
+      records,
       byLabel: root.openDB<Buffer, string>('byLabel', { encoding: 'binary' }),
       generations: root.openDB<Buffer, Buffer>('generations', {
         encoding: 'binary',
@@ -120,7 +130,7 @@ async function inspect(directory: string): Promise<void> {
   const data = join(directory, 'data.mdb')
   const lock = join(directory, 'lock.mdb')
   const present = [data, lock].filter(existsSync)
-  if (present.length < 2) await proveRoom(directory)
+  if (present.length < 2) await proveRoom(directory, NEW_FILES_BYTES)
   for (const file of present) {
     // Without opening it: closing lock.mdb would drop the locks that this process may hold on it.
     await access(file, constants.R_OK | constants.W_OK)
@@ -129,13 +139,15 @@ async function inspect(directory: string): Promise<void> {
   if (present.includes(data) && !(await isNewOrOurs(data))) throw new Error(`${data} is not the data of a store`)
 }
 
-async function proveRoom(directory: string): Promise<void> {
+/** Random bytes: some file systems compress others, and pages of sessions cannot be compressed. */
+async function proveRoom(directory: string, bytes: number): Promise<void> {
+  const content = await promisify(randomBytes)(bytes)
   const probe = join(directory, `probe-${process.pid}`)
-  try {
-    await writeFile(probe, Buffer.alloc(ROOM_BYTES), { mode: 0o600, flush: true })
-  } finally {
-    await rm(probe, { force: true })
-  }
+  await using file = await openFile(probe, 'w', 0o600)
+  // Before it is written: a process that is killed leaves nothing behind.
+  await rm(probe)
+  await file.writeFile(content)
+  await file.sync()
 }
 
 async function isNewOrOurs(data: string): Promise<boolean> {
@@ -158,21 +170,40 @@ export function unavailable(directory: string, problem: string, cause: unknown):
 // whose memory that damages ends soon. Many writes to a disk that is full ended each process within seconds. So after a failed
 // write a file of our own is tried before the next one: in an outage lmdb-js seldom fails.
 
+/** A commit of 100 sign-ins that arrive together writes as much, if there are 50,000 sessions. */
+const COMMIT_BYTES = 4 * 1024 * 1024
 /** How long a probe that failed counts. */
 const PROBE_EVERY_MS = 250
 /** Whatever the probe says, a write is tried so often: the store may have free pages in its file, and its folder may be read-only. */
 const TRY_EVERY_MS = 10_000
 
-function createWrites(directory: string, closeRoot: () => Promise<void>) {
-  /** When lmdb-js was asked last, since a write has failed. */
-  let triedAt: number | undefined
+/** Begins with a write that failed, and lasts until one succeeds. */
+interface Outage {
+  readonly reason: unknown
+  /** When lmdb-js was asked last, and whether the probe had succeeded before. */
+  readonly triedAt: number
+  readonly isProven: boolean
+  /** How many tries failed although the probe had succeeded, as where the size of files is limited. */
+  readonly misses: number
+}
+
+interface WriteOptions {
+  readonly directory: string
+  readonly tryToRead: () => void
+  readonly onBroken: OnBroken
+  readonly closeRoot: () => Promise<void>
+}
+
+function createWrites({ directory, tryToRead, onBroken, closeRoot }: WriteOptions) {
+  let outage: Outage | undefined
   let isClosed = false
+  let isBroken = false
   let probe: Promise<void> | undefined
 
   /** One for all that wait, however long the disk hangs. */
   function prove(): Promise<void> {
     if (!probe) {
-      probe = proveRoom(directory)
+      probe = proveCommit(directory)
       const forget = () => {
         probe = undefined
       }
@@ -181,22 +212,49 @@ function createWrites(directory: string, closeRoot: () => Promise<void>) {
     return withDeadline(probe, DISK_DEADLINE_MS)
   }
 
+  /**
+   * After a commit that failed in its last step, LMDB refuses everything in this process (MDB_PANIC). lmdb-js does not tell the
+   * writers, who would wait for ever, and tells readers with different codes. A full disk alone keeps nobody from reading.
+   */
+  function noteIfBroken(reason: unknown): void {
+    if (isBroken || isClosed) return
+    try {
+      tryToRead()
+    } catch {
+      isBroken = true
+      onBroken(reason)
+    }
+  }
+
+  /** Resolves when lmdb-js may be asked, with the outage in which it is. */
+  async function permission(last: Outage): Promise<Outage | undefined> {
+    const waitedMs = performance.now() - last.triedAt
+    if (waitedMs < pauseAfter(last.misses)) throw last.reason
+    const isProven = waitedMs < TRY_EVERY_MS
+    if (isProven) await prove()
+    if (outage === last) outage = { ...last, triedAt: performance.now(), isProven }
+    return outage
+  }
+
   return {
     /** Resolves when the work is on the disk. */
     async write<Result>(begin: () => Promise<Result>): Promise<Result> {
-      if (triedAt !== undefined) {
-        if (performance.now() - triedAt < TRY_EVERY_MS) await prove()
-        else triedAt = performance.now()
-      }
+      if (isBroken) throw new Error('The store is broken until this process is started again.')
+      const before = outage && (await permission(outage))
       // lmdb-js would end the process.
       if (isClosed) throw new Error('The store is closed.')
       try {
         const result = await onDisk(begin())
-        triedAt = undefined
+        outage = undefined
         return result
-      } catch (error) {
-        triedAt = performance.now()
-        throw error
+      } catch (reason) {
+        // Writes that fail together count once.
+        if (outage === before) {
+          const misses = before ? before.misses + Number(before.isProven) : 0
+          outage = { reason, triedAt: performance.now(), isProven: false, misses }
+        }
+        noteIfBroken(reason)
+        throw reason
       }
     },
 
@@ -205,6 +263,18 @@ function createWrites(directory: string, closeRoot: () => Promise<void>) {
       return onDisk(closeRoot())
     },
   }
+}
+
+/** The free room is asked for first, so that the probe does not fill a disk that others write to at the same time. */
+async function proveCommit(directory: string): Promise<void> {
+  const { bavail, bsize } = await statfs(directory)
+  const free = bavail * bsize
+  if (free < 2 * COMMIT_BYTES) throw new Error(`The disk has only ${free} bytes free.`)
+  await proveRoom(directory, COMMIT_BYTES)
+}
+
+function pauseAfter(misses: number): number {
+  return misses === 0 ? 0 : Math.min(PROBE_EVERY_MS * 2 ** misses, TRY_EVERY_MS)
 }
 
 function onDisk<Result>(work: Promise<Result>): Promise<Result> {

@@ -2,7 +2,7 @@
 
 import { type Entry, nextVersion, type Store } from '../store.ts'
 
-import { openFiles, unavailable } from './lmdb-files.ts'
+import { type OnBroken, openFiles, unavailable } from './lmdb-files.ts'
 import { createLmdbReader } from './lmdb-reader.ts'
 import { startSweeper } from './lmdb-sweeper.ts'
 import { createLmdbTrail } from './lmdb-trail.ts'
@@ -12,10 +12,12 @@ interface LmdbStoreOptions {
   readonly directory: string
   readonly now: () => number
   readonly sweepEveryMs?: number
+  readonly onBroken?: OnBroken | undefined
 }
 
-export async function openLmdbStore({ directory, now, sweepEveryMs = 1000 }: LmdbStoreOptions): Promise<Store> {
-  const files = await openFiles(directory)
+export async function openLmdbStore(options: LmdbStoreOptions): Promise<Store> {
+  const { directory, now, sweepEveryMs = 1000, onBroken } = options
+  const files = await openFiles(directory, onBroken)
   const closing = new AbortController()
   const reader = createLmdbReader({ files, now, closing: closing.signal })
   const writer = createLmdbWriter(files, reader)
