@@ -222,10 +222,9 @@ function assertTexts(answers: readonly unknown[], { fields }: Mapping): void {
   for (const [field, sources] of Object.entries(fields)) {
     // Specification 5.4 has no groups: a provider that sends some sends a list.
     if (field === 'groups') continue
-    for (const place of sources.flat()) {
-      const odd = answers.map(answer => getPath(answer, place) ?? '').find(value => typeof value !== 'string')
-      if (odd !== undefined) throw phrasedError('provider_answer', phrase('answer_unusable', { fields: field }))
-    }
+    const isOdd = (place: string) => answers.some(answer => typeof (getPath(answer, place) ?? '') !== 'string')
+    if (sources.some(source => (typeof source === 'string' ? isOdd(source) : source.some(isOdd))))
+      throw phrasedError('provider_answer', phrase('answer_unusable', { fields: field }))
   }
 }
 
