@@ -487,17 +487,18 @@ interface Expected {
 /** The answer proper, once its status and its body have said that it is one: status 200 alone does not. */
 export function readAccepted({ status, body }: Answer, { at, success }: Expected, verdicts: readonly string[]): object {
   const codes = errorCodes(body)
-  const description = descriptionIn(body)
   const verdict = codes.find(code => verdicts.includes(code))
   if (verdict !== undefined)
-    throw new RefusalError('provider_refused', answered(status, verdict), status, verdict, { description })
-  const said = errorCodeIn(body)
+    throw new RefusalError('provider_refused', answered(status, verdict), status, verdict, descriptionIn(body))
   const isError = status !== 200 || (!Object.hasOwn(success, 'error') && saysError(body))
-  if (isError) throw new RefusalError('provider_answer', answered(status, said), status, said, { description })
+  if (isError) {
+    const said = codes.find(isShown)
+    throw new RefusalError('provider_answer', answered(status, said), status, said, descriptionIn(body))
+  }
   if (body === undefined) throw phrasedError('provider_answer', phrase('answer_not_json'))
   const wrong = notAccepted(body, success)
   if (wrong !== undefined)
-    throw new RefusalError('provider_answer', phrase('answer_no_success', { wrong }), status, said)
+    throw new RefusalError('provider_answer', phrase('answer_no_success', { wrong }), status, codes.find(isShown))
   const proper = at === undefined ? body : getPath(body, at)
   if (typeof proper !== 'object' || proper === null || Array.isArray(proper))
     throw phrasedError('provider_answer', phrase('answer_unusable', { fields: at ?? phrase('the_whole') }))
@@ -510,20 +511,28 @@ function answered(status: number, error: string | undefined): Phrase {
 
 /** The error code of an answer, if it is one that can be shown. */
 export function errorCodeIn(body: unknown): string | undefined {
-  return errorCodes(body).find(code => /^([a-z_]{1,40}|\d{1,10})$/.test(code))
+  return errorCodes(body).find(isShown)
+}
+
+function isShown(code: string): boolean {
+  return /^([a-z_]{1,40}|\d{1,10})$/.test(code)
 }
 
 /** RFC 6749's `error`, and the codes of envelopes. */
 function errorCodes(body: unknown): string[] {
-  return ['error', 'errcode', 'code']
-    .map(name => getPath(body, name))
-    .filter(found => typeof found === 'string' || typeof found === 'number')
-    .map(String)
+  const codes: string[] = []
+  for (const name of ERROR_CODES) {
+    const found = getPath(body, name)
+    if (typeof found === 'string' || typeof found === 'number') codes.push(String(found))
+  }
+  return codes
 }
 
-function descriptionIn(body: unknown): string | undefined {
+const ERROR_CODES = ['error', 'errcode', 'code']
+
+function descriptionIn(body: unknown): Pick<RefusalDetails, 'description'> {
   const found = getPath(body, 'error_description')
-  return typeof found === 'string' ? found.slice(0, 1000) : undefined
+  return typeof found === 'string' ? { description: found.slice(0, 1000) } : {}
 }
 
 /** `code` and `errcode` can mean anything, so they are errors only where `success` says what they have to be. */

@@ -68,16 +68,19 @@ export function answersOf(said: ProviderClaims, { userInfoFrom }: Pick<Mapping, 
 }
 
 export function soleClaims(said: ProviderClaims, { userInfoFrom }: Pick<Mapping, 'userInfoFrom'>): SoleClaims {
+  const sources = SOLE_SOURCES.filter(source => userInfoFrom.includes(source))
+  if (sources.length === 0) return {}
   const namesOf = (source: UserInfoSource) => Object.keys(Object(said[source]))
   const soleOf = (source: UserInfoSource) => {
     const others = new Set(userInfoFrom.filter(other => other !== source).flatMap(namesOf))
     return namesOf(source).filter(name => !others.has(name))
   }
-  const named = (['id_token', 'token'] as const)
-    .filter(source => userInfoFrom.includes(source))
-    .map(source => [source, soleOf(source)] as const)
+  const named = sources.map(source => [source, soleOf(source)] as const)
   return Object.fromEntries(named.filter(([, names]) => names.length > 0))
 }
+
+/** A refresh can leave them out. */
+const SOLE_SOURCES = ['id_token', 'token'] as const
 
 /** The user by these answers, the first answer's word first. A `require` by an unknown claim is not checked. */
 export function mapAnswers(
@@ -101,11 +104,10 @@ export function mapAnswers(
   for (const field of DEMANDED)
     if (userInfo[field] === '') throw missing(field, given, plan, hasUnverified && field === 'username')
   assertNoMachine(userInfo)
-  const claims: Record<string, unknown> = Object.fromEntries(
-    answers.toReversed().flatMap(one => Object.entries(Object(one))),
-  )
+  let claims: Readonly<Record<string, unknown>> = {}
+  for (const answer of answers.toReversed()) claims = { ...claims, ...Object(answer) }
   const required = Object.entries(plan.require).filter(([path]) => !isUnknown(path))
-  const unmet = notAmong(claims, Object.fromEntries(required))
+  const unmet = required.length > 0 ? notAmong(claims, Object.fromEntries(required)) : undefined
   if (unmet !== undefined) throw new RequirementUnmet(unmet, userInfo.sub)
   const groups = namesFrom(answers, plan.fields.groups)
   return { userInfo, groups, claims, ...(hasUnverified && { hasUnverifiedEmail: true as const }) }
@@ -113,9 +115,9 @@ export function mapAnswers(
 
 /** A user whom an application or a rule could take for one of `machines`. */
 function assertNoMachine({ username, sub }: UserInfo): void {
-  for (const [field, name] of Object.entries({ username, sub }))
-    if (name.trimStart().toLowerCase().startsWith(MACHINE_PREFIX))
-      throw phrasedError('provider_answer', phrase('name_of_machine', { field, prefix: MACHINE_PREFIX }))
+  const isMachine = (name: string) => name.trimStart().toLowerCase().startsWith(MACHINE_PREFIX)
+  const field = isMachine(username) ? 'username' : isMachine(sub) ? 'sub' : undefined
+  if (field) throw phrasedError('provider_answer', phrase('name_of_machine', { field, prefix: MACHINE_PREFIX }))
 }
 
 /** The provider does not say of the user what `require` of the configuration wants. */
@@ -148,6 +150,7 @@ export function vouchedAnswers(
 ): VouchedAnswers {
   const { fields, emailVerified } = plan
   const verdictPlaces = Object.keys(emailVerified)
+  if (verdictPlaces.length === 0) return { answers: given, hasUnverified: false, denied: new Set() }
   const isAccepted = (answer: unknown) => notAccepted(answer, emailVerified) === undefined
   const isSilent = (answer: unknown) => verdictPlaces.every(place => (getPath(answer, place) ?? null) === null)
   const isDenying = (answer: unknown) => !isSilent(answer) && !isAccepted(answer)
@@ -213,6 +216,7 @@ function unlessDenied(text: string, denied: ReadonlySet<string>): string {
 
 function furtherFields(answers: readonly unknown[], { fields }: Mapping): Record<string, string> {
   const further = Object.entries(fields).filter(([field]) => !OURS.has(field))
+  if (further.length === 0) return {}
   return Object.fromEntries(further.map(([field, sources]) => [field, textFrom(answers, sources)]))
 }
 
@@ -222,10 +226,9 @@ function assertTexts(answers: readonly unknown[], { fields }: Mapping): void {
   for (const [field, sources] of Object.entries(fields)) {
     // Specification 5.4 has no groups: a provider that sends some sends a list.
     if (field === 'groups') continue
-    for (const place of sources.flat()) {
-      const odd = answers.map(answer => getPath(answer, place) ?? '').find(value => typeof value !== 'string')
-      if (odd !== undefined) throw phrasedError('provider_answer', phrase('answer_unusable', { fields: field }))
-    }
+    const isOdd = (place: string) => answers.some(answer => typeof (getPath(answer, place) ?? '') !== 'string')
+    if (sources.some(source => (typeof source === 'string' ? isOdd(source) : source.some(isOdd))))
+      throw phrasedError('provider_answer', phrase('answer_unusable', { fields: field }))
   }
 }
 

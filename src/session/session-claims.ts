@@ -67,7 +67,7 @@ export function claimsToKeep(
 }
 
 function shortList(lost: readonly string[]): KeptClaims['lost'] {
-  return bytesOf(lost) <= MOST_BYTES_OF_NAMES ? lost : 'all'
+  return lost.length === 0 || bytesOf(lost) <= MOST_BYTES_OF_NAMES ? lost : 'all'
 }
 
 function bytesOf(value: object): number {

@@ -219,9 +219,8 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
       const version = await store.create(key, entry)
       if (version === undefined)
         throw new MenshenError('store_unavailable', 'the store already has a record for a new ticket')
-      const written = { ...writable, version, entry }
       // A parallel sign-in of the same user may have ended it (SESSIONS_PER_USER): the next request finds that out.
-      return { ticket, loaded: (await loadWritten(written)) ?? asWritten(written) }
+      return { ticket, loaded: asWritten({ ...writable, version, entry }) }
     },
 
     async save(ticket, seen, change) {
@@ -257,7 +256,8 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
         const until = Math.min(wanted, latestEnd(signedInAt, maxHours))
         const kept = { ...entry, since: stored?.since ?? signedInAt, expiresAt: Math.max(entry.expiresAt, until) }
         // Only if still there: a sign-out during the refresh must win.
-        const version = await store.replace(key, kept, latest.version)
+        const before = stored?.version === latest.version ? stored : latest.version
+        const version = await store.replace(key, kept, before)
         if (version !== undefined) return loadWritten({ ...writable, version, entry }, latest)
         latest = await load(ticket)
       }

@@ -1,10 +1,11 @@
 // The ticket: the secret in the cookie that finds and opens a session. The store only ever sees what is derived from it.
-import { hash, randomBytes } from 'node:crypto'
+import { hash } from 'node:crypto'
+import { pooledRandom } from '../util/random.ts'
 
 const TICKET_BYTES = 32
 
 export function newTicket(): string {
-  return randomBytes(TICKET_BYTES).toString('base64url')
+  return pooledRandom(TICKET_BYTES).toString('base64url')
 }
 
 /** 32 bytes in base64url: a ticket, or the hash of one. */

@@ -4,24 +4,33 @@
  * The result of `work`, or after `ms` that of `late`, which may throw. The default is to reject. The work itself goes on, and
  * nobody looks at its result.
  */
-export async function withDeadline<Result, Late = never>(
+export function withDeadline<Result, Late = never>(
   work: Promise<Result>,
   ms: number,
   late: () => Late | Promise<Late> = () => noAnswer(ms),
 ): Promise<Result | Late> {
-  const { promise: deadline, resolve } = Promise.withResolvers<Late>()
+  const { promise, resolve, reject } = Promise.withResolvers<Result | Late>()
   let isOver = false
   const end = () => {
     if (!isOver) resolve(Promise.try(late))
   }
   // After the sockets were read: if this process was busy, the answer may have arrived already.
   const timer = setTimeout(() => setImmediate(end), ms)
-  try {
-    return await Promise.race([work, deadline])
-  } finally {
+  const over = () => {
     isOver = true
     clearTimeout(timer)
   }
+  work.then(
+    result => {
+      over()
+      resolve(result)
+    },
+    (error: unknown) => {
+      over()
+      reject(error)
+    },
+  )
+  return promise
 }
 
 function noAnswer(ms: number): never {

@@ -80,12 +80,19 @@ export interface FoundText {
 
 export function findText(answers: readonly unknown[], sources: Sources): FoundText | undefined {
   for (const source of sources) {
-    for (const [answer, given] of answers.entries()) {
-      const parts = [source].flat().map(path => asText(getPath(given, path)))
-      if (parts.every(part => part !== '')) return { text: parts.join('-'), source, answer }
+    for (let answer = 0; answer < answers.length; answer++) {
+      const text = textOf(answers[answer], source)
+      if (text !== '') return { text, source, answer }
     }
   }
   return undefined
+}
+
+/** Several paths are one text, if all of them have a value. */
+function textOf(answer: unknown, source: Sources[number]): string {
+  if (typeof source === 'string') return asText(getPath(answer, source))
+  const parts = source.map(path => asText(getPath(answer, path)))
+  return parts.every(part => part !== '') ? parts.join('-') : ''
 }
 
 /** Groups come as a list of names, as an object with names as keys, or as one name. Each path adds its own. */

@@ -278,15 +278,11 @@ function pauseAfter(misses: number): number {
 }
 
 function onDisk<Result>(work: Promise<Result>): Promise<Result> {
-  return withDeadline(withReason(work), DISK_DEADLINE_MS)
+  return withDeadline(work.catch(throwReason), DISK_DEADLINE_MS)
 }
 
 /** lmdb-js has the reason of a failed write in a second promise, which ends the process if it is not handled. */
-async function withReason<Result>(work: Promise<Result>): Promise<Result> {
-  try {
-    return await work
-  } catch (failure) {
-    await (failure as { commitError?: Promise<never> }).commitError
-    throw failure
-  }
+async function throwReason(failure: { readonly commitError?: Promise<never> }): Promise<never> {
+  await failure.commitError
+  throw failure
 }

@@ -43,11 +43,13 @@ export function createLmdbWriter(files: LmdbFiles, reader: LmdbReader): LmdbWrit
       return await files.write(written)
     } catch (cause) {
       throw unavailable(directory, 'could not be written', cause)
+    } finally {
+      reader.lookAgain()
     }
   }
 
   return {
-    change: (key, old, next) => done(() => write(key, old, next)).finally(reader.lookAgain),
+    change: (key, old, next) => done(() => write(key, old, next)),
     sweep: old => done(() => write(old.key, old, undefined, true)),
   }
 }
@@ -71,9 +73,10 @@ export function updateIndexes({ byLabel, byExpiry, bySince }: Indexes, key: stri
     if (old?.since !== undefined) bySince.remove([old.since, key])
     if (next?.since !== undefined) bySince.put([next.since, key], NOTHING)
   }
-  const [before, after] = [new Set(old?.labels), new Set(next?.labels)]
-  for (const label of before.difference(after)) byLabel.remove(underLabel(label) + key)
-  for (const label of after.difference(before)) byLabel.put(underLabel(label) + key, NOTHING)
+  const before = old?.labels ?? []
+  const after = next?.labels ?? []
+  for (const label of before) if (!after.includes(label)) byLabel.remove(underLabel(label) + key)
+  for (const label of after) if (!before.includes(label)) byLabel.put(underLabel(label) + key, NOTHING)
 }
 
 /** The keys after `after`, in order. */

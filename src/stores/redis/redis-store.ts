@@ -7,7 +7,7 @@
 import type { Report } from '../../events.ts'
 import { phrase, phrasedError } from '../../phrases.ts'
 import { withDeadline } from '../../util/deadline.ts'
-import type { Store, Stored } from '../store.ts'
+import { type Store, type Stored, versionOf } from '../store.ts'
 import { parseRedisAddress, type RedisAddress } from './redis-address.ts'
 import {
   type Connect,
@@ -71,10 +71,10 @@ export async function openRedisStore({ address, now, report, cache = SMALL_CACHE
       return known(key)?.version === version
     },
 
-    async replace(key, entry, version) {
+    async replace(key, entry, before) {
       const given = { ...entry, value: new Uint8Array(entry.value) }
       const old = await find(key)
-      if (old?.version !== version) return undefined
+      if (old?.version !== versionOf(before)) return undefined
       return ask(connection => putRecord(connection, { key, entry: given, old }, now))
     },
 
