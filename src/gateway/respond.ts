@@ -307,7 +307,7 @@ const NO_HEADERS = new CommonHeaders({})
 
 /**
  * Throws what `writeHead` would. Joined, not added up: V8 would keep all the pieces, and put them together again for each answer
- * (4 of 57 µs, where the pieces of 100,000 users are not in the caches of the processor).
+ * (3 of 36 µs, where the pieces of 100,000 users are not in the caches of the processor).
  */
 function linesOf(list: readonly string[]): string {
   const pieces: string[] = []
