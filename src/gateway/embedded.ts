@@ -268,7 +268,7 @@ function hasLeft(request: IncomingMessage | Request): boolean {
 function toResponse(answer: OwnAnswer): Response {
   if ('response' in answer) return answer.response
   const headers = new Headers()
-  const list = answer.common.listFor(answer.requestId, answer.more)
+  const list = answer.common.listFor(answer)
   for (let n = 0; n < list.length; n += 2) headers.append(list[n] ?? '', list[n + 1] ?? '')
   return new Response(null, { status: answer.status, headers })
 }

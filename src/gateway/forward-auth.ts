@@ -7,13 +7,14 @@ import { isTrusted } from '../config/networks.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { OWN_PATHS } from '../paths.ts'
 import { callerOf } from '../proxy/proxy-request.ts'
+import type { IdentityHeaders } from '../session/session-cache.ts'
 import { isForeignSocket } from '../util/fetch-metadata.ts'
 import { keyHeadersOf } from '../util/key-form.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { Admission } from './admission.ts'
 import type { GatewayContext } from './context.ts'
 import { challengeFor } from './denial.ts'
-import { forwardAuthAudience, type IdentityHeaders } from './identity-headers.ts'
+import { forwardAuthAudience } from './identity-headers.ts'
 import { type Gate, isOwn, pass } from './pipeline.ts'
 import type { GatewayRequest } from './request.ts'
 import {
@@ -56,7 +57,6 @@ const COUNTED = {
   step_up: 'refused',
   limited: 'refused',
 } as const
-const NO_IDENTITY: IdentityHeaders = {}
 /** Where each kind of proxy says what was asked for. */
 const ORIGINAL = {
   [OWN_PATHS.check]: { uri: 'x-original-uri', method: 'x-original-method' },
@@ -79,20 +79,13 @@ export function createCheck(context: GatewayContext): Check {
   const { settings, auth, pages, observe } = context
   const safety = { ...safetyHeaders(settings), 'content-length': '0' }
   const audience = forwardAuthAudience(settings, auth.providers.main.plan)
-  const commonHeaders = new WeakMap<IdentityHeaders, CommonHeaders>()
-
-  function headersFor(identity: IdentityHeaders): CommonHeaders {
-    const known = commonHeaders.get(identity)
-    if (known) return known
-    const headers = new CommonHeaders({ ...safety, ...identity })
-    commonHeaders.set(identity, headers)
-    return headers
-  }
+  const common = new CommonHeaders(safety)
+  const besideIdentity = new CommonHeaders(without(safety, auth.identities.names))
 
   function answerByStatus(request: GatewayRequest, admission: Admission, kind: CheckKind): MaybePromise<StatusAnswer> {
     const identity = kind.isProxy
       ? auth.identities.headersFor(callerOf(admission), audience, request.observed)
-      : NO_IDENTITY
+      : undefined
     return identity instanceof Promise
       ? identity.then(identity => statusAnswer(request, admission, identity, kind))
       : statusAnswer(request, admission, identity, kind)
@@ -101,7 +94,7 @@ export function createCheck(context: GatewayContext): Check {
   function statusAnswer(
     request: GatewayRequest,
     admission: Admission,
-    identity: IdentityHeaders,
+    identity: IdentityHeaders | undefined,
     kind: CheckKind,
   ): StatusAnswer {
     const { outcome, cookies } = admission
@@ -115,7 +108,14 @@ export function createCheck(context: GatewayContext): Check {
       if (names.length > 0) more.push('x-envoy-auth-headers-to-remove', names.join(','))
     }
     for (const cookie of cookies) more.push('set-cookie', cookie)
-    return { outcome: COUNTED[outcome], status: STATUS[outcome], common: headersFor(identity), requestId, more }
+    return {
+      outcome: COUNTED[outcome],
+      status: STATUS[outcome],
+      common: identity ? besideIdentity : common,
+      identity,
+      requestId,
+      more,
+    }
   }
 
   function deny(request: GatewayRequest, admission: Admission, kind: CheckKind): MaybePromise<OwnAnswer> {
@@ -156,6 +156,10 @@ export function createCheck(context: GatewayContext): Check {
     const kind = KINDS[path][isProxy ? 1 : 0]
     return pass(context, gate, request, original, kind)
   }
+}
+
+function without(headers: Readonly<Record<string, string>>, names: ReadonlySet<string>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !names.has(name)))
 }
 
 const FOR_ENVOY: CheckKind = { isProxy: true, hasPages: true }

@@ -6,14 +6,12 @@ import type { Report } from '../events.ts'
 import { runInRequest } from '../observe/observed-request.ts'
 import type { Caller } from '../proxy/proxy-request.ts'
 import type { IdentitySource } from '../proxy/request-headers.ts'
-import type { CachedHeaders } from '../session/session-cache.ts'
+import type { CachedHeaders, IdentityHeaders } from '../session/session-cache.ts'
 import { identityFields } from '../session/session-fields.ts'
 import type { SigningKeys } from '../session/signing-keys.ts'
 import { type Encoded, encodeBounded, encodeHeaderValue, encodeNames } from '../util/header-values.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 import { createAssertions, createPublishedKeys, type PublishedKeySet, type SignedAssertion } from './assertions.ts'
-
-export type IdentityHeaders = Readonly<Record<string, string>>
 
 /** `headersFor` gives every header, so that a forged one cannot survive; all empty for a visitor. */
 export interface Identities extends IdentitySource {
@@ -37,35 +35,37 @@ export function createIdentities({ settings, keys, now, report }: IdentityParts)
   const { IDENTITY_USER, IDENTITY_EMAIL, IDENTITY_NAME, IDENTITY_ROLE, IDENTITY_ASSERTION } = settings
   const isSigned = IDENTITY_ASSERTION !== 'none'
   const assertionName = isSigned ? IDENTITY_ASSERTION : ASSERTION_HEADER
-  const names = new Set([IDENTITY_USER, IDENTITY_EMAIL, IDENTITY_NAME, IDENTITY_ROLE, assertionName])
-  const visitorHeaders: IdentityHeaders = Object.fromEntries([...names].map(name => [name, '']))
+  const plainNames = [IDENTITY_USER, IDENTITY_EMAIL, IDENTITY_NAME, IDENTITY_ROLE]
+  const names = new Set([...plainNames, assertionName])
+  // Where nothing is signed, another header may have this name.
+  const hasAssertion = !plainNames.includes(assertionName)
+  const visitorHeaders: IdentityHeaders = { pairs: [...names].flatMap(name => [name, '']) }
   const assertions = createAssertions(settings.BASE_URL, keys, now)
 
   function make(caller: Caller, audience: string): MaybePromise<IdentityHeaders> {
     return andThen(isSigned ? assertions.sign(caller, audience) : UNSIGNED, ({ token, leftOut }) => {
       for (const claim of leftOut) report('identity_cut', { ...identityFields(caller), header: assertionName, claim })
-      const headers = headersOf(caller, token)
       const others = caller.identityHeaders?.filter(cached => cached.audience !== audience)
-      const latest = { audience, names, headers, until: now() + REUSED_MS }
+      const pairs = pairsOf(caller, token)
+      const latest = { audience, names, pairs, lines: undefined, until: now() + REUSED_MS }
       caller.identityHeaders = others ? [latest, ...others.slice(0, MOST_APPLICATIONS - 1)] : [latest]
-      return headers
+      return latest
     })
   }
 
-  function headersOf(caller: Caller, token: string): IdentityHeaders {
+  function pairsOf(caller: Caller, token: string): string[] {
     const { userInfo } = caller.session
     const { username, role, groups } = caller.who
     const checked = (header: string, { value, isCut }: Encoded) => {
       if (isCut) report('identity_cut', { ...identityFields(caller), header })
       return value
     }
-    return {
-      [assertionName]: token,
-      [IDENTITY_USER]: checked(IDENTITY_USER, encodeBounded(username, encodeHeaderValue)),
-      [IDENTITY_EMAIL]: checked(IDENTITY_EMAIL, encodeBounded(userInfo.email, encodeHeaderValue)),
-      [IDENTITY_NAME]: checked(IDENTITY_NAME, encodeBounded(userInfo.nickname, encodeURIComponent)),
-      [IDENTITY_ROLE]: checked(IDENTITY_ROLE, encodeNames([role, ...groups])),
-    }
+    const pairs = hasAssertion ? [assertionName, token] : []
+    pairs.push(IDENTITY_USER, checked(IDENTITY_USER, encodeBounded(username, encodeHeaderValue)))
+    pairs.push(IDENTITY_EMAIL, checked(IDENTITY_EMAIL, encodeBounded(userInfo.email, encodeHeaderValue)))
+    pairs.push(IDENTITY_NAME, checked(IDENTITY_NAME, encodeBounded(userInfo.nickname, encodeURIComponent)))
+    pairs.push(IDENTITY_ROLE, checked(IDENTITY_ROLE, encodeNames([role, ...groups])))
+    return pairs
   }
 
   return {
@@ -73,7 +73,7 @@ export function createIdentities({ settings, keys, now, report }: IdentityParts)
     headersFor(caller, audience, observed) {
       if (!caller) return visitorHeaders
       const cached = cachedFor(caller, audience, names)
-      return cached && now() < cached.until ? cached.headers : runInRequest(observed, () => make(caller, audience))
+      return cached && now() < cached.until ? cached : runInRequest(observed, () => make(caller, audience))
     },
     publicKeys: createPublishedKeys(keys, now),
   }

@@ -127,7 +127,7 @@ function sendToResponse(
 ): MaybePromise<void> {
   if ('response' in answer) return send(response, answer.response, requestId)
   if (answer.status === CLIENT_LEFT) return void response.destroy()
-  response.writeHead(answer.status, answer.common.listFor(answer.requestId, answer.more))
+  response.writeHead(answer.status, answer.common.listFor(answer))
   response.end()
 }
 

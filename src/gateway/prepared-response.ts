@@ -23,9 +23,9 @@ export function createSendPrepared(now: () => number): SendPrepared {
   let end = ''
   let second = -1
 
-  function writeAndLearn(response: PreparedResponse, { common, requestId }: StatusAnswer, at: number): void {
-    response.writeHead(200, common.listFor(requestId))
-    const start = common.headOfOk(requestId)
+  function writeAndLearn(response: PreparedResponse, answer: StatusAnswer, at: number): void {
+    response.writeHead(200, answer.common.listFor(answer))
+    const start = answer.common.headOfOk(answer)
     const head = response._header
     if (!response.shouldKeepAlive || !head?.startsWith(start + DATE)) return
     end = head.slice(start.length)
@@ -34,7 +34,7 @@ export function createSendPrepared(now: () => number): SendPrepared {
 
   return (response, answer) => {
     const at = Math.floor(now() / 1000)
-    if (at === second && response.shouldKeepAlive) response._header = answer.common.headOfOk(answer.requestId) + end
+    if (at === second && response.shouldKeepAlive) response._header = answer.common.headOfOk(answer) + end
     else writeAndLearn(response, answer, at)
     response.end()
   }

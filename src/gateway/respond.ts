@@ -31,6 +31,7 @@ import { OWN_PATHS, type OwnPaths } from '../paths.ts'
 import { Http2Response } from '../proxy/http2-messages.ts'
 import type { ProxyRequest } from '../proxy/proxy-request.ts'
 import { safeReturnPath } from '../session/attempts.ts'
+import type { IdentityHeaders } from '../session/session-cache.ts'
 import { atMost } from '../util/at-most.ts'
 import { isByScript } from '../util/fetch-metadata.ts'
 import { type CookieNames, readCookie, setCookie } from './cookies.ts'
@@ -61,6 +62,8 @@ export interface StatusAnswer {
   readonly outcome: Outcome
   readonly status: number
   readonly common: CommonHeaders
+  /** Who the caller is, if a proxy is told. */
+  readonly identity?: IdentityHeaders | undefined
   readonly requestId: string
   /** Headers of this answer alone: names and values in turn. */
   readonly more: readonly string[]
@@ -277,36 +280,45 @@ export function languageCookie({ cookies }: Pages, lang: string): string {
 export class CommonHeaders {
   /** Names and values in turn, as Node sends them fastest. */
   readonly #list: readonly string[]
-  #headOfOk: string | undefined
+  #startOfOk: string | undefined
 
   constructor(headers: Readonly<Record<string, string>>) {
     this.#list = Object.entries(headers).flat()
   }
 
   /** With what only the answer to one request has. */
-  listFor(requestId: string, more: readonly string[] = []): string[] {
-    return [...this.#list, REQUEST_ID, requestId, ...more]
+  listFor({ requestId, identity, more = NONE }: OwnHeaders): string[] {
+    return [...this.#list, ...(identity?.pairs ?? NONE), REQUEST_ID, requestId, ...more]
   }
 
   /** The head of a 200, up to the headers that Node adds. */
-  headOfOk(requestId: string): string {
-    this.#headOfOk ??= headOfOk(this.#list)
-    return `${this.#headOfOk}${requestId}\r\n`
+  headOfOk({ requestId, identity }: OwnHeaders): string {
+    this.#startOfOk ??= `HTTP/1.1 200 OK\r\n${linesOf(this.#list)}`
+    if (identity) identity.lines ??= linesOf(identity.pairs)
+    return `${this.#startOfOk}${identity?.lines ?? ''}${REQUEST_ID}: ${requestId}\r\n`
   }
 }
 
+type OwnHeaders = Pick<StatusAnswer, 'requestId' | 'identity'> & Partial<Pick<StatusAnswer, 'more'>>
+
+const NONE: readonly string[] = []
+
 const NO_HEADERS = new CommonHeaders({})
 
-/** Throws what `writeHead` would. */
-function headOfOk(list: readonly string[]): string {
-  let head = 'HTTP/1.1 200 OK\r\n'
+/**
+ * Throws what `writeHead` would. Joined, not added up: V8 would keep all the pieces, and put them together again for each answer
+ * (3 of 36 µs, where the pieces of 100,000 users are not in the caches of the processor).
+ */
+function linesOf(list: readonly string[]): string {
+  const pieces: string[] = []
   for (let n = 0; n < list.length; n += 2) {
-    const [name = '', value = ''] = list.slice(n, n + 2)
+    const name = list[n] ?? ''
+    const value = list[n + 1] ?? ''
     validateHeaderName(name)
     validateHeaderValue(name, value)
-    head += `${name}: ${value}\r\n`
+    pieces.push(name, ': ', value, '\r\n')
   }
-  return `${head}${REQUEST_ID}: `
+  return pieces.join('')
 }
 
 // Writes a Response to a node:http response: whole if all of it is there, else as it comes.

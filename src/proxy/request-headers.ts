@@ -6,6 +6,7 @@ import { isTrusted, type Networks, plainAddress } from '../config/networks.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Report } from '../events.ts'
 import { type ObservedRequest, REQUEST_ID } from '../observe/observed-request.ts'
+import type { IdentityHeaders } from '../session/session-cache.ts'
 import { connectionHeaders, splitList } from '../util/header-list.ts'
 import { matchHeaders, NEVER_KEPT, plainName } from '../util/header-names.ts'
 import { holdsKey } from '../util/key-form.ts'
@@ -32,11 +33,7 @@ export type RequestHeaders = (
 export interface IdentitySource {
   /** Their names: a client's own header of such a name is a lie. */
   readonly names: ReadonlySet<string>
-  headersFor(
-    caller: Caller | undefined,
-    audience: string,
-    observed: ObservedRequest,
-  ): MaybePromise<Readonly<Record<string, string>>>
+  headersFor(caller: Caller | undefined, audience: string, observed: ObservedRequest): MaybePromise<IdentityHeaders>
 }
 
 interface RequestHeadersOptions {
@@ -84,8 +81,8 @@ export function createRequestHeaders(options: RequestHeadersOptions): RequestHea
     const caller = loaded ?? bearer
     if (configured) headers.push(...configured.headersFor(caller, report))
     if (!caller) return headers
-    return andThen(identities.headersFor(caller, upstream.audience, request.observed), identity => {
-      for (const name in identity) headers.push(name, identity[name] as string)
+    return andThen(identities.headersFor(caller, upstream.audience, request.observed), ({ pairs }) => {
+      headers.push(...pairs)
       if (exchanged !== undefined) headers.push('authorization', `Bearer ${exchanged}`)
       else if (upstream.accessToken) {
         const sent = loaded ? bearerOf(loaded.session) : token && request.headers.authorization

@@ -58,12 +58,19 @@ export interface CachedUpstreamHeaders {
   readonly pairs: readonly string[]
 }
 
+/** The headers that tell an application who the caller is. */
+export interface IdentityHeaders {
+  /** Names and values in turn. */
+  readonly pairs: readonly string[]
+  /** The same as lines of HTTP/1.1, once an answer has needed them. */
+  lines?: string | undefined
+}
+
 /** The identity headers for one application. */
-export interface CachedHeaders {
+export interface CachedHeaders extends IdentityHeaders {
   readonly audience: string
   /** Their names, compared by identity: a new configuration has a new set. */
   readonly names: ReadonlySet<string>
-  readonly headers: Readonly<Record<string, string>>
   readonly until: number
 }
 

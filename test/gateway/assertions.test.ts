@@ -81,8 +81,8 @@ test('at ten applications each gets its own assertion, and the session keeps tho
   const { user, identitiesOf } = openIdentities()
   const identities = identitiesOf({})
   const ask = async (audience: string) => {
-    const headers = await identities.headersFor(user, audience, OBSERVED)
-    return headers['x-menshen-assertion'] ?? ''
+    const { pairs } = await identities.headersFor(user, audience, OBSERVED)
+    return pairs[pairs.indexOf('x-menshen-assertion') + 1] ?? ''
   }
   const audiences = Array.from({ length: 10 }, (_, n) => `app-${n}`)
   for (const audience of [...audiences, ...audiences]) assert.equal(decodeJwt(await ask(audience)).aud, audience)
@@ -94,11 +94,18 @@ test('at ten applications each gets its own assertion, and the session keeps tho
 test('what a request of the former configuration has made, under former names, is not used for the next one', async () => {
   const { user, identitiesOf } = openIdentities()
   const [former, present] = [identitiesOf({}), identitiesOf({ IDENTITY_USER: 'x-who' })]
-  const ask = async (identities: Identities) => Object.keys(await identities.headersFor(user, 'app', OBSERVED))
+  const ask = async (identities: Identities) => (await identities.headersFor(user, 'app', OBSERVED)).pairs
   // It was still under way, for a slow refresh, when the names changed.
   assert.ok((await ask(former)).includes('x-forwarded-user'))
   const names = await ask(present)
   assert.ok(names.includes('x-who') && !names.includes('x-forwarded-user'), names.join())
+})
+
+test('where nothing is signed, a header with the name of the assertion is sent once', async () => {
+  const { user, identitiesOf } = openIdentities()
+  const identities = identitiesOf({ IDENTITY_ASSERTION: 'none', IDENTITY_USER: 'x-menshen-assertion' })
+  const { pairs } = await identities.headersFor(user, 'app', OBSERVED)
+  assert.deepEqual(pairs.slice(0, 3), ['x-menshen-assertion', 'lisi', 'x-forwarded-email'])
 })
 
 test('the setting names the audience of UPSTREAM, and of no other application', async t => {

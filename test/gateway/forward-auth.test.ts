@@ -43,6 +43,19 @@ const ROWS: Row[] = [
   ['http://evil.example/public', 'GET', 400, 400, 400],
 ]
 
+test('a header that tells who the user is takes the place of another one with its name', async t => {
+  const name = 'x-content-type-options'
+  const scene = await setUp(t, { env: { ...TRUSTED.env, IDENTITY_USER: name } })
+  const user = await scene.user('lisi')
+  // Node writes the first head of a second; the others are prepared.
+  for (let n = 0; n < 3; n++) {
+    const { headers } = await user.get('/_menshen/check', { headers: nginx('/') })
+    assert.equal(headers[name], 'lisi')
+  }
+  const visitor = await scene.visitor().get('/_menshen/check', { headers: nginx('/') })
+  assert.equal(visitor.headers[name], '')
+})
+
 test('nginx is told by 200, 401 and 403', async t => {
   const scene = await setUp(t, TRUSTED)
   const people = [scene.visitor(), await scene.user(), await scene.user('admin')]

@@ -11,7 +11,8 @@ import { cookieOf } from '../kit/client.ts'
 import { setUp } from '../kit/set-up.ts'
 import { openWire, raw, startRawUpstream } from '../proxy/raw.ts'
 
-const HEADERS = { 'cache-control': 'no-store', 'content-length': '0', 'x-menshen-name': '%E5%BC%A0', 'x-empty': '' }
+const HEADERS = { 'cache-control': 'no-store', 'content-length': '0' }
+const IDENTITY = { pairs: ['x-menshen-name', '%E5%BC%A0', 'x-empty', ''] }
 
 test('a prepared head has the bytes that Node writes, on every kind of connection', async t => {
   const clock = { now: 1_000_000 }
@@ -22,9 +23,10 @@ test('a prepared head has the bytes that Node writes, on every kind of connectio
     const requestId = `request-${++count}`
     // Every third one is the first of its second.
     clock.now += 400
-    if (request.url === '/prepared')
-      return sendPrepared(response, { outcome: 'admitted', status: 200, common, requestId, more: [] })
-    response.writeHead(200, common.listFor(requestId))
+    const identity = request.url?.includes('user') ? IDENTITY : undefined
+    if (request.url?.startsWith('/prepared'))
+      return sendPrepared(response, { outcome: 'admitted', status: 200, common, identity, requestId, more: [] })
+    response.writeHead(200, common.listFor({ requestId, identity }))
     response.end()
   })
   t.after(() => server.close())
@@ -45,14 +47,21 @@ test('a prepared head has the bytes that Node writes, on every kind of connectio
 
   const prepared = await headsOf('/prepared')
   assert.deepEqual(prepared, await headsOf('/plain'))
+  assert.deepEqual(await headsOf('/prepared?user'), await headsOf('/plain?user'))
   assert.equal(prepared.length, 8)
   assert.match(prepared[1] ?? '', /^HTTP\/1\.1 200 OK\r\n.*x-request-id: request\r\nDate: now\r\n.*timeout=7\r\n/s)
   assert.match(prepared[6] ?? '', /Connection: close/)
 })
 
 test('a head that Node would refuse is refused', () => {
-  assert.throws(() => new CommonHeaders({ 'x-name': 'a\r\nset-cookie: b' }).headOfOk('id'), /invalid character/i)
-  assert.throws(() => new CommonHeaders({ 'x name': 'a' }).headOfOk('id'), /token/)
+  const requestId = 'id'
+  const refused = ['a\r\nset-cookie: b', '张']
+  for (const value of refused) {
+    assert.throws(() => new CommonHeaders({ 'x-name': value }).headOfOk({ requestId }), /invalid character/i)
+    const identity = { pairs: ['x-name', value] }
+    assert.throws(() => new CommonHeaders({}).headOfOk({ requestId, identity }), /invalid character/i)
+  }
+  assert.throws(() => new CommonHeaders({ 'x name': 'a' }).headOfOk({ requestId }), /token/)
 })
 
 test('a check that was not told to go on with its body closes its connection', async t => {

@@ -4,7 +4,7 @@ import { connect, createServer, type Socket } from 'node:net'
 import { after, beforeEach, describe, type TestContext, test } from 'node:test'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import { openRedisStore } from '../../src/stores/redis/redis-store.ts'
-import type { Store } from '../../src/stores/store.ts'
+import { newProof, type Proof, type Store } from '../../src/stores/store.ts'
 import { startRedis } from '../kit/redis-server.ts'
 import { createRandom } from '../security/random.ts'
 
@@ -214,6 +214,43 @@ describe('The records at hand', () => {
     for (let i = 0; i < 30; i++) versions.push(await versionOf(store, `k${i}`))
     const held = versions.filter((version, i) => store.holds(`k${i}`, version))
     assert.deepEqual(held, versions.slice(-10))
+  })
+
+  test('the cached records are proven until something changes, also those that had to make room since', async t => {
+    const clock = { now: Date.now() }
+    const [store, other] = [await open(t, server.port, 10, () => clock.now), await open(t)]
+    const known: { key: string; version: number; proof: Proof }[] = []
+    for (let i = 0; i < 10; i++) {
+      await store.create(`k${i}`, entry('a'))
+      known.push({ key: `k${i}`, version: await versionOf(store, `k${i}`), proof: newProof() })
+    }
+    const held = () => known.filter(({ key, version, proof }) => store.holds(key, version, proof)).map(({ key }) => key)
+    assert.equal(held().length, 10)
+    for (let i = 0; i < 10; i++) await other.create(`other ${i}`, entry('a'))
+    for (let i = 0; i < 10; i++) await store.read(`other ${i}`)
+    assert.equal(held().length, 10)
+    assert.equal(store.holds('k1', await versionOf(other, 'k1')), false, 'it is not cached any more')
+    await other.remove('k0')
+    await until(() => !held().includes('k0'))
+    // Nothing is known of the others until they are read again.
+    assert.deepEqual(held(), [])
+    assert.equal(await versionOf(store, 'k1'), known[1]?.version)
+    assert.deepEqual(held(), ['k1'])
+    clock.now += 120_000
+    assert.deepEqual(held(), [])
+  })
+
+  test('the cached records of a former connection prove nothing on the next one', async t => {
+    const store = await open(t)
+    const version = (await store.create('k', entry('a'))) ?? 0
+    const proof = newProof()
+    assert.equal(store.holds('k', version, proof), true)
+    await server.command('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+    await until(() => !store.holds('k', version, proof))
+    await until(() => store.ready().then(() => true))
+    assert.equal(store.holds('k', version, proof), false)
+    await store.read('k')
+    assert.equal(store.holds('k', version, proof), true)
   })
 
   test('the cached records are forgotten when the connection is cut, and nothing masks a change that was made meanwhile', async t => {

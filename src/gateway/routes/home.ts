@@ -60,7 +60,7 @@ export function createHome({ auth, pages }: GatewayContext): Home {
     const isLatest = known?.words === words && known.version === loaded.version
     const page = isLatest ? known : render(words, loaded)
     const setCookies = cookies.flatMap(cookie => ['set-cookie', cookie])
-    response.writeHead(200, page.headers.listFor(requestId, setCookies))
+    response.writeHead(200, page.headers.listFor({ requestId, more: setCookies }))
     response.end(page.body, 'latin1')
   }
 }

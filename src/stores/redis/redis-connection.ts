@@ -25,6 +25,8 @@ export interface RedisConnection {
   readonly isCluster: boolean
   /** A cached record that is known to be the latest. */
   known(key: string): Indexed | undefined
+  /** How often a record was forgotten. As long as it stays the same, so do all records that were known; `undefined` while none is. */
+  changes(): number | undefined
   /** Reads a record and caches it. */
   load(key: string): Promise<Indexed | undefined>
   /** Reads a record without the cache. */
@@ -75,6 +77,10 @@ export function superviseConnection(
   // The clock of the process, not that of the store: this is about the connection.
   let provenAt = performance.now()
 
+  function isTrusted(): boolean {
+    return !isLost && performance.now() - provenAt < TRUST_MS
+  }
+
   function lose(reason: unknown): void {
     if (isLost) return
     isLost = true
@@ -106,10 +112,8 @@ export function superviseConnection(
     lose,
     lost,
 
-    known(key) {
-      const isTrusted = !isLost && performance.now() - provenAt < TRUST_MS
-      return isTrusted ? cache?.get(key) : undefined
-    },
+    known: key => (isTrusted() ? cache?.get(key) : undefined),
+    changes: () => (isTrusted() ? cache?.changes() : undefined),
 
     load: key => cache?.load(key) ?? fetch(key),
 
@@ -400,6 +404,8 @@ interface ReadCache {
   write(key: string, record: Buffer, put: () => Promise<boolean>): Promise<boolean>
   forget(key: string): void
   forgetAll(): void
+  /** How often a record was forgotten, whether or not it was cached. */
+  changes(): number
 }
 
 export interface ReadCacheLimits {
@@ -425,6 +431,7 @@ export function createReadCache(
   })
   /** The last read or write of each key, until its answer arrives or something else has happened to the record. */
   const underway = new Map<string, { readonly reading?: Promise<Indexed | undefined> }>()
+  let changes = 0
 
   async function start(key: string): Promise<Indexed | undefined> {
     const read = { reading: fetch(key) }
@@ -456,6 +463,7 @@ export function createReadCache(
   }
 
   function forget(key: string): void {
+    changes++
     records.delete(key)
     underway.delete(key)
   }
@@ -469,9 +477,12 @@ export function createReadCache(
     forget,
 
     forgetAll() {
+      changes++
       records.clear()
       underway.clear()
     },
+
+    changes: () => changes,
   }
 }
 

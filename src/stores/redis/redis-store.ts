@@ -7,7 +7,7 @@
 import type { Report } from '../../events.ts'
 import { phrase, phrasedError } from '../../phrases.ts'
 import { withDeadline } from '../../util/deadline.ts'
-import { type Store, type Stored, versionOf } from '../store.ts'
+import { newProof, type Store, type Stored, versionOf } from '../store.ts'
 import { parseRedisAddress, type RedisAddress } from './redis-address.ts'
 import {
   type Connect,
@@ -40,6 +40,7 @@ export async function openRedisStore({ address, now, report, cache = SMALL_CACHE
   const target = parseRedisAddress(address)
   const client = await openReconnectingClient(connectorOf(target, cache), target.name, report)
   const ask = createAsk(client, target.name)
+  const generation = createGenerations(client)
 
   function ifLiving(record: Indexed | undefined): Indexed | undefined {
     return record && record.expiresAt > now() ? record : undefined
@@ -67,8 +68,16 @@ export async function openRedisStore({ address, now, report, cache = SMALL_CACHE
       return record && handOut(record)
     },
 
-    holds(key, version) {
-      return known(key)?.version === version
+    holds(key, version, proof = newProof()) {
+      const current = generation()
+      if (current === undefined) return false
+      if (proof.provenIn !== current) {
+        const record = client.connection?.known(key)
+        if (record?.version !== version) return false
+        proof.provenIn = current
+        proof.provenUntil = record.expiresAt
+      }
+      return proof.provenUntil > now()
     },
 
     async replace(key, entry, before) {
@@ -104,6 +113,25 @@ export async function openRedisStore({ address, now, report, cache = SMALL_CACHE
     },
 
     close: () => client.close(),
+  }
+}
+
+/**
+ * Counts the generations of what is known: a change of any record begins a new one, and so does a new connection. Within one, a
+ * record that was known is unchanged, and need not be looked up. `undefined` while nothing is known; no generation is 0.
+ */
+function createGenerations(client: ReconnectingClient): () => number | undefined {
+  let generation = 0
+  let seen: RedisConnection | undefined
+  let seenChanges = 0
+  return () => {
+    const { connection } = client
+    const changes = connection?.changes()
+    if (changes === undefined) return undefined
+    if (connection !== seen || changes !== seenChanges) generation++
+    seen = connection
+    seenChanges = changes
+    return generation
   }
 }
 
