@@ -12,7 +12,7 @@ import type { SlotHolder } from './capacity.ts'
 import { type Connection, ProtocolChanged } from './connections.ts'
 import type { ExchangedTokenFor } from './exchanged-token.ts'
 import { endGrpc } from './grpc-end.ts'
-import { Http2Request } from './http2-messages.ts'
+import { Http2Request, Http2Response } from './http2-messages.ts'
 import { callerOf, type Identification, ownerOf, type ProxyRequest, type UpstreamFailure } from './proxy-request.ts'
 import type { RequestHeaders, RequestTrailers } from './request-headers.ts'
 import { type HeaderList, keptTrailers, type ResponseHeaders } from './response-headers.ts'
@@ -459,7 +459,7 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
     this.#bodyLeft -= chunk.length
     if (this.#bodyLeft === 0) {
       // Together with the end; a page that came in one chunk goes together with its head, too.
-      response.end(this.#suffix ? Buffer.concat([chunk, this.#suffix]) : chunk)
+      endWith(response, this.#suffix ? Buffer.concat([chunk, this.#suffix]) : chunk)
     } else if (!response.write(chunk)) {
       controller.pause()
       response.once('drain', () => controller.resume())
@@ -549,6 +549,15 @@ function isEventStream({ 'content-type': type }: IncomingHttpHeaders): boolean {
 function flush(response: ServerResponse): void {
   // Not with flushHeaders: that writes UTF-8, and bytes above 0x7f in the head would be encoded twice.
   if (!response.writableEnded && !response.destroyed) response.write('', 'latin1')
+}
+
+/** With its head it fits in the 16 KB that Node writes without a buffer of its own. */
+const LONGEST_TEXT = 8 * 1024
+
+/** Node sends a head and a body of text as one text. A body of bytes makes a list of two parts, which takes 4 % longer for a page of 1 KB. */
+function endWith(response: ServerResponse, last: Buffer): void {
+  if (last.length > LONGEST_TEXT || response instanceof Http2Response) response.end(last)
+  else response.end(last.toString('latin1'), 'latin1')
 }
 
 /** Passes on interim answers except `100`. Browsers use only the links of `103`. */

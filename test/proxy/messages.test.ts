@@ -216,6 +216,25 @@ test('a compressed body is the same bytes', async t => {
   assert.equal(scene.upstream.last().headers['accept-encoding'], 'gzip, br')
 })
 
+test('a body of every byte is the same, short or long, alone or behind another answer', async t => {
+  const bodyOf = (length: string) => Buffer.from(Array.from({ length: Number(length) }, (_, n) => n % 256))
+  const scene = await setUp(t, {
+    answer: ({ url = '' }, response) => {
+      const body = bodyOf(url.slice(1))
+      response.writeHead(200, { 'content-length': body.length, 'x-note': 'caf\xe9' }).end(body)
+    },
+  })
+  const cookie = `cookie: ${cookieOf(await scene.user())}`
+  for (const length of ['1', '256', '8192', '8193', '100000']) {
+    const one = `GET /${length} HTTP/1.1\r\nhost: app.test\r\n${cookie}\r\n\r\n`
+    const answers = await raw(scene.url, one + request(`GET /${length} HTTP/1.1`, cookie))
+    const body = bodyOf(length).toString('latin1')
+    assert.equal(answers.split(`\r\n\r\n${body}`).length, 3, length)
+    assert.equal(answers.match(/x-note: caf\xe9\r\n/gi)?.length, 2, length)
+    assert.ok(answers.endsWith(body), length)
+  }
+})
+
 test('bytes beyond ASCII pass in headers both ways, and do no harm in the reason', async t => {
   const name = Buffer.from('报告.pdf').toString('latin1')
   const upstream = await startRawUpstream(t, socket => {
