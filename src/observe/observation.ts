@@ -162,7 +162,7 @@ export function observedStore(store: Store, measure: Measure, measureSync?: Meas
     ...(store.beginTurn && { beginTurn: store.beginTurn }),
     // It does not wait, so there is nothing to measure.
     holds: store.holds,
-    replace: (key, entry, before) => measure('store', 'replace', () => store.replace(key, entry, before)),
+    replace: (key, entry, version) => measure('store', 'replace', () => store.replace(key, entry, version)),
     remove: key => measure('store', 'remove', () => store.remove(key)),
     take: key => measure('store', 'take', () => store.take(key)),
     list: query => measure('store', 'list', () => store.list(query)),

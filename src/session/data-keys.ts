@@ -4,7 +4,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import type { Report } from '../events.ts'
-import { newProof, type Proof, type Store, type Stored } from '../stores/store.ts'
+import type { Store, Stored } from '../stores/store.ts'
 import type { DerivedKeys, WrappingKey } from './derived-keys.ts'
 import { decodeJson, encodeJson, isNewerFormat, sealValue, unsealValue } from './sealing.ts'
 import type { DataKeys } from './session-record.ts'
@@ -68,7 +68,7 @@ export function createDataKeyring({ store, keys, now, report }: DataKeyringOptio
   // Without a secret nothing could open them again, so they stay in this process.
   let own = wrapping.length === 0 ? newDataKeys() : undefined
   let isRenewed = false
-  let known: { readonly dataKeys: DataKeys; readonly version: number; readonly proof: Proof } | undefined
+  let known: { readonly dataKeys: DataKeys; readonly version: number } | undefined
   const told = new Set<string>()
 
   function tellOnce(code: 'data_keys_closed' | 'newer_format'): void {
@@ -101,7 +101,7 @@ export function createDataKeyring({ store, keys, now, report }: DataKeyringOptio
     const renewed = wrappers && !isRenewed ? renewWrappers(wrappers, wrapping, dataKeys) : undefined
     const isChanged = wrappers && renewed && !sameWrappers(renewed, wrappers)
     if (isChanged && !(await store.replace(STORE_KEY, toEntry(renewed), version))) return undefined
-    known = { dataKeys, version, proof: newProof() }
+    known = { dataKeys, version }
     isRenewed = true
     return dataKeys
   }
@@ -116,7 +116,7 @@ export function createDataKeyring({ store, keys, now, report }: DataKeyringOptio
     async current() {
       if (own) return own
       // Every sign-in asks for the keys. If the store still holds the known version, nothing is read.
-      if (known && isRenewed && store.holds(STORE_KEY, known.version, known.proof)) return known.dataKeys
+      if (known && isRenewed && store.holds(STORE_KEY, known.version)) return known.dataKeys
       for (;;) {
         const stored = await store.read(STORE_KEY)
         if (stored && known?.version === stored.version && isRenewed) return known.dataKeys

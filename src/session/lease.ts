@@ -3,7 +3,7 @@
 
 import { errorFields } from '../errors.ts'
 import type { Report } from '../events.ts'
-import type { Entry, Store, Stored } from '../stores/store.ts'
+import type { Store } from '../stores/store.ts'
 import { shortKey } from './session-fields.ts'
 
 export interface Lease {
@@ -25,28 +25,23 @@ export interface Leases {
 
 const NOTHING = new Uint8Array()
 
-function entryUntil(expiresAt: number): Entry {
-  return { value: NOTHING, expiresAt, labels: [] }
-}
-
 export function createLeases(store: Store, lifeMs: number, now: () => number, report: Report): Leases {
   const keyOf = (name: string) => `lease:${name}`
   const releasing = new Map<string, Promise<void>>()
 
   /** Replaces only our own version: a key never has the same version twice. */
-  async function giveBack(name: string, latest: Promise<Stored>): Promise<void> {
+  async function giveBack(name: string, latest: Promise<number>): Promise<void> {
     try {
-      await store.replace(keyOf(name), entryUntil(now()), await latest)
+      const version = await latest
+      await store.replace(keyOf(name), { value: NOTHING, expiresAt: now(), labels: [] }, version)
     } catch (error) {
       report('lease_not_released', { ...errorFields(error), session: shortKey(name) })
     }
   }
 
   /** The lease of another process stays as it is. */
-  async function renew(held: Stored): Promise<Stored> {
-    const entry = entryUntil(now() + lifeMs)
-    const version = await store.replace(held.key, entry, held)
-    return version === undefined ? held : { ...entry, key: held.key, version }
+  async function renew(key: string, version: number): Promise<number> {
+    return (await store.replace(key, { value: NOTHING, expiresAt: now() + lifeMs, labels: [] }, version)) ?? version
   }
 
   return {
@@ -54,17 +49,16 @@ export function createLeases(store: Store, lifeMs: number, now: () => number, re
       // Otherwise our own lease would look like that of another process.
       await releasing.get(name)
       const key = keyOf(name)
-      const entry = entryUntil(now() + lifeMs)
-      const version = await store.create(key, entry)
+      const version = await store.create(key, { value: NOTHING, expiresAt: now() + lifeMs, labels: [] })
       if (version === undefined) return undefined
-      let latest: Promise<Stored> = Promise.resolve({ ...entry, key, version })
+      let latest = Promise.resolve(version)
       // A long refresh, such as one that begins with discovery, must not be done twice. A lease that cannot be renewed expires.
       const renewal = setInterval(() => {
-        latest = latest.then(held => renew(held).catch(() => held))
+        latest = latest.then(version => renew(key, version).catch(() => version))
       }, lifeMs / 3).unref()
       return {
         async isOurs() {
-          const { version } = await latest
+          const version = await latest
           return store.holds(key, version) || (await store.read(key))?.version === version
         },
         release() {

@@ -219,8 +219,9 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
       const version = await store.create(key, entry)
       if (version === undefined)
         throw new MenshenError('store_unavailable', 'the store already has a record for a new ticket')
+      const written = { ...writable, version, entry }
       // A parallel sign-in of the same user may have ended it (SESSIONS_PER_USER): the next request finds that out.
-      return { ticket, loaded: asWritten({ ...writable, version, entry }) }
+      return { ticket, loaded: (await loadWritten(written)) ?? asWritten(written) }
     },
 
     async save(ticket, seen, change) {
@@ -256,8 +257,7 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
         const until = Math.min(wanted, latestEnd(signedInAt, maxHours))
         const kept = { ...entry, since: stored?.since ?? signedInAt, expiresAt: Math.max(entry.expiresAt, until) }
         // Only if still there: a sign-out during the refresh must win.
-        const before = stored?.version === latest.version ? stored : latest.version
-        const version = await store.replace(key, kept, before)
+        const version = await store.replace(key, kept, latest.version)
         if (version !== undefined) return loadWritten({ ...writable, version, entry }, latest)
         latest = await load(ticket)
       }

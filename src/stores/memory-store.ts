@@ -1,7 +1,7 @@
 // A store in the memory of one process: for development, tests, and a single process whose sessions may end with it.
 
 import { newestPage, numberOf, positionOf, readSinceText, type SinceKey, SortedList } from './ordering.ts'
-import { type Entry, nextVersion, type Page, type Store, type Stored, versionOf } from './store.ts'
+import { type Entry, nextVersion, type Page, type Store, type Stored } from './store.ts'
 import {
   type Candidate,
   merged,
@@ -44,9 +44,9 @@ export function createMemoryStore({ now }: { now: () => number }): Store {
       return living(key)?.version === version
     },
 
-    async replace(key, entry, before) {
+    async replace(key, entry, version) {
       const old = living(key)
-      return old?.version === versionOf(before) ? entries.put(key, entry, nextVersion(old)) : undefined
+      return old?.version === version ? entries.put(key, entry, nextVersion(old)) : undefined
     },
 
     async remove(key) {

@@ -82,9 +82,9 @@ export interface Store {
   holds(key: string, version: number, proof?: Proof): boolean
   /**
    * Replaces the entry that has this version, and returns the new version. `undefined`, and nothing changes, if that entry is
-   * gone or was changed. With the entry in place of its version, a store need not read it again.
+   * gone or was changed.
    */
-  replace(key: string, entry: Entry, before: number | Stored): Promise<number | undefined>
+  replace(key: string, entry: Entry, version: number): Promise<number | undefined>
   /** Whether there was an entry. After it resolves the entry is gone, also after `kill -9`. */
   remove(key: string): Promise<boolean>
   /** Reads and removes in one step: of parallel callers, one gets the entry. */
@@ -107,10 +107,6 @@ const FIRST_VERSIONS = 2 ** 47
 
 export function firstVersion(): number {
   return randomInt(FIRST_VERSIONS)
-}
-
-export function versionOf(before: number | Stored): number {
-  return typeof before === 'number' ? before : before.version
 }
 
 /** The version of an entry that replaces `old`. */

@@ -73,20 +73,6 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       assert.equal(store.readSync('l'), undefined)
     })
 
-    test('an entry that was read can be replaced in place of its version, once, and while it lives', async () => {
-      await store.create('k', shortLived('a', ['one', 'both']))
-      const first = await stored('k')
-      assert.ok(await store.replace('k', shortLived('b', ['both', 'two']), first))
-      assert.equal(await store.replace('k', entry('c'), first), undefined)
-      const second = await stored('k')
-      assert.equal(text(second), 'b')
-      const labelled = async (label: string) => (await store.list({ label, limit: 10 })).entries.map(({ key }) => key)
-      assert.deepEqual(await Promise.all(['one', 'both', 'two'].map(labelled)), [[], ['k'], ['k']])
-      await opened.passTime(SOON_MS)
-      assert.equal(await store.replace('k', entry('d'), second), undefined)
-      assert.equal(await store.read('k'), undefined)
-    })
-
     test('an absent key reads as undefined, is not held, not removed, not taken, not replaced', async () => {
       assert.equal(await store.read('none'), undefined)
       assert.equal(await store.holds('none', 1), false)

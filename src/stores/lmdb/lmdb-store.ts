@@ -1,6 +1,6 @@
 // The embedded store: files in one folder, shared by the processes of one machine, consistent after any crash.
 
-import { type Entry, nextVersion, type Store, versionOf } from '../store.ts'
+import { type Entry, nextVersion, type Store } from '../store.ts'
 
 import { type OnBroken, openFiles, unavailable } from './lmdb-files.ts'
 import { createLmdbReader } from './lmdb-reader.ts'
@@ -51,10 +51,9 @@ export async function openLmdbStore(options: LmdbStoreOptions): Promise<Store> {
     beginTurn: reader.beginTurn,
     holds: reader.holds,
 
-    async replace(key, entry, before) {
-      // What was read as this version is its content still, if the record has that version when it is written.
-      const old = typeof before === 'number' ? reader.living(key) : before
-      if (!old || !reader.isLiving(old) || old.version !== versionOf(before)) return undefined
+    async replace(key, entry, version) {
+      const old = reader.living(key)
+      if (old?.version !== version) return undefined
       const next = { ...entry, version: nextVersion(old) }
       return (await writer.change(key, old, next)) ? next.version : undefined
     },

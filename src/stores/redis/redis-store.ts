@@ -7,7 +7,7 @@
 import type { Report } from '../../events.ts'
 import { phrase, phrasedError } from '../../phrases.ts'
 import { withDeadline } from '../../util/deadline.ts'
-import { newProof, type Store, type Stored, versionOf } from '../store.ts'
+import { newProof, type Store, type Stored } from '../store.ts'
 import { parseRedisAddress, type RedisAddress } from './redis-address.ts'
 import {
   type Connect,
@@ -80,10 +80,10 @@ export async function openRedisStore({ address, now, report, cache = SMALL_CACHE
       return proof.provenUntil > now()
     },
 
-    async replace(key, entry, before) {
+    async replace(key, entry, version) {
       const given = { ...entry, value: new Uint8Array(entry.value) }
       const old = await find(key)
-      if (old?.version !== versionOf(before)) return undefined
+      if (old?.version !== version) return undefined
       return ask(connection => putRecord(connection, { key, entry: given, old }, now))
     },
 
