@@ -1,9 +1,8 @@
 // Seals bytes with AES-256-GCM. Without the key they can be neither read nor changed, nor moved to another record: `aad` (the
 // additional authenticated data) has to be the same when they are opened.
 
-import { createCipheriv, createDecipheriv } from 'node:crypto'
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import type { z } from 'zod'
-import { pooledRandom } from '../util/random.ts'
 
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
@@ -11,19 +10,12 @@ const ALGORITHM = 'aes-256-gcm'
 const OPTIONS = { authTagLength: TAG_BYTES }
 
 export function seal(key: Uint8Array, plain: Uint8Array, aad: string): Buffer {
-  return sealInto(NOTHING, key, plain, aad)
-}
-
-const NOTHING = new Uint8Array()
-
-/** The sealed bytes behind others, which are not sealed. */
-function sealInto(head: Uint8Array, key: Uint8Array, plain: Uint8Array, aad: string): Buffer {
-  const nonce = pooledRandom(NONCE_BYTES)
+  const nonce = randomBytes(NONCE_BYTES)
   const cipher = createCipheriv(ALGORITHM, key, nonce, OPTIONS).setAAD(Buffer.from(aad))
   const sealed = cipher.update(plain)
   // Returns no bytes in this mode.
   cipher.final()
-  return Buffer.concat([head, nonce, sealed, cipher.getAuthTag()])
+  return Buffer.concat([nonce, sealed, cipher.getAuthTag()])
 }
 
 /** `undefined` if the bytes were changed, or sealed with another key or other `aad`. */
@@ -49,7 +41,6 @@ export function unseal(key: Uint8Array, sealed: Uint8Array, aad: string): Buffer
 //   everything else  1 byte format, the sealed bytes
 
 const VALUE_FORMAT = 1
-const VALUE_HEAD = Uint8Array.of(VALUE_FORMAT)
 const SESSION_FORMAT = 3
 const TIME_BYTES = 8
 const LENGTH_BYTES = 4
@@ -110,7 +101,7 @@ function partAt(bytes: Buffer, lengthAt: number): { readonly bytes: Buffer; read
 }
 
 export function sealValue(key: Uint8Array, plain: Uint8Array, aad: string): Buffer {
-  return sealInto(VALUE_HEAD, key, plain, aad)
+  return Buffer.concat([Buffer.of(VALUE_FORMAT), seal(key, plain, aad)])
 }
 
 /** `undefined` if it is in another format, was changed, or was sealed with another key or other `aad`. */

@@ -1,11 +1,10 @@
 // The ticket: the secret in the cookie that finds and opens a session. The store only ever sees what is derived from it.
-import { hash } from 'node:crypto'
-import { pooledRandom } from '../util/random.ts'
+import { hash, randomBytes } from 'node:crypto'
 
 const TICKET_BYTES = 32
 
 export function newTicket(): string {
-  return pooledRandom(TICKET_BYTES).toString('base64url')
+  return randomBytes(TICKET_BYTES).toString('base64url')
 }
 
 /** 32 bytes in base64url: a ticket, or the hash of one. */
