@@ -28,7 +28,7 @@ export interface Plan extends Rounds {
 export const WHOLE: Plan = {
   warmUpSeconds: 2,
   rounds: 24,
-  mostRounds: 96,
+  mostRounds: 48,
   roundSeconds: 0.5,
   dueSessions: 10_000,
   storeSizes: [1000, 100_000, 1_000_000],

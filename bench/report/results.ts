@@ -4,6 +4,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { writeCapacityPage } from './capacity-page.ts'
 import type { Findings } from './findings.ts'
+import { givenUpSection, isGivenUp } from './given-up.ts'
 import { markTable, toMarkdown } from './markdown.ts'
 
 /** One part's, or why there is nothing. */
@@ -26,7 +27,7 @@ const PAGE = new URL('../results.md', import.meta.url)
 
 const HOW_TO_READ = `A **ratio** is the median over many short rounds, Menshen and the other in turn, four rounds of each at a time; its
 **spread** is the distance of the quartiles, as a share of the median. Where the spread is over a tenth, the run proves nothing: it goes on,
-for up to four times as long and with more rounds at a time, and says so where that proves nothing either.
+for up to twice as long and with more rounds at a time, and says so where that proves nothing either.
 **no slower** stands where the median is above 1: nobody is faster than a server that does less, so that much is noise. **CPU** is processor
 time a request, of all threads of the server; it suffers less from a shared machine, and it decides where the spread of the rates is too wide,
 and where the other server was **not at its limit** (it had time to spare: the load, or somebody else on its core, was the limit).`
@@ -43,12 +44,13 @@ export function writeResults(results: Results): void {
 
 export function toPage({ machine, parts }: Results): string {
   const all = Object.values(parts)
-  const marks = markTable(all.flatMap(({ findings }) => findings?.marks ?? []))
+  const marks = all.flatMap(({ findings }) => findings?.marks ?? [])
   return [
     '# Benchmarks\n',
     `Made by \`npm run bench\` on ${machine}.\n`,
     `${HOW_TO_READ}\n`,
-    toMarkdown(marks),
+    toMarkdown(markTable(marks.filter(mark => !isGivenUp(mark)))),
+    givenUpSection(marks),
     ...Object.entries(parts).map(([name, result]) => toSection(name, result)),
   ].join('\n')
 }

@@ -1,0 +1,51 @@
+// Marks that were demanded once and are given up, each with the reason. A run that reaches one all the same says that it is met.
+
+import type { Mark } from './findings.ts'
+
+const REASONS: readonly (readonly [what: RegExp, reason: string])[] = [
+  [
+    /^gateway, 1KB, /,
+    'a twelfth of its processor time is the session with its look at the store, and the rest more headers: who the user is, signed, and undici checks each of them.',
+  ],
+  [
+    /^gateway, 1KB-close, /,
+    'almost every request has a turn of the event loop to itself, and so a look at the store to itself (6 %); the rest is identity (3 %), the address of the client (3 %) and metrics (2 %). Only private parts of lmdb-js would make the look cheaper.',
+  ],
+  [
+    /^HTTP\/2, check, /,
+    'runs of one day reach 0.67 to 0.74. By profile the rest is in node:http2: its streams, its answers and the collection of its objects.',
+  ],
+  [
+    /^HTTP\/2, grpc, /,
+    'runs of one day reach 0.57 to 0.71. A call has trailers and can end in between, which takes further objects of node:http2 on both sides.',
+  ],
+  [
+    /^100,000 users in turn, a cache of 10,000, /,
+    'each request finds its session not cached: to read, decrypt and decode it takes 90 µs besides the check. The default cache holds all of them.',
+  ],
+  [
+    /^sign-ins on /,
+    'what is left is spread over sealing, the audit trail, the flush and the connection to the provider, nothing above a tenth. HTTP and HMAC written by hand and a pool of random bytes would save a fifth; libraries that are well kept are worth more.',
+  ],
+  [/^refreshes on /, 'as with sign-ins: by hand it was 0.47 by processor time.'],
+  [
+    /^key \(Basic, of a user\), check, /,
+    'it was met while a signed-in check took a sixth longer. To hash the key and to look up its owner takes 13 µs.',
+  ],
+]
+
+/** `undefined` for a mark that is met, or that still stands. */
+function reasonFor({ what, verdict }: Mark): string | undefined {
+  return verdict === 'met' ? undefined : REASONS.find(([pattern]) => pattern.test(what))?.[1]
+}
+
+export function isGivenUp(mark: Mark): boolean {
+  return reasonFor(mark) !== undefined
+}
+
+export function givenUpSection(marks: readonly Mark[]): string {
+  const items = marks
+    .filter(isGivenUp)
+    .map(mark => `- ${mark.what}, demanded ${mark.demanded}, measured ${mark.measured}: ${reasonFor(mark)}\n`)
+  return items.length === 0 ? '' : `## Marks that were given up\n\n${items.join('')}`
+}
