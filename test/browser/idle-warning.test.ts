@@ -1,6 +1,7 @@
 // One minute before a session ends because its user does nothing, session.js asks whether they are still there.
 
 import assert from 'node:assert/strict'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { after, before, test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import { openPage, startBrowser } from '../kit/browser.ts'
@@ -29,11 +30,7 @@ for (const [locale, title, stay, reason] of [
       env: { SESSION_IDLE_MINUTES: '20', PAGE_LANGUAGE: 'auto' },
       provider: { expiresIn: 360_000 },
       now: Date.now(),
-      answer: (_request, response) => {
-        response.setHeader('content-type', 'text/html; charset=utf-8')
-        response.setHeader('content-security-policy', POLICY)
-        response.end(PAGE)
-      },
+      answer: sendPage,
     })
     const { page, problems } = await openPage(t, browser, { locale })
     await page.goto(scene.url)
@@ -82,11 +79,7 @@ test('the warning has the colour of the organisation', async t => {
     env: { SESSION_IDLE_MINUTES: '20', ACCENT_COLOR: '#0a7d4f' },
     provider: { expiresIn: 360_000 },
     now: Date.now(),
-    answer: (_request, response) => {
-      response.setHeader('content-type', 'text/html; charset=utf-8')
-      response.setHeader('content-security-policy', POLICY)
-      response.end(PAGE)
-    },
+    answer: sendPage,
   })
   const { page, problems } = await openPage(t, browser, { colorScheme: 'light' })
   await page.goto(scene.url)
@@ -101,6 +94,12 @@ test('the warning has the colour of the organisation', async t => {
   assert.equal(await color('退出登录'), 'rgba(0, 0, 0, 0)')
   assert.deepEqual(problems, [])
 })
+
+function sendPage(_request: IncomingMessage, response: ServerResponse): void {
+  response.setHeader('content-type', 'text/html; charset=utf-8')
+  response.setHeader('content-security-policy', POLICY)
+  response.end(PAGE)
+}
 
 /** As when its user comes back to the tab. */
 function look(page: Page): Promise<unknown> {
