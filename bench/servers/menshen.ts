@@ -99,7 +99,10 @@ export async function signInBy({ url }: Served, username: string, provider: stri
   })
   const state = new URL(begun.headers.get('location') ?? '', url).searchParams.get('state')
   const attempt = begun.headers.getSetCookie().map(cookie => cookie.split(';')[0])
-  return cookieOf(await ask(`${url}/callback/${provider}?code=${username}&state=${state}`, attempt.join('; ')), username)
+  return cookieOf(
+    await ask(`${url}/callback/${provider}?code=${username}&state=${state}`, attempt.join('; ')),
+    username,
+  )
 }
 
 function cookieOf({ headers }: Answer, username: string): string {
