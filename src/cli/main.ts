@@ -3,11 +3,10 @@
 import { type ConfigurationSources, ENV_FILE, tryConfiguration, withEnvFile } from '../config/load-configuration.ts'
 import { MenshenError } from '../errors.ts'
 import { ownPathsOf } from '../paths.ts'
-import { setHeapFlag } from './heap-flag.ts'
 import { takeInheritedSocket } from './inherited-socket.ts'
 import { createPaint, say, terminalLines, wantsColours } from './terminal.ts'
-
 import { type CommandLine, readCommandLine, UsageError } from './usage.ts'
+import { setV8Flags } from './v8-flags.ts'
 
 /** The values of npm_lifecycle_event with which npm starts us. */
 const NPM_STARTS = ['start', 'npx']
@@ -34,7 +33,7 @@ async function sayHelp({ command }: Extract<CommandLine, { kind: 'help' }>): Pro
 }
 
 async function runStart(): Promise<void> {
-  setHeapFlag()
+  setV8Flags()
   const inherited = takeInheritedSocket(process.env)
   const { start } = await import('./start.ts')
   await start({ sources, inherited, npmParent, now: Date.now })

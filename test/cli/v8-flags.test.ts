@@ -1,19 +1,19 @@
-// How often V8 collects the whole heap while buffers pass through it, and new objects after a quiet time.
+// How often V8 collects the whole heap while buffers and requests pass through it, and new objects after a quiet time.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
-import { isBefore } from '../../src/cli/heap-flag.ts'
+import { isBefore } from '../../src/cli/v8-flags.ts'
 
-const MODULE = new URL('../../src/cli/heap-flag.ts', import.meta.url)
+const MODULE = new URL('../../src/cli/v8-flags.ts', import.meta.url)
 /** Between what it takes with them, about four, and without, more than twenty. */
 const MOST_COLLECTIONS = 12
 
 /** Three gigabytes that pass by, as a socket reads them, beside a heap that stays. */
 const PASSING = `
   import { PerformanceObserver, constants } from 'node:perf_hooks'
-  import { setHeapFlag } from '${MODULE}'
-  setHeapFlag()
+  import { setV8Flags } from '${MODULE}'
+  setV8Flags()
   globalThis.kept = Array.from({ length: 200_000 }, (_, n) => ({ n, text: 'kept ' + n }))
   globalThis.gc()
   let whole = 0
@@ -35,6 +35,41 @@ test('buffers that pass through hardly ever cause a collection of the whole heap
   while (counts.length < 3 && !counts.some(count => count <= MOST_COLLECTIONS))
     counts.push(Number((await promisify(execFile)(process.execPath, args)).stdout))
   assert.ok(Math.min(...counts) <= MOST_COLLECTIONS, `${counts} collections`)
+})
+
+/** Objects of which the first live on, as connections do, and the others pass by, as requests do. */
+const ALIKE = `
+  import { PerformanceObserver, constants } from 'node:perf_hooks'
+  import { setV8Flags } from '${MODULE}'
+  setV8Flags()
+  let whole = 0
+  new PerformanceObserver(list => {
+    for (const { detail } of list.getEntries()) if (detail.kind === constants.NODE_PERFORMANCE_GC_MAJOR) whole++
+  }).observe({ entryTypes: ['gc'] })
+  const make = number => {
+    const listeners = []
+    listeners.push(number)
+    return { number, listeners, names: [], sizes: [number, 1] }
+  }
+  globalThis.kept = []
+  for (let n = 0; n < 20_000; n++) {
+    globalThis.kept.push(make(n))
+    if (n % 2000 > 0) continue
+    globalThis.gc({ type: 'minor' })
+    await new Promise(setImmediate)
+  }
+  const onTheirWay = []
+  for (let n = 0; n < 5_000_000; n++) {
+    onTheirWay[n % 64] = make(n)
+    if (n % 1000 === 0) await new Promise(setImmediate)
+  }
+  process.stdout.write(String(whole))
+`
+
+test('objects that pass by are no old ones where the first of their kind have stayed', async () => {
+  const args = ['--expose-gc', '--input-type=module', '--eval', ALIKE]
+  const { stdout } = await promisify(execFile)(process.execPath, args)
+  assert.ok(Number(stdout) <= MOST_COLLECTIONS, `${stdout} collections`)
 })
 
 /** Between what such a load leads to, 40, and 17 by doubling. */
