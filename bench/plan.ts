@@ -22,6 +22,8 @@ export interface Plan extends Rounds {
   /** How long a process is under load, and then quiet, before its age is measured. */
   readonly lifeSeconds: number
   readonly quietSeconds: number
+  /** How long those are under the same load with which it is compared. */
+  readonly youngSeconds: number
   readonly starts: number
 }
 
@@ -45,6 +47,7 @@ export const WHOLE: Plan = {
   lifeSeconds: 150,
   // V8 waits for half a minute before it gives memory back.
   quietSeconds: 60,
+  youngSeconds: 10,
   starts: 9,
 }
 
@@ -67,5 +70,6 @@ export const QUICK: Plan = {
   memorySeconds: 0.5,
   lifeSeconds: 0.5,
   quietSeconds: 0,
+  youngSeconds: 0.5,
   starts: 2,
 }

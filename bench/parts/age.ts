@@ -1,6 +1,7 @@
 // Whether a process gets slower with age: one that has served for minutes, with sign-ins, refreshes, pages and refusals among the
-// checks, and then had a quiet time, in which V8 gives memory back, against fresh processes on the same store. Two fresh ones,
-// so that the table shows what chance alone makes of it.
+// checks, and then had a quiet time, in which V8 gives memory back, against processes on the same store that have done the same for
+// seconds. Two of these, so that the table shows what chance alone makes of it; and one that has never seen anything but checks, for
+// which V8 can compile nothing but checks.
 
 import { performance } from 'node:perf_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -42,32 +43,41 @@ export const age: Part = {
     const { cookies, served } = await live(old, plan.lifeSeconds)
     say(`${whole(plan.quietSeconds)} quiet s`)
     await pause(plan.quietSeconds * 1000)
-    const fresh = await start()
-    const other = await start()
-    say('old against fresh')
-    const contenders = [old, other, fresh].map(server => contender(server, checkAt, cookies))
-    const rated = await contest(contenders, plan)
-    const [, , reference] = rated
-    if (!reference) throw new Error('nothing was measured')
+    const young = [await start(), await start()]
+    for (const one of young) await live(one, plan.youngSeconds)
+    const onlyChecks = await start()
+    say('old against young')
+    const servers = [old, onlyChecks, ...young]
+    const rated = await contest(
+      servers.map(server => contender(server, checkAt, cookies)),
+      plan,
+    )
+    const [aged] = rated
+    const reference = rated.at(-1)
+    if (!aged || !reference) throw new Error('nothing was measured')
 
-    const names = [`after ${whole(served)} requests and a quiet minute`, 'fresh', 'fresh, the reference']
-    const rows = [old, other, fresh].map(({ pid }, index) => {
-      const { rates = [], cpu = [] } = rated[index] ?? {}
-      const { rate } = compare(rated[index] ?? reference, reference)
-      const compared = index === 2 ? ['', ''] : [ratio(rate), spread(rate)]
-      const figures = [whole(median(rates)), ...compared, microseconds(median(cpu))]
-      return [names[index] ?? '', ...figures, megabytes(memoryOf(pid).anonymous)]
+    const names = [
+      `after ${whole(served)} requests and a quiet minute`,
+      'fresh, nothing but checks',
+      `after ${whole(plan.youngSeconds)} s of the same`,
+      `after ${whole(plan.youngSeconds)} s of the same, the reference`,
+    ]
+    const rows = rated.map((one, index) => {
+      const { rate } = compare(one, reference)
+      const compared = one === reference ? ['', ''] : [ratio(rate), spread(rate)]
+      const { anonymous } = memoryOf(servers[index]?.pid ?? 0)
+      const figures = [whole(median(one.rates)), ...compared, microseconds(median(one.cpu)), megabytes(anonymous)]
+      return [names[index] ?? '', ...figures]
     })
-    const [aged = reference] = rated
     return {
       tables: [
         {
-          title: 'Age: a process after minutes of load, and fresh ones',
+          title: 'Age: a process after minutes of load, and young ones',
           columns: ['process', 'checks /s', 'ratio', 'spread', 'CPU', 'its own memory (RssAnon)'],
           rows,
         },
       ],
-      marks: [shareMark(LEAST, "checks of an old process, of a fresh one's rate", compare(aged, reference))],
+      marks: [shareMark(LEAST, "checks of an old process, of a young one's rate", compare(aged, reference))],
     }
   },
 }
