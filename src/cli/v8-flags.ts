@@ -14,7 +14,7 @@ export function setV8Flags(version = process.versions.v8): void {
   if (isBefore(version, BY_DEFAULT)) setFlagsFromString('--external-memory-accounted-in-global-limit')
   // Where most objects of a line of code live on for a while (connections that stay open, requests that wait for a slow provider),
   // V8 places all later ones among the old objects. There they keep the whole request alive, until the whole heap is
-  // collected: checks took up to a quarter more, for as long as the process lived.
+  // collected: checks took up to a quarter more from then on.
   setFlagsFromString('--no-allocation-site-pretenuring')
   // Requests of many kinds make the compiler more cautious; with more room, checks and pages take 5 % less.
   setFlagsFromString(`--max-inlined-bytecode-size-cumulative=${INLINED_BYTECODE}`)
