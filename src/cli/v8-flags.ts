@@ -12,7 +12,7 @@ export function setV8Flags(version = process.versions.v8): void {
   // A response body passes through in buffers that are garbage a moment later; a small collection frees them. Older versions of V8
   // collect the whole heap after every few of them, which was half of the work of a large response.
   if (isBefore(version, BY_DEFAULT)) setFlagsFromString('--external-memory-accounted-in-global-limit')
-  // Where most objects of a line of code live on for a while (connections that stay open, requests that wait for a slow provider),
+  // Where most objects of a line of code live on for a while, as those of open connections do,
   // V8 places all later ones among the old objects. There they keep the whole request alive, until the whole heap is
   // collected: checks took up to a quarter more from then on.
   setFlagsFromString('--no-allocation-site-pretenuring')
