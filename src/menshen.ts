@@ -1,6 +1,7 @@
 // Assembles a running instance from settings and a configuration; reloads and closes it.
 
 import type { RequestListener } from 'node:http'
+import { createReadTarget } from './access/request-path.ts'
 import { DEFAULT_ROLES, rolesFor } from './access/roles.ts'
 import { createRules, type Rules } from './access/rules.ts'
 import { createScopedName } from './access/scoped-name.ts'
@@ -220,6 +221,7 @@ export function buildConfigured(
     hooks,
   }
   const beginRequest = createBeginRequest(settings.TRUSTED_PROXIES)
+  const readTarget = createReadTarget()
   const isOwnCookie = ourCookies(cookies)
   const transportSecurity = transportSecurityOf(settings)
 
@@ -236,6 +238,7 @@ export function buildConfigured(
       entries,
       paths,
       now,
+      readTarget,
       store,
       lifecycle: parts.lifecycle,
       auth: { ...auth, rules, currentPolicy: host ? () => currentPolicy(host.name) : parts.currentPolicy },

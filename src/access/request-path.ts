@@ -64,11 +64,6 @@ export interface Target {
   readonly search: string
 }
 
-/** Most requests ask for a recent path, and the same string finds its rule faster. Without queries: those can contain secrets. */
-const remembered = createRecent<Target>(2000)
-/** A bound for the memory: longer paths are no addresses of pages. */
-const LONGEST_REMEMBERED = 256
-
 /** More than any page has. Every interpretation of a path is judged, and a long path has many. */
 const [LONGEST_PATH, MOST_SEGMENTS] = [4096, 100]
 
@@ -83,19 +78,35 @@ export function isTooLong(target: string): boolean {
 }
 
 /** `undefined` if the path is refused or too long. */
-export function readTarget(text: string): Target | undefined {
-  const queryStart = text.indexOf('?')
-  if (queryStart < 0) return readPath(text)
-  const target = readPath(text.slice(0, queryStart))
-  return target && { path: target.path, search: text.slice(queryStart) }
+export type ReadTarget = (text: string) => Target | undefined
+
+export const readTarget = readTargetWith(readPath)
+
+const MOST_REMEMBERED = 2000
+/** A bound for the memory: longer paths are no addresses of pages. */
+const LONGEST_REMEMBERED = 256
+
+/** Most requests ask for a recent path, and the same string finds its rule faster. Without queries: those can contain secrets. */
+export function createReadTarget(): ReadTarget {
+  const remembered = createRecent<Target>(MOST_REMEMBERED)
+  return readTargetWith(text => {
+    const known = remembered.get(text)
+    if (known) return known
+    const target = readPath(text)
+    if (target && text.length <= LONGEST_REMEMBERED) remembered.set(text, target)
+    return target
+  })
+}
+
+function readTargetWith(readPath: ReadTarget): ReadTarget {
+  return text => {
+    const queryStart = text.indexOf('?')
+    if (queryStart < 0) return readPath(text)
+    const target = readPath(text.slice(0, queryStart))
+    return target && { path: target.path, search: text.slice(queryStart) }
+  }
 }
 
 function readPath(text: string): Target | undefined {
-  const known = remembered.get(text)
-  if (known) return known
-  if (isTooLong(text)) return undefined
-  if (pathProblem(text)) return undefined
-  const target = { path: text, search: '' }
-  if (text.length <= LONGEST_REMEMBERED) remembered.set(text, target)
-  return target
+  return isTooLong(text) || pathProblem(text) ? undefined : { path: text, search: '' }
 }

@@ -1,6 +1,7 @@
 // Who is asking, and may they: the session of a ticket, refreshed if due, or a bearer token; then the rules.
 
 import { type AuthenticationDemand, type RefusalCode, type Unmet, unmetOf } from '../access/conditions.ts'
+import type { ReadTarget } from '../access/request-path.ts'
 import type { Subject } from '../access/roles.ts'
 import { admits, type Decision, isClosed, lacksScopes } from '../access/rules.ts'
 import { decodedPath, shownPath } from '../access/spellings.ts'
@@ -28,6 +29,7 @@ export interface AdmissionContext {
   readonly host: ApplicationHost | undefined
   readonly paths: OwnPaths
   readonly now: () => number
+  readonly readTarget: ReadTarget
   readonly auth: Auth
   readonly observe: Observe
   /** `undefined` if no rule admits tokens. */

@@ -1,5 +1,6 @@
 // What the routes of the gateway can reach, grouped by capability.
 
+import type { ReadTarget } from '../access/request-path.ts'
 import type { Rules } from '../access/rules.ts'
 import type { RoleConfig } from '../config/config-file.ts'
 import type { Settings } from '../config/settings.ts'
@@ -40,6 +41,8 @@ export interface GatewayContext {
   readonly entries: HostEntries | undefined
   readonly paths: OwnPaths
   readonly now: () => number
+  /** Of the requests: it knows the recent paths. */
+  readonly readTarget: ReadTarget
   readonly store: Store
   /** `closing` is set when the process is about to end: every answer then closes its connection. */
   readonly lifecycle: { closing: boolean }

@@ -2,7 +2,6 @@
 // by the whole answer (a page, a redirect) for Caddy and Traefik. So does /_menshen/authz/<path> for Envoy, which puts the
 // path that it asks about behind ours, and sends the method and the headers of the request itself.
 
-import { readTarget } from '../access/request-path.ts'
 import { isTrusted } from '../config/networks.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { OWN_PATHS } from '../paths.ts'
@@ -139,7 +138,7 @@ export function createCheck(context: GatewayContext): Check {
   }
 
   function checkForEnvoy(request: GatewayRequest, isProxy: boolean): MaybePromise<OwnAnswer> {
-    const original = requestBehind(request, isProxy)
+    const original = requestBehind(context, request, isProxy)
     if ('reason' in original) return refuse(request, original)
     // An admitted request would reach the application under a path that is never the application's.
     if (isOwn(context, original.path)) return refuse(request, OWN_PATH_ASKED)
@@ -151,7 +150,7 @@ export function createCheck(context: GatewayContext): Check {
     const isProxy = isTrusted(settings.TRUSTED_PROXIES, request.address)
     if (isAuthz(request.path)) return checkForEnvoy(request, isProxy)
     const path = request.path === OWN_PATHS.forward ? OWN_PATHS.forward : OWN_PATHS.check
-    const original = originalRequest(path, request, isProxy)
+    const original = originalRequest(context, path, request, isProxy)
     if ('reason' in original) return refuse(request, original)
     const kind = KINDS[path][isProxy ? 1 : 0]
     return pass(context, gate, request, original, kind)
@@ -168,8 +167,10 @@ const OWN_PATH_ASKED: Unusable = {
   name: 'not_found',
 }
 
+type Reading = Pick<GatewayContext, 'readTarget'>
+
 /** What Envoy asks about: the rest of the path, to the letter. */
-function requestBehind(request: GatewayRequest, isProxy: boolean): GatewayRequest | Unusable {
+function requestBehind({ readTarget }: Reading, request: GatewayRequest, isProxy: boolean): GatewayRequest | Unusable {
   if (!isProxy) return { reason: `${OWN_PATHS.authz} counts only from TRUSTED_PROXIES`, name: 'refused' }
   const target = readTarget(request.path.slice(AUTHZ.length))
   if (!target) return { reason: `the path behind ${AUTHZ} is missing or ambiguous` }
@@ -186,7 +187,12 @@ interface Unusable {
 const OF_OTHER_PRODUCTS = ['x-original-url', 'x-forwarded-uri'] as const
 
 /** The request that the proxy asks about; without one, the check is about the session alone. */
-function originalRequest(check: CheckPath, request: GatewayRequest, isProxy: boolean): GatewayRequest | Unusable {
+function originalRequest(
+  { readTarget }: Reading,
+  check: CheckPath,
+  request: GatewayRequest,
+  isProxy: boolean,
+): GatewayRequest | Unusable {
   const names = ORIGINAL[check]
   const uri = request.headers[names.uri]
   if (uri === undefined && check === OWN_PATHS.check) {

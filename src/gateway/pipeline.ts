@@ -78,7 +78,7 @@ export function handle<Target, Answer extends WithOutcome, Result>(
   head: RequestHead,
   target: Target,
 ): MaybePromise<Result> {
-  const { observe } = context
+  const { observe, readTarget } = context
   const observed = observe.beginRequest(head)
   // Nothing is asked of the provider, the store or the application.
   if (wasReset(head.socket)) {
@@ -86,7 +86,7 @@ export function handle<Target, Answer extends WithOutcome, Result>(
     return entrance.gone(observed, target)
   }
   entrance.begin?.(observed, target)
-  const request = readGatewayRequest(head, observed)
+  const request = readGatewayRequest(readTarget, head, observed)
   if (entrance.isTraced) observe.begun?.(observed, head.headers)
   if (!request) reportUnreadable(context, head, observed)
   const result = request

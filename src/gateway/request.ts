@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { performance } from 'node:perf_hooks'
-import { readTarget } from '../access/request-path.ts'
+import { type ReadTarget, readTarget } from '../access/request-path.ts'
 import { isTrusted, type Networks, plainAddress, withoutPort } from '../config/networks.ts'
 import { type ObservedRequest, type Outcome, REQUEST_ID, type RequestTrace } from '../observe/observed-request.ts'
 import type { ProxyRequest } from '../proxy/proxy-request.ts'
@@ -21,6 +21,7 @@ export interface RequestHead extends Pick<IncomingMessage, 'method' | 'url' | 'h
 
 /** `undefined` if the path is refused. */
 export function readGatewayRequest(
+  readTarget: ReadTarget,
   { method = 'GET', url = '', headers, socket }: RequestHead,
   observed: ObservedRequest,
 ): GatewayRequest | undefined {
