@@ -116,8 +116,7 @@ function mayBeCheck({ url = '' }: Pick<IncomingMessage, 'url'>): boolean {
 
 /** Nearly every answer to a check. Where the client expects 100, Node decides whether the connection goes on. */
 function isPlain({ req }: ServerResponse, answer: OwnAnswer): answer is StatusAnswer {
-  const isPlainOk = 'status' in answer && answer.status === 200 && answer.more.length === 0
-  return isPlainOk && req.headers.expect === undefined
+  return 'status' in answer && answer.status === 200 && req.headers.expect === undefined
 }
 
 function sendToResponse(

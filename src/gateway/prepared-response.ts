@@ -10,7 +10,7 @@ export class PreparedResponse<Request extends IncomingMessage = IncomingMessage>
   declare _header: string | null
 }
 
-/** Sends an answer with status 200 that has only common headers. */
+/** Sends an answer with status 200. */
 export type SendPrepared = (response: PreparedResponse, answer: StatusAnswer) => void
 
 const DATE = 'Date: '

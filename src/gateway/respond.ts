@@ -292,10 +292,10 @@ export class CommonHeaders {
   }
 
   /** The head of a 200, up to the headers that Node adds. */
-  headOfOk({ requestId, identity }: OwnHeaders): string {
+  headOfOk({ requestId, identity, more = NONE }: OwnHeaders): string {
     this.#startOfOk ??= `HTTP/1.1 200 OK\r\n${linesOf(this.#list)}`
     if (identity) identity.lines ??= linesOf(identity.pairs)
-    return `${this.#startOfOk}${identity?.lines ?? ''}${REQUEST_ID}: ${requestId}\r\n`
+    return `${this.#startOfOk}${identity?.lines ?? ''}${REQUEST_ID}: ${requestId}\r\n${linesOf(more)}`
   }
 }
 

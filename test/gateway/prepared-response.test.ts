@@ -13,6 +13,7 @@ import { openWire, raw, startRawUpstream } from '../proxy/raw.ts'
 
 const HEADERS = { 'cache-control': 'no-store', 'content-length': '0' }
 const IDENTITY = { pairs: ['x-menshen-name', '%E5%BC%A0', 'x-empty', ''] }
+const COOKIES = ['set-cookie', 'menshen_session=a; Path=/', 'set-cookie', 'b=c']
 
 test('a prepared head has the bytes that Node writes, on every kind of connection', async t => {
   const clock = { now: 1_000_000 }
@@ -24,9 +25,10 @@ test('a prepared head has the bytes that Node writes, on every kind of connectio
     // Every third one is the first of its second.
     clock.now += 400
     const identity = request.url?.includes('user') ? IDENTITY : undefined
+    const more = request.url?.includes('renewed') ? COOKIES : []
     if (request.url?.startsWith('/prepared'))
-      return sendPrepared(response, { outcome: 'admitted', status: 200, common, identity, requestId, more: [] })
-    response.writeHead(200, common.listFor({ requestId, identity }))
+      return sendPrepared(response, { outcome: 'admitted', status: 200, common, identity, requestId, more })
+    response.writeHead(200, common.listFor({ requestId, identity, more }))
     response.end()
   })
   t.after(() => server.close())
@@ -48,6 +50,7 @@ test('a prepared head has the bytes that Node writes, on every kind of connectio
   const prepared = await headsOf('/prepared')
   assert.deepEqual(prepared, await headsOf('/plain'))
   assert.deepEqual(await headsOf('/prepared?user'), await headsOf('/plain?user'))
+  assert.deepEqual(await headsOf('/prepared?user&renewed'), await headsOf('/plain?user&renewed'))
   assert.equal(prepared.length, 8)
   assert.match(prepared[1] ?? '', /^HTTP\/1\.1 200 OK\r\n.*x-request-id: request\r\nDate: now\r\n.*timeout=7\r\n/s)
   assert.match(prepared[6] ?? '', /Connection: close/)
@@ -60,6 +63,7 @@ test('a head that Node would refuse is refused', () => {
     assert.throws(() => new CommonHeaders({ 'x-name': value }).headOfOk({ requestId }), /invalid character/i)
     const identity = { pairs: ['x-name', value] }
     assert.throws(() => new CommonHeaders({}).headOfOk({ requestId, identity }), /invalid character/i)
+    assert.throws(() => new CommonHeaders({}).headOfOk({ requestId, more: identity.pairs }), /invalid character/i)
   }
   assert.throws(() => new CommonHeaders({ 'x name': 'a' }).headOfOk({ requestId }), /token/)
 })
