@@ -44,7 +44,7 @@ export const WHOLE: Plan = {
   streams: [0, 1000, 10_000],
   redisUsers: 2000,
   memorySeconds: 5,
-  lifeSeconds: 150,
+  lifeSeconds: 90,
   // V8 waits for half a minute before it gives memory back.
   quietSeconds: 60,
   youngSeconds: 10,
