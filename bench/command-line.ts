@@ -14,7 +14,7 @@ export interface Asked {
   readonly keeps: boolean
 }
 
-export const USAGE = `npm run bench                                    everything, into bench/results.md (about an hour)
+export const USAGE = `npm run bench                                    everything, into bench/results.md (about 40 minutes)
 npm run bench -- check gateway:1KB --rounds 12   some parts, or cases of them: printed only
 npm run bench -- check --keep                    whole parts, replaced in bench/results.md
 npm run bench -- --quick                         shows that everything works; its figures mean nothing
