@@ -28,6 +28,7 @@ const REASONS: readonly (readonly [what: RegExp, reason: string])[] = [
     /^bound to a device, check, /,
     'to find the second cookie and to compare it in constant time takes 0.8 µs. When the mark was set, a check without it took about 40 µs; now it takes 26.',
   ],
+  [/^Express with /, 'Express takes 51 µs by itself; Menshen adds 21 to it, and express-session with passport 46.'],
   [
     /^npm package, /,
     'the code alone has 430 KB packed, and grew with hosts, HTTP/2, keys and device binding; the rest is its types. A minifier would make stack traces unreadable.',
