@@ -34,17 +34,20 @@ export interface Compared {
   readonly comparison: Comparison
 }
 
-/** The cells below those columns. */
-export function comparisonCells({ ours, reference, comparison: { rate, cpu, idle } }: Compared): string[] {
+/** The cells below those columns. Where one of the ratios proves something, the other need not. */
+export function comparisonCells({ ours, reference, comparison }: Compared): string[] {
+  const { rate, cpu, idle } = comparison
+  const isProven = provesSomething(decisive(comparison).judged)
+  const spreadCell = (distribution: Distribution) => (isProven ? percent(spreadOf(distribution)) : spread(distribution))
   return [
     whole(median(ours.rates)),
     whole(median(reference.rates)),
     idle ? `${ratio(rate)}, not at its limit` : ratio(rate),
-    spread(rate),
+    spreadCell(rate),
     microseconds(median(ours.cpu)),
     microseconds(median(reference.cpu)),
     ratio(cpu),
-    spread(cpu),
+    spreadCell(cpu),
   ]
 }
 
