@@ -22,7 +22,7 @@ export interface Plan extends Rounds {
   /** How long a process is under load, and then quiet, before its age is measured. */
   readonly lifeSeconds: number
   readonly quietSeconds: number
-  /** How long those are under the same load with which it is compared. */
+  /** How long the young processes are under the same load. */
   readonly youngSeconds: number
   readonly starts: number
 }

@@ -26,7 +26,7 @@ const JSON_FILE = new URL('../results.json', import.meta.url)
 const PAGE = new URL('../results.md', import.meta.url)
 
 const HOW_TO_READ = `A **ratio** is the median over many short rounds, Menshen and the other in turn, four rounds of each at a time; its
-**spread** is the distance of the quartiles, as a share of the median. Where the spread is over a tenth, the run proves nothing: it goes on,
+**spread** is the distance of the quartiles, as a share of the median. Where neither spread is within a tenth, the run proves nothing: it goes on,
 for up to twice as long and with more rounds at a time, and says so where that proves nothing either.
 **no slower** stands where the median is above 1: nobody is faster than a server that does less, so that much is noise. **CPU** is processor
 time a request, of all threads of the server; it suffers less from a shared machine, and it decides where the spread of the rates is too wide,

@@ -1,5 +1,6 @@
 // The path of a request: which paths are refused as unreadable. The rules judge all others.
 
+import { ownCopy } from '../util/own-copy.ts'
 import { createRecent } from '../util/recent.ts'
 import { pathsWithoutSession } from './interpretations.ts'
 import { allSpellings, decodedPath, fold, spellingsOf } from './spellings.ts'
@@ -80,7 +81,7 @@ export function isTooLong(target: string): boolean {
 /** `undefined` if the path is refused or too long. */
 export type ReadTarget = (text: string) => Target | undefined
 
-export const readTarget = readTargetWith(readPath)
+export const readTarget = createParser(readPath)
 
 const MOST_REMEMBERED = 2000
 /** A bound for the memory: longer paths are no addresses of pages. */
@@ -89,20 +90,22 @@ const LONGEST_REMEMBERED = 256
 /** Most requests ask for a recent path, and the same string finds its rule faster. Without queries: those can contain secrets. */
 export function createReadTarget(): ReadTarget {
   const remembered = createRecent<Target>(MOST_REMEMBERED)
-  return readTargetWith(text => {
+  return createParser(text => {
     const known = remembered.get(text)
     if (known) return known
     const target = readPath(text)
-    if (target && text.length <= LONGEST_REMEMBERED) remembered.set(text, target)
-    return target
+    if (!target || text.length > LONGEST_REMEMBERED) return target
+    const kept = { path: ownCopy(text), search: '' }
+    remembered.set(kept.path, kept)
+    return kept
   })
 }
 
-function readTargetWith(readPath: ReadTarget): ReadTarget {
+function createParser(parsePath: ReadTarget): ReadTarget {
   return text => {
     const queryStart = text.indexOf('?')
-    if (queryStart < 0) return readPath(text)
-    const target = readPath(text.slice(0, queryStart))
+    if (queryStart < 0) return parsePath(text)
+    const target = parsePath(text.slice(0, queryStart))
     return target && { path: target.path, search: text.slice(queryStart) }
   }
 }

@@ -41,7 +41,7 @@ export interface GatewayContext {
   readonly entries: HostEntries | undefined
   readonly paths: OwnPaths
   readonly now: () => number
-  /** Of the requests: it knows the recent paths. */
+  /** Parses the target of a request, and remembers recent paths. */
   readonly readTarget: ReadTarget
   readonly store: Store
   /** `closing` is set when the process is about to end: every answer then closes its connection. */

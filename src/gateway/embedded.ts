@@ -23,7 +23,7 @@ import { areOfTheWeb, isRequest } from './form.ts'
 import { ALLOWED } from './listener.ts'
 import { type Entrance, handle, isOwn } from './pipeline.ts'
 import { removeKeys } from './remove-keys.ts'
-import { newRequestId, type Peer, type RequestHead, readPath } from './request.ts'
+import { newRequestId, type Peer, type RequestHead } from './request.ts'
 import {
   errorAnswer,
   failureAnswer,
@@ -189,7 +189,7 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
     callbackPaths: [...paths.callbacks],
 
     async fetch(request, source = {}) {
-      const path = readPath(headOf(request, source))
+      const path = context.readTarget(headOf(request, source).url ?? '')?.path
       if (path === undefined || !isOwn(context, path)) return undefined
       return (await embedded.admit(request, source)).answer
     },

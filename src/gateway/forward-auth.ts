@@ -2,6 +2,7 @@
 // by the whole answer (a page, a redirect) for Caddy and Traefik. So does /_menshen/authz/<path> for Envoy, which puts the
 // path that it asks about behind ours, and sends the method and the headers of the request itself.
 
+import type { ReadTarget } from '../access/request-path.ts'
 import { isTrusted } from '../config/networks.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { OWN_PATHS } from '../paths.ts'
@@ -138,7 +139,7 @@ export function createCheck(context: GatewayContext): Check {
   }
 
   function checkForEnvoy(request: GatewayRequest, isProxy: boolean): MaybePromise<OwnAnswer> {
-    const original = requestBehind(context, request, isProxy)
+    const original = requestBehind(context.readTarget, request, isProxy)
     if ('reason' in original) return refuse(request, original)
     // An admitted request would reach the application under a path that is never the application's.
     if (isOwn(context, original.path)) return refuse(request, OWN_PATH_ASKED)
@@ -150,7 +151,7 @@ export function createCheck(context: GatewayContext): Check {
     const isProxy = isTrusted(settings.TRUSTED_PROXIES, request.address)
     if (isAuthz(request.path)) return checkForEnvoy(request, isProxy)
     const path = request.path === OWN_PATHS.forward ? OWN_PATHS.forward : OWN_PATHS.check
-    const original = originalRequest(context, path, request, isProxy)
+    const original = originalRequest(context.readTarget, path, request, isProxy)
     if ('reason' in original) return refuse(request, original)
     const kind = KINDS[path][isProxy ? 1 : 0]
     return pass(context, gate, request, original, kind)
@@ -167,12 +168,10 @@ const OWN_PATH_ASKED: Unusable = {
   name: 'not_found',
 }
 
-type Reading = Pick<GatewayContext, 'readTarget'>
-
 /** What Envoy asks about: the rest of the path, to the letter. */
-function requestBehind({ readTarget }: Reading, request: GatewayRequest, isProxy: boolean): GatewayRequest | Unusable {
+function requestBehind(parse: ReadTarget, request: GatewayRequest, isProxy: boolean): GatewayRequest | Unusable {
   if (!isProxy) return { reason: `${OWN_PATHS.authz} counts only from TRUSTED_PROXIES`, name: 'refused' }
-  const target = readTarget(request.path.slice(AUTHZ.length))
+  const target = parse(request.path.slice(AUTHZ.length))
   if (!target) return { reason: `the path behind ${AUTHZ} is missing or ambiguous` }
   return { ...request, path: target.path }
 }
@@ -188,7 +187,7 @@ const OF_OTHER_PRODUCTS = ['x-original-url', 'x-forwarded-uri'] as const
 
 /** The request that the proxy asks about; without one, the check is about the session alone. */
 function originalRequest(
-  { readTarget }: Reading,
+  parse: ReadTarget,
   check: CheckPath,
   request: GatewayRequest,
   isProxy: boolean,
@@ -200,7 +199,7 @@ function originalRequest(
     return other === undefined ? request : { reason: `${names.uri} is missing; the proxy sends ${other}` }
   }
   if (!isProxy) return { reason: `${names.uri} counts only from TRUSTED_PROXIES` }
-  const target = readTarget(String(uri))
+  const target = parse(String(uri))
   if (!target)
     return {
       reason: `${names.uri} is missing, or its path is ambiguous or too long`,

@@ -84,7 +84,7 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
 
     send(observed, answer, response) {
       if (lifecycle.closing) response.shouldKeepAlive = false
-      if (response instanceof PreparedResponse && isPlain(response, answer)) return sendPrepared(response, answer)
+      if (response instanceof PreparedResponse && canBePrepared(response, answer)) return sendPrepared(response, answer)
       return sendToResponse(observed, answer, response)
     },
 
@@ -115,7 +115,7 @@ function mayBeCheck({ url = '' }: Pick<IncomingMessage, 'url'>): boolean {
 }
 
 /** Nearly every answer to a check. Where the client expects 100, Node decides whether the connection goes on. */
-function isPlain({ req }: ServerResponse, answer: OwnAnswer): answer is StatusAnswer {
+function canBePrepared({ req }: ServerResponse, answer: OwnAnswer): answer is StatusAnswer {
   return 'status' in answer && answer.status === 200 && req.headers.expect === undefined
 }
 

@@ -21,11 +21,11 @@ export interface RequestHead extends Pick<IncomingMessage, 'method' | 'url' | 'h
 
 /** `undefined` if the path is refused. */
 export function readGatewayRequest(
-  readTarget: ReadTarget,
+  parse: ReadTarget,
   { method = 'GET', url = '', headers, socket }: RequestHead,
   observed: ObservedRequest,
 ): GatewayRequest | undefined {
-  const target = readTarget(url)
+  const target = parse(url)
   if (!target) return undefined
   const { path, search } = target
   observed.path = path

@@ -10,6 +10,7 @@ import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
 import type { Settings } from '../config/settings.ts'
 import type { Store } from '../stores/store.ts'
+import { ownCopy } from '../util/own-copy.ts'
 import { decodeJson, encodeJson, sealValue, unsealValue } from './sealing.ts'
 import type { LoadedSession } from './session-cache.ts'
 import { latestEnd } from './session-record.ts'
@@ -49,7 +50,7 @@ export function createHostTickets({ store, settings }: HostTicketsOptions): Host
   function remember(host: string, ticket: string, sessionTicket: string): void {
     // It takes its memory at once, and most instances have no hosts.
     cache ??= new LRUCache({ max: Math.max(LEAST_CACHED, settings.SESSION_CACHE_SIZE) })
-    cache.set(ticket, { host, sessionTicket })
+    cache.set(ownCopy(ticket), { host, sessionTicket })
   }
 
   function open(host: string, ticket: string, key: string, value: Uint8Array): string | undefined {

@@ -7,6 +7,7 @@ import type { Report } from '../events.ts'
 import type { TokenSet } from '../provider/token.ts'
 import type { MappedUser } from '../provider/user.ts'
 import { type Entry, newProof, type Proof, type Store, type Stored, type StoredValue } from '../stores/store.ts'
+import { ownCopy } from '../util/own-copy.ts'
 import type { DataKeyring } from './data-keys.ts'
 import { type DeviceBinding, isBound } from './device-binding.ts'
 import { isNewerSession, unpackRecord } from './sealing.ts'
@@ -151,7 +152,7 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
       provenIn: proof.provenIn,
       provenUntil: proof.provenUntil,
     }
-    cache?.set(ticket, loaded, bytes)
+    cache?.set(ownCopy(ticket), loaded, bytes)
     return loaded
   }
 

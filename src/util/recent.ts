@@ -1,6 +1,6 @@
 // A bounded cache of recent results, in two generations. A hit in the younger one is a single lookup and moves nothing. lru-cache
 // moves every entry that is found to the end of a list: 0.4 to 1 µs for each of the three lookups of a signed-in check, which
-// takes 40.
+// takes 26.
 
 export interface RecentCache<Value> {
   get(key: string): Value | undefined

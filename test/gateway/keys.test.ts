@@ -361,6 +361,7 @@ for (const isReadBefore of [false, true])
       `Authorization: Bearer ${BACKUP}`,
       'Authorization: Basic dTpw',
       `X-Menshen-Key: ${BACKUP}`,
+      `X_MENSHEN_KEY: ${BACKUP}`,
     ]
     const answer = await raw(
       `http://127.0.0.1:${port}`,

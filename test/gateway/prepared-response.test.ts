@@ -56,6 +56,23 @@ test('a prepared head has the bytes that Node writes, on every kind of connectio
   assert.match(prepared[6] ?? '', /Connection: close/)
 })
 
+test('a renewed cookie goes to no other answer of the same second', async t => {
+  const common = new CommonHeaders(HEADERS)
+  const sendPrepared = createSendPrepared(() => 1_000_000)
+  const server = createServer({ ServerResponse: PreparedResponse }, (request, response) => {
+    const more = request.url === '/renewed' ? COOKIES : []
+    sendPrepared(response, { outcome: 'admitted', status: 200, common, identity: undefined, requestId: 'id', more })
+  })
+  t.after(() => server.close())
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const { port } = server.address() as AddressInfo
+  const requests = ['/renewed', '/', '/renewed', '/'].map(path => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`)
+  const last = 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
+  const answers = (await raw(`http://127.0.0.1:${port}`, requests.join('') + last)).split(/(?<=\r\n\r\n)/)
+  const cookies = answers.map(answer => answer.match(/set-cookie/g)?.length ?? 0)
+  assert.deepEqual(cookies, [2, 0, 2, 0, 0])
+})
+
 test('a head that Node would refuse is refused', () => {
   const requestId = 'id'
   const refused = ['a\r\nset-cookie: b', '张']
