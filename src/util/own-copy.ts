@@ -1,7 +1,6 @@
-/**
- * Of a text in ASCII that is kept for longer than the one it was cut from: up to Node 24, V8 keeps the whole of that one with it,
- * such as all cookies of a request with the ticket.
- */
+// Texts that are kept for longer than those they were cut from.
+
+/** Of a text in ASCII: up to Node 24, V8 keeps the whole of a longer text with a part of it, such as all cookies with a ticket. */
 export function ownCopy(text: string): string {
   return Buffer.from(text, 'latin1').toString('latin1')
 }
