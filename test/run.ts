@@ -5,13 +5,16 @@
 // what is missing, too. Options of `node --test` are passed on: `npm run test:long -- applications --test-name-pattern=Tomcat`.
 // The options of a long test itself reach it as variables: `npm run test:long -- day --minutes 5 --seed 7 --keep`.
 
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { globSync, mkdtempSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { installMissingPackages, linkPrograms } from './kit/packages.ts'
+import { createWatchdog } from './kit/watchdog.ts'
 
+const MINUTE_MS = 60_000
 const isLong = process.argv.includes('--long')
 const given = isLong ? takeLongOptions(process.argv.slice(2)) : process.argv.slice(2)
 const options = given.filter(argument => argument.startsWith('--') && !['--install', '--long'].includes(argument))
@@ -45,7 +48,8 @@ if (isFull) {
 }
 // A day measures how long pages take, and is alone on the machine.
 const isAlone = (file: string) => file === 'test/long/day.long.ts'
-for (const group of [files.filter(file => !isAlone(file)), files.filter(isAlone)]) if (group.length > 0) runTests(group)
+for (const group of [files.filter(file => !isAlone(file)), files.filter(isAlone)])
+  if (group.length > 0 && !process.exitCode) await runTests(group)
 
 function longFiles(names: readonly string[]): string[] {
   const patterns = (names.length > 0 ? names : ['*']).map(name => `test/long/${name}.long.ts`)
@@ -70,18 +74,35 @@ function takeLongOptions(args: readonly string[]): string[] {
   })
 }
 
-function runTests(paths: readonly string[]): void {
-  runNode('tests', [
+async function runTests(paths: readonly string[]): Promise<void> {
+  announce('tests')
+  using watchdog = createWatchdog({
+    blockedAfterMs: 2 * MINUTE_MS,
+    fileTimeoutMs: isLong ? 120 * MINUTE_MS : 8 * MINUTE_MS,
+    checkEveryMs: 5000,
+    print: text => void process.stderr.write(text),
+  })
+  const args = [
+    ...watchdog.nodeOptions,
     '--import=./test/kit/keep-compiled.js',
     '--test',
     `--test-reporter=${isStrict ? 'spec' : './test/kit/reporter.ts'}`,
+    '--test-reporter-destination=stdout',
+    ...(isFull ? ['--test-reporter=./test/kit/slowest-files.ts', '--test-reporter-destination=stdout'] : []),
     // More than there are cores: a test waits half of its time for a process, a browser or a deadline.
     `--test-concurrency=${availableParallelism() + 2}`,
     // A test that hangs fails.
     '--test-timeout=300000',
     ...options,
     ...paths,
-  ])
+  ]
+  const runner = spawn(process.execPath, args, { stdio: 'inherit', env: { ...process.env, ...watchdog.env } })
+  const ended = new AbortController()
+  const watching = watchdog.watch(ended.signal)
+  const [status] = await once(runner, 'exit')
+  ended.abort()
+  await watching
+  if (status !== 0) process.exitCode = status ?? 1
 }
 
 function runNode(step: string, args: string[]): void {
