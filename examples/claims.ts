@@ -20,7 +20,9 @@ const DEEPEST = 10
 
 /** Said by the examples themselves. */
 const SAID_BY_EXAMPLES = new Set([
-  ...['user', 'email', 'preferred-username', 'groups', 'for', 'host', 'proto'].map(name => `x-forwarded-${name}`),
+  ...['user', 'email', 'preferred-username', 'role', 'groups', 'for', 'host', 'proto'].map(
+    name => `x-forwarded-${name}`,
+  ),
   'x-menshen-assertion',
 ])
 

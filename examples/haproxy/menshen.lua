@@ -7,6 +7,7 @@ local IDENTITY = {
   'x-forwarded-user',
   'x-forwarded-email',
   'x-forwarded-preferred-username',
+  'x-forwarded-role',
   'x-forwarded-groups',
   'x-menshen-assertion',
 }
@@ -87,7 +88,7 @@ core.register_action('menshen', { 'http-req' }, function(txn, address)
   })
   if not answer or answer.status ~= 200 then return end
 
-  -- All five, always: what a client sends under these names must not get through. An empty one is not sent at all.
+  -- All six, always: what a client sends under these names must not get through. An empty one is not sent at all.
   for _, name in ipairs(IDENTITY) do
     local value = lines_of(answer.headers, name)[1] or ''
     txn.http:req_del_header(name)

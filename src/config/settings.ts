@@ -349,9 +349,17 @@ export const IDENTITY_ROWS = {
   IDENTITY_ROLE: required({
     reloads: true,
     ...kind.headerName,
-    default: 'x-forwarded-groups',
+    default: 'x-forwarded-role',
     sentence: 'The header with the role.',
     sentenceZh: '传递角色的请求头。',
+  }),
+  IDENTITY_GROUPS: required({
+    reloads: true,
+    ...kind.headerName,
+    default: 'x-forwarded-groups',
+    sentence:
+      'The header with the provider’s groups, separated by commas (a comma within a name is `%2C`); absent if there are none.',
+    sentenceZh: '传递平台用户组的请求头，以逗号分隔（组名中的逗号写作 `%2C`）；没有用户组时不发送。',
   }),
   IDENTITY_ASSERTION: required({
     reloads: true,

@@ -32,14 +32,14 @@ const MOST_APPLICATIONS = 4
 const UNSIGNED: SignedAssertion = { token: '', leftOut: [] }
 
 export function createIdentities({ settings, keys, now, report }: IdentityParts): Identities {
-  const { IDENTITY_USER, IDENTITY_EMAIL, IDENTITY_NAME, IDENTITY_ROLE, IDENTITY_ASSERTION } = settings
+  const { IDENTITY_USER, IDENTITY_EMAIL, IDENTITY_NAME, IDENTITY_ROLE, IDENTITY_GROUPS, IDENTITY_ASSERTION } = settings
   const isSigned = IDENTITY_ASSERTION !== 'none'
   const assertionName = isSigned ? IDENTITY_ASSERTION : ASSERTION_HEADER
-  const plainNames = [IDENTITY_USER, IDENTITY_EMAIL, IDENTITY_NAME, IDENTITY_ROLE]
+  const plainNames = [IDENTITY_USER, IDENTITY_EMAIL, IDENTITY_NAME, IDENTITY_ROLE, IDENTITY_GROUPS]
   const names = new Set([...plainNames, assertionName])
   // Where nothing is signed, another header may have this name.
   const hasAssertion = !plainNames.includes(assertionName)
-  const visitorHeaders: IdentityHeaders = { pairs: [...names].flatMap(name => [name, '']) }
+  const visitorHeaders: IdentityHeaders = { pairs: [...names].flatMap(name => [name, '']), sent: [] }
   const assertions = createAssertions(settings.BASE_URL, keys, now)
 
   function make(caller: Caller, audience: string): MaybePromise<IdentityHeaders> {
@@ -47,12 +47,14 @@ export function createIdentities({ settings, keys, now, report }: IdentityParts)
       for (const claim of leftOut) report('identity_cut', { ...identityFields(caller), header: assertionName, claim })
       const others = caller.identityHeaders?.filter(cached => cached.audience !== audience)
       const pairs = pairsOf(caller, token)
-      const latest = { audience, names, pairs, lines: undefined, until: now() + REUSED_MS }
+      const sent = pairs.at(-1) === '' ? pairs.slice(0, -2) : pairs
+      const latest = { audience, names, pairs, sent, lines: undefined, until: now() + REUSED_MS }
       caller.identityHeaders = others ? [latest, ...others.slice(0, MOST_APPLICATIONS - 1)] : [latest]
       return latest
     })
   }
 
+  /** The groups are last. */
   function pairsOf(caller: Caller, token: string): string[] {
     const { userInfo } = caller.session
     const { username, role, groups } = caller.who
@@ -64,7 +66,8 @@ export function createIdentities({ settings, keys, now, report }: IdentityParts)
     pairs.push(IDENTITY_USER, checked(IDENTITY_USER, encodeBounded(username, encodeHeaderValue)))
     pairs.push(IDENTITY_EMAIL, checked(IDENTITY_EMAIL, encodeBounded(userInfo.email, encodeHeaderValue)))
     pairs.push(IDENTITY_NAME, checked(IDENTITY_NAME, encodeBounded(userInfo.nickname, encodeURIComponent)))
-    pairs.push(IDENTITY_ROLE, checked(IDENTITY_ROLE, encodeNames([role, ...groups])))
+    pairs.push(IDENTITY_ROLE, checked(IDENTITY_ROLE, encodeNames([role])))
+    pairs.push(IDENTITY_GROUPS, checked(IDENTITY_GROUPS, encodeNames(groups)))
     return pairs
   }
 

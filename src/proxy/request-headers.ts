@@ -81,12 +81,12 @@ export function createRequestHeaders(options: RequestHeadersOptions): RequestHea
     const caller = loaded ?? bearer
     if (configured) headers.push(...configured.headersFor(caller, report))
     if (!caller) return headers
-    return andThen(identities.headersFor(caller, upstream.audience, request.observed), ({ pairs }) => {
-      headers.push(...pairs)
+    return andThen(identities.headersFor(caller, upstream.audience, request.observed), ({ sent }) => {
+      headers.push(...sent)
       if (exchanged !== undefined) headers.push('authorization', `Bearer ${exchanged}`)
       else if (upstream.accessToken) {
-        const sent = loaded ? bearerOf(loaded.session) : token && request.headers.authorization
-        if (sent) headers.push('authorization', sent)
+        const own = loaded ? bearerOf(loaded.session) : token && request.headers.authorization
+        if (own) headers.push('authorization', own)
       }
       return headers
     })

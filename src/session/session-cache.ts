@@ -60,9 +60,11 @@ export interface CachedUpstreamHeaders {
 
 /** The headers that tell an application who the caller is. */
 export interface IdentityHeaders {
-  /** Names and values in turn. */
+  /** All of them, names and values in turn: a proxy that copies an empty one replaces what a client has sent. */
   readonly pairs: readonly string[]
-  /** The same as lines of HTTP/1.1, once an answer has needed them. */
+  /** For an application behind the gateway: without the groups of a user who has none. */
+  readonly sent: readonly string[]
+  /** `pairs` as lines of HTTP/1.1, once an answer has needed them. */
   lines?: string | undefined
 }
 

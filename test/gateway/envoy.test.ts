@@ -22,7 +22,8 @@ const RULES: Rule[] = [
 ]
 const TRUSTED = { env: { TRUSTED_PROXIES: '127.0.0.1' }, config: { rules: RULES } }
 const IDENTITY = [
-  ...['x-forwarded-user', 'x-forwarded-email', 'x-forwarded-preferred-username', 'x-forwarded-groups'],
+  ...['x-forwarded-user', 'x-forwarded-email', 'x-forwarded-preferred-username', 'x-forwarded-role'],
+  'x-forwarded-groups',
   'x-menshen-assertion',
 ]
 const PAGE = {

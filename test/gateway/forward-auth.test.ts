@@ -14,7 +14,7 @@ const RULES: Rule[] = [
   { path: '/public', public: true },
   { path: '/forms', methods: ['POST'], roles: ['developer'] },
 ]
-const NAMES = ['user', 'email', 'preferred-username', 'groups'].map(name => `x-forwarded-${name}`)
+const NAMES = ['user', 'email', 'preferred-username', 'role', 'groups'].map(name => `x-forwarded-${name}`)
 const IDENTITY = [...NAMES, 'x-menshen-assertion']
 const TRUSTED = { env: { TRUSTED_PROXIES: '127.0.0.1' }, config: { rules: RULES } }
 const AUDIENCE = { code: 'ERR_JWT_CLAIM_VALIDATION_FAILED', claim: 'aud' }
@@ -121,7 +121,7 @@ test('every identity header is always there, empty if there is nothing to say', 
     const known = await nameless.get(path, { headers })
     assert.deepEqual(
       NAMES.map(name => known.headers[name]),
-      ['lisi', '', '', 'common'],
+      ['lisi', '', '', 'common', ''],
     )
     assert.match(String(known.headers['x-menshen-assertion']), /^eyJ/)
     const unknown = await scene.visitor().get(path, { headers })

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { createLocalJWKSet, createRemoteJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
+import { readSettings } from '../../src/index.ts'
 import { cookieOf, createClient } from '../kit/client.ts'
 import { openGateway, type Scene, setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
@@ -12,6 +13,7 @@ const NAMES = [
   'X-Forwarded-User',
   'X-Forwarded-Email',
   'X-Forwarded-Preferred-Username',
+  'X-Forwarded-Role',
   'X-Forwarded-Groups',
   'X-Menshen-Assertion',
 ]
@@ -36,9 +38,45 @@ test('the application is told who is there', async t => {
   assert.equal(headers['x-forwarded-user'], 'zhangsan')
   assert.equal(headers['x-forwarded-email'], 'zhangsan@example.com')
   assert.equal(decodeURIComponent(String(headers['x-forwarded-preferred-username'])), '张三')
-  assert.equal(headers['x-forwarded-groups'], 'common')
+  assert.equal(headers['x-forwarded-role'], 'common')
+  assert.equal(headers['x-forwarded-groups'], undefined)
   await (await scene.user('admin')).get('/')
-  assert.equal(scene.upstream.last().headers['x-forwarded-groups'], 'developer')
+  assert.equal(scene.upstream.last().headers['x-forwarded-role'], 'developer')
+})
+
+test('a group that is named like a role is a group, and one with a comma in its name is one group', async t => {
+  const fields = { groups: ['ou_name'] }
+  const env = { TRUSTED_PROXIES: '127.0.0.1' }
+  const scene = await setUp(t, { env, config: { provider: { preset: 'idaas', fields } } })
+  for (const [ou_name, groups] of [
+    ['developer', 'developer'],
+    ['a,developer', 'a%2Cdeveloper'],
+    ['a%2Cb', 'a%252Cb'],
+  ] as const) {
+    const user = await scene.user('zhangsan', { ou_name })
+    const forged = { 'x-forwarded-role': 'developer', 'x-forwarded-groups': 'admins' }
+    await user.get('/', { headers: forged })
+    const asked = (path: string, headers = {}) => user.get(path, { headers: { ...forged, ...headers } })
+    const answers = [
+      scene.upstream.last(),
+      await asked('/_menshen/check', { 'x-original-uri': '/' }),
+      await asked('/_menshen/forward', { 'x-forwarded-uri': '/' }),
+      await asked('/_menshen/authz/'),
+    ]
+    for (const { headers } of answers)
+      assert.deepEqual([headers['x-forwarded-role'], headers['x-forwarded-groups']], ['common', groups])
+  }
+})
+
+test('the role and the groups have headers of their own names, and no two identity headers share one', async t => {
+  const scene = await setUp(t, { env: { IDENTITY_ROLE: 'X-Role', IDENTITY_GROUPS: 'X-Groups' } })
+  await (await scene.user('admin', { ou_name: '' })).get('/', { headers: { 'x-role': 'a', x_groups: 'b' } })
+  const { headers } = scene.upstream.last()
+  assert.deepEqual([headers['x-role'], headers['x-groups'], headers.x_groups], ['developer', undefined, undefined])
+  assert.throws(
+    () => readSettings({ IDENTITY_ROLE: 'x-forwarded-groups' }),
+    /IDENTITY_ROLE.*IDENTITY_GROUPS.* share a name/,
+  )
 })
 
 test('what a client says under our names never reaches the application', async t => {
@@ -82,7 +120,7 @@ function assertTruth({ upstream }: Scene, isSignedIn: boolean, what: string): vo
   )
   for (const name of NAMES) {
     const values = lines.filter(([given]) => given === name.toLowerCase())
-    assert.equal(values.length, isSignedIn ? 1 : 0, `${name}: ${what}`)
+    assert.equal(values.length, isSignedIn && name !== 'X-Forwarded-Groups' ? 1 : 0, `${name}: ${what}`)
   }
 }
 
@@ -105,7 +143,8 @@ test('any name fits into a header, and no two look the same', async t => {
     const { headers } = scene.upstream.last()
     assert.equal(decodeURIComponent(String(headers['x-forwarded-user'])), username.toWellFormed())
     assert.equal(decodeURIComponent(String(headers['x-forwarded-preferred-username'])), username.toWellFormed())
-    assert.equal(headers['x-forwarded-groups'], 'common')
+    assert.equal(headers['x-forwarded-role'], 'common')
+    assert.equal(headers['x-forwarded-groups'], undefined)
   }
 })
 

@@ -68,7 +68,8 @@ test('a key admits a machine in each of its three forms, and the application lea
     assert.deepEqual(answer.setCookies, [])
     const { headers: received } = upstream.last()
     assert.equal(received['x-forwarded-user'], 'machine:backup')
-    assert.equal(received['x-forwarded-groups'], 'robot,robots')
+    assert.equal(received['x-forwarded-role'], 'robot')
+    assert.equal(received['x-forwarded-groups'], 'robots')
     assert.equal(received.authorization, undefined)
     assert.equal(received['x-menshen-key'], undefined)
   }

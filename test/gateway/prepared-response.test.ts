@@ -12,7 +12,7 @@ import { setUp } from '../kit/set-up.ts'
 import { openWire, raw, startRawUpstream } from '../proxy/raw.ts'
 
 const HEADERS = { 'cache-control': 'no-store', 'content-length': '0' }
-const IDENTITY = { pairs: ['x-menshen-name', '%E5%BC%A0', 'x-empty', ''] }
+const IDENTITY = { pairs: ['x-menshen-name', '%E5%BC%A0', 'x-empty', ''], sent: [] }
 const COOKIES = ['set-cookie', 'menshen_session=a; Path=/', 'set-cookie', 'b=c']
 
 test('a prepared head has the bytes that Node writes, on every kind of connection', async t => {
@@ -78,7 +78,7 @@ test('a head that Node would refuse is refused', () => {
   const refused = ['a\r\nset-cookie: b', '张']
   for (const value of refused) {
     assert.throws(() => new CommonHeaders({ 'x-name': value }).headOfOk({ requestId }), /invalid character/i)
-    const identity = { pairs: ['x-name', value] }
+    const identity = { pairs: ['x-name', value], sent: [] }
     assert.throws(() => new CommonHeaders({}).headOfOk({ requestId, identity }), /invalid character/i)
     assert.throws(() => new CommonHeaders({}).headOfOk({ requestId, more: identity.pairs }), /invalid character/i)
   }

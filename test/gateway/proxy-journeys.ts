@@ -8,7 +8,7 @@ import { raw, request } from '../proxy/raw.ts'
 import { type FrontProxy, openBehind } from './proxies.ts'
 
 const HTML = { accept: 'text/html', 'sec-fetch-dest': 'document' }
-const NAMES = ['User', 'Email', 'Preferred-Username', 'Groups'].map(name => `X-Forwarded-${name}`)
+const NAMES = ['User', 'Email', 'Preferred-Username', 'Role', 'Groups'].map(name => `X-Forwarded-${name}`)
 
 function truth({ upstream }: Scene): Record<string, unknown> {
   return Object.fromEntries(NAMES.map(name => [name, upstream.last().headers[name.toLowerCase()] || undefined]))
@@ -32,7 +32,8 @@ export function testJourneys(proxy: FrontProxy): void {
       'X-Forwarded-User': 'zhangsan',
       'X-Forwarded-Email': 'zhangsan@example.com',
       'X-Forwarded-Preferred-Username': encodeURIComponent('张三'),
-      'X-Forwarded-Groups': 'common',
+      'X-Forwarded-Role': 'common',
+      'X-Forwarded-Groups': undefined,
     })
     assert.match(String(scene.upstream.last().headers['x-menshen-assertion']), /^eyJ/)
     const { cookies } = visitor

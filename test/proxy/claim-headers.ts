@@ -3,8 +3,8 @@ import { hasException, usualNames } from '../../examples/claims.ts'
 import { SPOOFABLE_HEADERS } from '../../src/proxy/request-headers.ts'
 
 export const IDENTITY = [
-  ...['X-Forwarded-User', 'X-Forwarded-Email', 'X-Forwarded-Preferred-Username', 'X-Forwarded-Groups'],
-  'X-Menshen-Assertion',
+  ...['X-Forwarded-User', 'X-Forwarded-Email', 'X-Forwarded-Preferred-Username', 'X-Forwarded-Role'],
+  ...['X-Forwarded-Groups', 'X-Menshen-Assertion'],
 ]
 
 /** Those that have to be dropped, whatever anybody's list says. */

@@ -33,7 +33,7 @@ const LONGEST_MS = 5000
 const CHECK_EVERY = 200
 const REMEMBERED_BATCHES = 4
 const USERS = ['admin', 'zhangsan', 'lisi'] as const
-const IDENTITY = ['user', 'email', 'preferred-username', 'groups'].map(name => `x-forwarded-${name}`)
+const IDENTITY = ['user', 'email', 'preferred-username', 'role', 'groups'].map(name => `x-forwarded-${name}`)
 const ASSERTION = 'x-menshen-assertion'
 /** What is wrong with a callback that somebody made up. */
 const VISITORS_OWN: unknown[] = ['missing_code', 'invalid_state', 'unknown_error']
@@ -81,7 +81,7 @@ export async function fuzz(t: TestContext, { seeds, requests }: Plan) {
       const assertion = decodeJwt(headers[ASSERTION] as string)
       const nickname = decodeURIComponent(String(headers['x-forwarded-preferred-username']))
       const expected = [user, `${user}@example.com`, '张三', user === 'admin' ? 'developer' : 'common']
-      const got = [assertion.username, headers['x-forwarded-email'], nickname, headers['x-forwarded-groups']]
+      const got = [assertion.username, headers['x-forwarded-email'], nickname, headers['x-forwarded-role']]
       if (expected.join() !== got.join() || assertion.role !== expected[3]) complaints.push(`not our identity: ${got}`)
     }
     if (ownCookie(headers.cookie)) complaints.push(`our cookie was forwarded: ${headers.cookie}`)

@@ -139,7 +139,7 @@ test('a refresh seals the public part again only for another role or user, and k
   const publicPart = async () => (await getListed(loaded.key))?.publicPart
   const tokens = (accessToken: string) => ({ tokens: { accessToken, expiresIn: 3600, receivedAt: clock.now } })
   const before = await sealedPublicPart()
-  loaded.identityHeaders = [{ audience: 'a', names: new Set(), pairs: [], until: clock.now }]
+  loaded.identityHeaders = [{ audience: 'a', names: new Set(), pairs: [], sent: [], until: clock.now }]
   clock.now += 60_000
   const refreshed = (await sessions.save(ticket, loaded, tokens('at-3'))) ?? assert.fail()
   assert.equal(await sealedPublicPart(), before)
