@@ -66,6 +66,7 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
   UPSTREAM_HEADERS_TIMEOUT_MS: ['99', '86400001', '1m'],
   UPSTREAM_IDLE_TIMEOUT_MS: ['-1', '86400001', 'never'],
   IDENTITY_USER: ['X Forwarded User', 'x-user: admin', '用户'],
+  IDENTITY_GROUPS: ['X Forwarded Groups', 'none', '用户组'],
   IDENTITY_EMAIL: ['x_email:'],
   IDENTITY_NAME: ['x name'],
   IDENTITY_ROLE: ['x,role'],
