@@ -51,6 +51,8 @@ async function probeProvider(name: string, plan: ProviderPlan, { settings, now }
   try {
     const planned = originsOf([plan.discoveryUrl ?? plan.issuer, ...Object.values(plan.endpoints)])
     const reaching = Promise.all(planned.map(origin => probeOrigin(name, origin, { timeoutMs, now })))
+    // It may fail before it is awaited below.
+    reaching.catch(() => {})
     const metadata = await createMetadata(plan, { fetch, now, report }).get().catch(asError)
     if (metadata instanceof Error) return [...(await reaching).flat(), noDiscovery(name, plan, metadata)]
     const further = originsOf(Object.values(metadata.endpoints)).filter(origin => !planned.includes(origin))

@@ -59,9 +59,9 @@ export interface BearerCallersOptions {
 type Verdict = BearerCaller | RefusedToken
 type Judged<V> = readonly [verdict: V, until: number]
 
-interface CachedVerdict {
+interface CachedVerdict<V = Verdict | 'limited'> {
   /** `limited` if the client that brought it first was; that is not cached. */
-  readonly verdict: Promise<Verdict | 'limited'>
+  readonly verdict: Promise<V>
   /** Not known while the provider is being asked. */
   until: number
   /** It was valid at the last verdict: then the next one is not counted, even if the provider does not answer. */
@@ -109,10 +109,14 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
     return judged
   }
 
-  /** From now on others that bring the same token wait for this verdict. */
-  function start(key: string, judged: Promise<Judged<Verdict | 'limited'>>): CachedVerdict {
+  /** From now on others that bring the same token wait for this verdict. The caller has to await it. */
+  function start<V extends Verdict | 'limited'>(key: string, judged: Promise<Judged<V>>): CachedVerdict<V> {
     const verdict = judged.then(([verdict]) => verdict)
-    const entry: CachedVerdict = { verdict, until: Number.POSITIVE_INFINITY, isValid: cache.get(key)?.isValid ?? false }
+    const entry: CachedVerdict<V> = {
+      verdict,
+      until: Number.POSITIVE_INFINITY,
+      isValid: cache.get(key)?.isValid ?? false,
+    }
     const forget = () => {
       if (cache.get(key) === entry) cache.delete(key)
     }
@@ -121,7 +125,7 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
       ([verdict, until]) => {
         if (verdict === 'limited') return forget()
         entry.until = Math.min(until, now() + KEPT_MS)
-        entry.isValid = 'who' in verdict
+        entry.isValid = typeof verdict === 'object' && 'who' in verdict
       },
       // A verdict that failed is asked for again.
       () => {
@@ -136,9 +140,7 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
   async function ask(key: string, token: string, audiences: Audiences, owner?: string): Promise<Verdict> {
     const known = await current(key)?.verdict
     if (known !== undefined && known !== 'limited') return known
-    const judged = judge(token, audiences, owner)
-    start(key, judged)
-    return (await judged)[0]
+    return start(key, judge(token, audiences, owner)).verdict
   }
 
   function keyOf(token: string, audiences: Audiences): string {
@@ -158,7 +160,10 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
       const known = current(key)
       const isCounted = !known && !cache.get(key)?.isValid && mayNeedIntrospection(providers, token)
       const begin = () =>
-        start(key, isCounted ? countAndJudge(token, audiences, bringer) : judge(token, audiences, owner))
+        start<Verdict | 'limited'>(
+          key,
+          isCounted ? countAndJudge(token, audiences, bringer) : judge(token, audiences, owner),
+        )
       const verdict = await (known ?? begin()).verdict
       if (verdict !== 'limited') {
         if ('who' in verdict || isCounted) return verdict

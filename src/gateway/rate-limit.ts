@@ -73,11 +73,11 @@ function countTogether(shared: object, limit: Limit, own: RateLimiterMemory): (w
     rejectIfRedisNotReady: true,
   })
   return who =>
-    new Promise(resolve => {
+    new Promise((resolve, reject) => {
       let ownCount: Promise<CountResult> | undefined
       const countHere = () => {
         ownCount ??= countOne(own, who)
-        ownCount.then(resolve)
+        ownCount.then(resolve, reject)
       }
       const late = setTimeout(countHere, SHARED_DEADLINE_MS).unref()
       countOne(limiter, who)

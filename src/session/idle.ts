@@ -236,7 +236,7 @@ export function createIdleSessions({ store, keyring, now, report, reasons }: Idl
       if (next === minutes) return
       set(next)
       exactSince = now()
-      void readExactSince(store, next, exactSince)
+      readExactSince(store, next, exactSince).catch(() => {})
     },
 
     async close() {

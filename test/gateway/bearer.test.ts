@@ -15,6 +15,7 @@ import { freePort } from '../kit/free-port.ts'
 import { signedInAt, startOidcServer } from '../kit/oidc-server.ts'
 import { openGateway } from '../kit/set-up.ts'
 import { createTestLog } from '../kit/test-log.ts'
+import { until } from '../kit/until.ts'
 import { startUpstream } from '../kit/upstream.ts'
 import { openWire, raw, request } from '../proxy/raw.ts'
 
@@ -398,6 +399,34 @@ test('forward-auth: the proxy passes the token on and is told who it is', async 
   assert.equal(forward.status, 200)
   const refused = await bring('made-up', '/_menshen/forward', { 'x-forwarded-uri': '/api' })
   assert.deepEqual([refused.status, refused.headers['www-authenticate']], [401, invalidAt(url)])
+})
+
+test('an open stream of a machine with an opaque token stays while the provider cannot be asked about the token', async t => {
+  const provider = await startOidcServer(t)
+  const upstream = await startUpstream(t, (_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    response.write('data: 1\n\n')
+  })
+  const stage = await openGateway(t, { ...provider.settings, UPSTREAM: upstream.url }, { config: CONFIG })
+  const rejections: unknown[] = []
+  const onRejection = (reason: unknown) => void rejections.push(reason)
+  process.on('unhandledRejection', onRejection)
+  t.after(() => process.off('unhandledRejection', onRejection))
+  provider.introspect = () => ({ active: true, sub: 'u-7', username: 'zhangsan' })
+  const wire = await openWire(stage.url)
+  wire.socket.write(request('GET /api/events HTTP/1.1', 'authorization: Bearer opaque'))
+  await wire.sees('data: 1')
+  provider.isAway = true
+  stage.passSeconds(31)
+  await until(() => stage.lines.some(({ event }) => event === 'streams_unchecked'))
+  // Node reports a rejection without a handler before the next turn.
+  await nextTurn()
+  assert.deepEqual(rejections, [])
+  assert.ok(!wire.socket.destroyed)
+  provider.isAway = false
+  provider.introspect = () => ({ active: false })
+  stage.passSeconds(31)
+  await wire.rest()
 })
 
 test('an open stream ends when another configuration gives its machine another role', async t => {
