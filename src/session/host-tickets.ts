@@ -9,7 +9,7 @@ import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
 import type { Settings } from '../config/settings.ts'
-import type { Store } from '../stores/store.ts'
+import { newProof, type Proof, type Store, type StoredValue } from '../stores/store.ts'
 import { ownCopy } from '../util/own-copy.ts'
 import { decodeJson, encodeJson, sealValue, unsealValue } from './sealing.ts'
 import type { LoadedSession } from './session-cache.ts'
@@ -44,19 +44,30 @@ const MOST_LISTED = 100
 const LEAST_CACHED = 1000
 
 export function createHostTickets({ store, settings }: HostTicketsOptions): HostTickets {
-  /** A record never changes, so that what is cached stays true: whether the session is there is asked at every request. */
+  /** An entry is used only while the store holds its record: another instance may have removed it. */
   let cache: LRUCache<string, CachedTicket> | undefined
 
-  function remember(host: string, ticket: string, sessionTicket: string): void {
+  function remember(ticket: string, cached: CachedTicket): void {
     // It takes its memory at once, and most instances have no hosts.
     cache ??= new LRUCache({ max: Math.max(LEAST_CACHED, settings.SESSION_CACHE_SIZE) })
-    cache.set(ownCopy(ticket), { host, sessionTicket })
+    cache.set(ownCopy(ticket), cached)
   }
 
-  function open(host: string, ticket: string, key: string, value: Uint8Array): string | undefined {
-    const opened = decodeJson(recordSchema, unsealValue(sealingKey(ticket), value, key))
-    if (opened) remember(host, ticket, opened.ticket)
-    return opened?.ticket
+  function getCached(host: string, ticket: string): string | undefined {
+    const cached = cache?.get(ticket)
+    if (cached?.host !== host || !store.holds(cached.key, cached.version, cached.proof)) return undefined
+    return cached.sessionTicket
+  }
+
+  function open(host: string, ticket: string, key: string, stored: StoredValue | undefined): string | undefined {
+    const opened = stored && decodeJson(recordSchema, unsealValue(sealingKey(ticket), stored.value, key))
+    if (!opened) {
+      cache?.delete(ticket)
+      return undefined
+    }
+    const { version, proof = newProof() } = stored
+    remember(ticket, { host, key, version, proof, sessionTicket: opened.ticket })
+    return opened.ticket
   }
 
   async function listOf(sessionKey: string): Promise<string[]> {
@@ -68,31 +79,27 @@ export function createHostTickets({ store, settings }: HostTicketsOptions): Host
     async create(host, sessionTicket, session) {
       const ticket = newTicket()
       const key = keyOf(host, ticket)
-      await store.create(key, {
+      const version = await store.create(key, {
         value: sealValue(sealingKey(ticket), encodeJson({ ticket: sessionTicket }), key),
         expiresAt: latestEnd(session.signedInAt, settings.SESSION_MAX_HOURS),
         labels: [labelOf(session.key)],
       })
-      remember(host, ticket, sessionTicket)
+      if (version !== undefined) remember(ticket, { host, key, version, proof: newProof(), sessionTicket })
       return ticket
     },
 
     getSync(host, ticket) {
-      const cached = cache?.get(ticket)
-      if (cached) return cached.host === host ? cached.sessionTicket : undefined
-      if (!store.readSync || !isTicket(ticket)) return undefined
+      const cached = getCached(host, ticket)
+      if (cached !== undefined || !store.readSync || !isTicket(ticket)) return cached
       const key = keyOf(host, ticket)
-      const stored = store.readSync(key)
-      return stored && open(host, ticket, key, stored.value)
+      return open(host, ticket, key, store.readSync(key))
     },
 
     async get(host, ticket) {
-      const cached = cache?.get(ticket)
-      if (cached) return cached.host === host ? cached.sessionTicket : undefined
-      if (!isTicket(ticket)) return undefined
+      const cached = getCached(host, ticket)
+      if (cached !== undefined || !isTicket(ticket)) return cached
       const key = keyOf(host, ticket)
-      const stored = await store.read(key)
-      return stored && open(host, ticket, key, stored.value)
+      return open(host, ticket, key, await store.read(key))
     },
 
     async remove(host, ticket) {
@@ -113,6 +120,9 @@ export function createHostTickets({ store, settings }: HostTicketsOptions): Host
 
 interface CachedTicket {
   readonly host: string
+  readonly key: string
+  readonly version: number
+  readonly proof: Proof
   readonly sessionTicket: string
 }
 

@@ -1,0 +1,33 @@
+// Tickets of hosts, as several instances on one store see them.
+
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { createHostTickets } from '../../src/session/host-tickets.ts'
+import { newTicket } from '../../src/session/ticket.ts'
+import { createMemoryStore } from '../../src/stores/memory-store.ts'
+
+test('a host ticket that one instance replaces is not valid at another that has cached it', async () => {
+  const now = () => Date.parse('2026-03-01T08:00:00Z')
+  const store = createMemoryStore({ now })
+  const settings = { SESSION_MAX_HOURS: 12, SESSION_CACHE_SIZE: 100 }
+  const [one, other] = [createHostTickets({ store, settings }), createHostTickets({ store, settings })]
+  const sessionTicket = newTicket()
+  const session = { key: 'session:a', signedInAt: now() }
+  const ticket = await one.create('wiki.test', sessionTicket, session)
+  for (const tickets of [one, other]) {
+    assert.equal(await tickets.get('wiki.test', ticket), sessionTicket)
+    assert.equal(tickets.getSync('wiki.test', ticket), sessionTicket)
+    assert.equal(await tickets.get('grafana.test', ticket), undefined)
+    assert.equal(tickets.getSync('grafana.test', ticket), undefined)
+    assert.equal(tickets.getSync('wiki.test', ticket), sessionTicket, 'the question of another host changes nothing')
+  }
+  const next = await one.create('wiki.test', sessionTicket, session)
+  await one.remove('wiki.test', ticket)
+  for (const tickets of [one, other]) {
+    assert.equal(tickets.getSync('wiki.test', ticket), undefined)
+    assert.equal(await tickets.get('wiki.test', ticket), undefined)
+    assert.equal(await tickets.get('wiki.test', next), sessionTicket)
+  }
+  await other.removeAllOf(session.key)
+  assert.equal(await one.get('wiki.test', next), undefined, 'a sign-out elsewhere ends it, too')
+})
