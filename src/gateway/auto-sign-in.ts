@@ -42,7 +42,10 @@ export async function startAutomatically(
       kept: { returnPath, fragment: '' },
       isByPage: true,
     })
-    if (started.isAtProvider) return started
+    if (started.isAtProvider) {
+      if (!hasSecret(context, request)) await attempts.noteAutomatic(clientOf(request), started.state)
+      return started
+    }
     return { ...started, cookies: [...started.cookies, ...manualCookies(context, request, 'failed')] }
   } catch (error) {
     if (!(error instanceof MenshenError)) throw error
@@ -52,7 +55,8 @@ export async function startAutomatically(
 }
 
 // A browser that has to click has a cookie that says so. One that keeps no cookies is remembered on the server for a minute: by
-// its address and what it calls itself, because it shows nothing else. Other clients that look the same have to click, too.
+// its address and what it calls itself, because it shows nothing else. Other clients that look the same have to click, too; so
+// only the answer to an attempt that was started without a click for such a client is reason enough.
 
 /** How long, by the reason: until the next click, or until a page that did not get a session would have come back. */
 const MANUAL_SECONDS = { failed: 60, 'signed-in': 30, 'signed-out': 365 * 24 * 3600 } as const
@@ -73,7 +77,8 @@ export function manualCookies(
 /** Of a callback: a browser that keeps cookies brings the secret of its attempt. */
 export async function noteLostSecret(context: AdmissionContext, request: GatewayRequest): Promise<void> {
   if (context.settings.AUTO_SIGN_IN === 'off' || hasSecret(context, request)) return
-  await context.auth.attempts.noteWithoutCookies(clientOf(request))
+  const state = new URLSearchParams(request.search).get('state')
+  if (state) await context.auth.attempts.noteWithoutCookies(clientOf(request), state)
 }
 
 function hasSecret({ auth }: AdmissionContext, { headers }: GatewayRequest): boolean {

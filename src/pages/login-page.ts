@@ -6,7 +6,7 @@ import { isLoginError } from '../errors.ts'
 import type { EndReason } from '../session/end-reasons.ts'
 import { page } from './layout.ts'
 import { RETURN_FIELD, reference } from './notices.ts'
-import { shortPath } from './shown-text.ts'
+import { shortCode, shortPath } from './shown-text.ts'
 import type { Words } from './words/words.ts'
 
 /** One provider that users can sign in through. */
@@ -41,8 +41,6 @@ interface LoginView {
 export const VISITOR_FIELD = 'visitor'
 /** Of the form: what the script knows of the fragment. */
 export const FRAGMENT_FIELD = 'fragment'
-
-const LONGEST_CODE_SHOWN = 80
 
 export function loginPage(words: Words, view: LoginView): string {
   const { t } = words
@@ -107,7 +105,7 @@ function errorNotice({ t, rich }: Words, code: string, isSignedIn: boolean) {
   return html`<div class="notice bad" role="alert">
 <p><strong>${t(`error.${known}.message`)}</strong></p>
 <p>${remedy}</p>
-${known === 'other' ? html`<p class="small">${rich('login.error_code', { code: html`<code>${shorten(code)}</code>` })}</p>` : ''}
+${known === 'other' ? html`<p class="small">${rich('login.unknown_error', { code: html`<bdi><code>${shortCode(code)}</code></bdi>` })}</p>` : ''}
 </div>`
 }
 
@@ -136,9 +134,4 @@ function endReasonNotice({ t }: Words, reason: EndReason) {
 
 function wantedNotice({ rich }: Words, wanted: string) {
   return html`<p class="small">${rich('login.wanted', { path: html`<bdi><code>${shortPath(wanted)}</code></bdi>` })}</p>`
-}
-
-function shorten(code: string): string {
-  const characters = [...code]
-  return characters.length > LONGEST_CODE_SHOWN ? `${characters.slice(0, LONGEST_CODE_SHOWN).join('')}…` : code
 }

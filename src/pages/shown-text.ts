@@ -33,3 +33,13 @@ function shownSegment(segment: string): string {
     return segment
   }
 }
+
+const LONGEST_CODE_SHOWN = 40
+
+/** The code of an error that is not ours. Anyone can put any text into the address of the login page. */
+export function shortCode(code: string): string {
+  const characters = [...code.replace(CONTROLS, '')]
+  return characters.length > LONGEST_CODE_SHOWN
+    ? `${characters.slice(0, LONGEST_CODE_SHOWN).join('')}…`
+    : characters.join('')
+}

@@ -98,8 +98,13 @@ export interface Attempts {
   findUsed(browser: string | undefined, state: string): Promise<UsedAttempt | undefined>
   /** Whether the attempt with this state is a retry, for a browser that has lost its secret, too. */
   isRetry(state: string): Promise<boolean>
-  /** Remembers a client that came back without the cookies that it was given, for a minute. Never rejects. */
-  noteWithoutCookies(client: string): Promise<void>
+  /** Remembers that AUTO_SIGN_IN has started the attempt with this state for a client. Never rejects. */
+  noteAutomatic(client: string, state: string): Promise<void>
+  /**
+   * A client came back with this state and without the cookies that it was given. If AUTO_SIGN_IN has started that attempt for
+   * it, it is remembered for a minute. Never rejects.
+   */
+  noteWithoutCookies(client: string, state: string): Promise<void>
   isWithoutCookies(client: string): Promise<boolean>
 }
 
@@ -184,9 +189,19 @@ export function createAttempts({ settings, store, now }: AttemptsOptions): Attem
       return (await store.read(retryKey(state))) !== undefined
     },
 
-    async noteWithoutCookies(client) {
+    async noteAutomatic(client, state) {
+      const entry = { value: new Uint8Array(), expiresAt: now() + seconds * 1000, labels: [] }
+      await store.create(automaticKey(client, state), entry).catch(() => {})
+    },
+
+    async noteWithoutCookies(client, state) {
       const expiresAt = now() + WITHOUT_COOKIES_MS
-      await store.create(clientKey(client), { value: new Uint8Array(), expiresAt, labels: [] }).catch(() => {})
+      try {
+        if (!(await store.take(automaticKey(client, state)))) return
+        await store.create(clientKey(client), { value: new Uint8Array(), expiresAt, labels: [] })
+      } catch {
+        // The sign-in does not depend on it.
+      }
     },
 
     async isWithoutCookies(client) {
@@ -222,6 +237,10 @@ function attemptKey(browser: string, state: string): string {
 /** Another key than the attempt's: nothing that was used can be taken for what was not. */
 function usedKey(browser: string, state: string): string {
   return `used-attempt:${hash('sha256', `${browser} ${state}`, 'base64url')}`
+}
+
+function automaticKey(client: string, state: string): string {
+  return `automatic-attempt:${hash('sha256', `${client} ${state}`, 'base64url')}`
 }
 
 function clientKey(client: string): string {

@@ -38,12 +38,18 @@ export function isGit({ 'user-agent': agent = '' }: IncomingHttpHeaders): boolea
   return GIT.test(agent)
 }
 
+/** The script of a service worker: some browsers send `Service-Worker: script` without `Sec-Fetch-Dest`. */
+function isWorkerScript(headers: IncomingHttpHeaders): boolean {
+  return headers['service-worker'] !== undefined
+}
+
 /** A program that cannot use a login page: it brings credentials, is git, or wants the manifest or the worker of a web app. */
 export function isProgram({ headers }: WithHeaders): boolean {
   return (
     Boolean(headers.authorization) ||
     headers[KEY_HEADER] !== undefined ||
     NEVER_PAGES.has(headers['sec-fetch-dest']) ||
+    isWorkerScript(headers) ||
     isGit(headers)
   )
 }
@@ -56,6 +62,7 @@ export function isBrowser({ 'user-agent': agent = '', 'sec-fetch-mode': mode }: 
 /** A browser shows the answer in place of the page, whatever the method. */
 export function isShownAsPage({ headers }: WithHeaders): boolean {
   const { 'sec-fetch-mode': mode, 'sec-fetch-dest': destination } = headers
+  if (isWorkerScript(headers)) return false
   if (mode !== undefined || destination !== undefined) return mode === 'navigate'
   return String(headers['x-requested-with']).toLowerCase() !== 'xmlhttprequest' && prefersHtml(headers.accept ?? '')
 }
@@ -99,7 +106,7 @@ export function isNavigation({
   path,
   headers,
 }: WithHeaders & { readonly method: string; readonly path: string }): boolean {
-  if (method !== 'GET' || path === '/favicon.ico') return false
+  if (method !== 'GET' || path === '/favicon.ico' || isWorkerScript(headers)) return false
   const destination = headers['sec-fetch-dest']
   if (destination !== undefined) return destination === 'document'
   const accept = (headers.accept ?? '*/*').toLowerCase()
@@ -162,10 +169,10 @@ export function isOwnNavigation(request: WithHeaders, ownOrigin: string): boolea
   return isPage && isOwnSite(site) && isFromOwnOrigin(request, ownOrigin)
 }
 
-/** An image, a frame, a script, or a page that is prefetched. Without `Sec-Fetch-Dest` it may be a page. */
+/** An image, a frame, a script, a service worker, or a page that is prefetched. Without `Sec-Fetch-Dest` it may be a page. */
 export function isNoPage(request: WithHeaders): boolean {
   const { 'sec-fetch-dest': destination = 'document' } = request.headers
-  return destination !== 'document' || isPrefetch(request)
+  return destination !== 'document' || isPrefetch(request) || isWorkerScript(request.headers)
 }
 
 const PREFETCH_HEADERS = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz']

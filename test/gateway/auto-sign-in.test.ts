@@ -89,6 +89,7 @@ test('only a GET of a page starts an attempt', async t => {
     [302, '/login', await get({ 'sec-fetch-dest': 'image', 'sec-fetch-mode': 'no-cors' })],
     [401, undefined, await get({ 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'cors' })],
     [401, undefined, await visitor().post('/x', 'a=1', { headers: NAVIGATION })],
+    [401, undefined, await visitor().get('/x', { headers: { accept: '*/*', 'service-worker': 'script' } })],
   ]
   for (const [status, location, answer] of others) {
     assert.deepEqual([answer.status, answer.headers.location], [status, location])
@@ -164,6 +165,25 @@ test('a browser without cookies ends on the login page, whatever checks the stat
     }
     assert.ok(trips.length < 8, trips.join('\n'))
     assert.match(answer.text, /<form[^>]*action="\/login"/)
+  }
+})
+
+test('a callback that no automatic attempt waits for does not make other browsers of that address click', async t => {
+  for (const env of [ON, { AUTO_SIGN_IN: 'on' }]) {
+    const { visitor, provider } = await openAuto(t, env)
+    const client = visitor()
+    await browse(client, '/callback?code=x&state=made-up_idp', { headers: { cookie: '' } })
+    await browse(client, '/callback?error=access_denied', { headers: { cookie: '' } })
+    const started = await client.post('/login')
+    await browse(client, await callbackOf(client, started), { headers: { cookie: '' } })
+    assert.ok(isAtProvider(await browse(visitor(), '/reports'), provider), 'a sign-in by a click, without cookies')
+    const automatic = await callbackOf(visitor(), await browse(visitor(), '/reports', { headers: { cookie: '' } }))
+    const elsewhere = { cookie: '', 'user-agent': 'Mozilla/5.0 (another browser)' }
+    await browse(client, automatic, { headers: elsewhere })
+    assert.ok(
+      isAtProvider(await browse(visitor(), '/reports'), provider),
+      'the answer to an attempt of another browser',
+    )
   }
 })
 

@@ -231,6 +231,15 @@ test('an unknown code gets the general sentence, with the code escaped in small 
   assert.match((await client.get('/login?error=%26lt%3B')).text, /&amp;lt;/)
 })
 
+test('at most 40 characters of a code that is not ours are shown, and none that turns the direction of the text', async t => {
+  const { client } = await setUp(t, { application: false })
+  const lure = `${'a'.repeat(38)} 1-call-0800-000-000-now`
+  const [, , print = ''] = alertOf(await client.get(`/login?error=${encodeURIComponent(lure)}`))
+  assert.equal(print, `未知错误：${'a'.repeat(38)} 1…`)
+  const turned = await client.get(`/login?error=${encodeURIComponent('ab\u202ecd\u0000')}`)
+  assert.match(turned.text, /<code>abcd<\/code>/)
+})
+
 test('a very long, empty, repeated or broken error parameter still gives a page', async t => {
   const { client } = await setUp(t, { application: false })
   const long = await client.get(`/login?error=${'x'.repeat(8000)}`)

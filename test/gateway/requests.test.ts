@@ -41,6 +41,7 @@ test('a visitor is redirected to /login, and a script is told by 401', async t =
     ['fetch that wants HTML', { accept: 'text/html', 'sec-fetch-dest': 'empty' }, 401, false],
     ['XMLHttpRequest', { accept: '*/*', 'x-requested-with': 'XMLHttpRequest' }, 401, false],
     ['xmlhttprequest', { accept: BROWSER_ACCEPT, 'x-requested-with': 'xmlhttprequest' }, 401, false],
+    ['the script of a service worker', { accept: '*/*', 'service-worker': 'script' }, 401, false],
     ['JSON', { accept: 'application/json' }, 401, false],
     ['JSON of an API', { accept: 'application/problem+json, application/vnd.api+json' }, 401, false],
     ['an app in a WebView', { accept: BROWSER_ACCEPT, 'x-requested-with': 'com.example.app' }, 302, true],

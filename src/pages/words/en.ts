@@ -426,7 +426,7 @@ export const en: Sentences<typeof zhCN> = {
   'login.wanted': 'After signing in you continue to {path}',
   'login.links': 'Related links',
   'login.hint': 'Your user name and password are only ever entered on the identity provider’s own page.',
-  'login.error_code': 'Error code: {code}',
+  'login.unknown_error': 'Unknown error: {code}',
   'login.missing': 'Signing in is not set up yet.',
   'login.missing_settings': 'An administrator has to add these settings and restart:',
   'login.signed_in': 'You are signed in: {name}',

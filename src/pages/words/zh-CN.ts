@@ -415,7 +415,7 @@ export const zhCN = {
   'login.wanted': '登录后前往 {path}',
   'login.links': '相关链接',
   'login.hint': '账号和密码只在身份认证平台的页面上输入。',
-  'login.error_code': '错误代码：{code}',
+  'login.unknown_error': '未知错误：{code}',
   'login.missing': '登录尚未配置完成，暂时无法登录。',
   'login.missing_settings': '请管理员补上以下设置，然后重新启动：',
   'login.signed_in': '您已登录：{name}',
