@@ -11,9 +11,9 @@ export function withMetrics(page: string): string {
   return withTable(page, ['metric', 'type', 'labels', 'meaning'], Object.entries(METRICS).map(metricRow))
 }
 
-function metricRow([name, { type, labels = {}, help }]: [string, MetricRow]): string[] {
+function metricRow([name, { type, labels = {}, shownLabels, help }]: [string, MetricRow]): string[] {
   const shown = Object.entries(labels).map(([label, values]) => `\`${label}\`: ${values.join(', ')}`)
-  return [`\`${name}\``, type, shown.join('; ') || '–', help]
+  return [`\`${name}\``, type, shownLabels ?? (shown.join('; ') || '–'), help]
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url))

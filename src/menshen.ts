@@ -39,6 +39,7 @@ import type { Log } from './log.ts'
 import { createAudit } from './observe/audit.ts'
 import { createTrailReader } from './observe/audit-trail.ts'
 import { createMetricsReader, type Gathering, gatherAlone } from './observe/exposition.ts'
+import type { EventCounter } from './observe/metrics.ts'
 import { observedStore, openObservation } from './observe/observation.ts'
 import { createLook, type Look } from './pages/look.ts'
 import { createLanguages, type Languages } from './pages/words/words.ts'
@@ -96,6 +97,8 @@ export interface Core extends Menshen {
   prepare(settings: Settings, config: Config): (fields: ReloadFields | undefined) => Promise<void>
   /** For the console: the files differ from what runs. */
   noteRefused(refused: { file: string; detail: string }): void
+  /** For the metrics: the server uses a certificate that expires then, in milliseconds since the epoch. */
+  noteCertificate(expiresAt: number): void
 }
 
 export interface ReloadFields {
@@ -112,6 +115,8 @@ export interface CoreOptions {
   readonly now: () => number
   /** How metrics are put together with those of other processes. */
   readonly gatherMetrics?: Gathering
+  /** Counts events that the command itself reports. */
+  readonly countedEvents?: EventCounter
   /** Functions of the program around us. */
   readonly hooks?: Hooks
   /** Which of several processes this is. */
@@ -160,6 +165,9 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     },
     noteRefused(refused) {
       parts.reloads.refused = { ...refused, at: options.now() }
+    },
+    noteCertificate(expiresAt) {
+      parts.certificate.expiresAt = expiresAt
     },
     reopenFiles: () => parts.audit.reopenFile(),
     close(patienceMs = CLOSE_WITHIN_MS) {
@@ -350,7 +358,10 @@ interface Basics extends ProviderOptions {
   readonly measure: Measure
   readonly measureSync: MeasureSync | undefined
 }
-type Options = Pick<CoreOptions, 'log' | 'now' | 'worker' | 'gatherMetrics' | 'hooks' | 'onStoreBroken'>
+type Options = Pick<
+  CoreOptions,
+  'log' | 'now' | 'worker' | 'gatherMetrics' | 'countedEvents' | 'hooks' | 'onStoreBroken'
+>
 
 export type ProcessParts = Awaited<ReturnType<typeof openProcessParts>>
 
@@ -359,11 +370,17 @@ export async function openProcessParts(
   opened: AsyncDisposableStack,
   deadline: ShutdownDeadline,
   configuration: Configuration,
-  { log, now, worker, gatherMetrics = gatherAlone, hooks = NO_HOOKS, onStoreBroken }: Options,
+  { log, now, worker, gatherMetrics = gatherAlone, countedEvents, hooks = NO_HOOKS, onStoreBroken }: Options,
 ) {
   const { settings, plans } = configuration
   let mainProvider = plans[0].id
-  const observed = await openObservation(opened, { settings, log, now, mainProvider: () => mainProvider })
+  const observed = await openObservation(opened, {
+    settings,
+    log,
+    now,
+    mainProvider: () => mainProvider,
+    countedEvents,
+  })
   const { observation, metrics, series: history, shadowRefusals } = observed
   const { report, measure, measureSync, traceCall } = observation
   const basics: Basics = { settings, now, report, measure, measureSync, traceCall }
@@ -404,8 +421,15 @@ export async function openProcessParts(
   const currentRules = () => directory.rules
   const currentHostRules = (name: string) => directory.hostRules.get(name)
   let policy: BearerPolicy | undefined
+  const certificate: { expiresAt?: number } = {}
   const readMetrics =
-    metrics && createMetricsReader({ metrics, upstreams: upstreamPool, countSessions: () => store.count() })
+    metrics &&
+    createMetricsReader({
+      metrics,
+      upstreams: upstreamPool,
+      countSessions: () => store.count(),
+      certificateExpiry: () => certificate.expiresAt,
+    })
   const observe: Omit<Observe, 'beginRequest'> = {
     ...observation,
     history,
@@ -441,6 +465,8 @@ export async function openProcessParts(
     },
     /** When the configuration was reloaded last, or a reload refused. */
     reloads: {} as ReloadStatus,
+    /** That of the server, if it has one. */
+    certificate,
     basics,
     audit,
     observe,

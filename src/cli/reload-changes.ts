@@ -13,7 +13,7 @@ import {
   loadConfiguration,
 } from '../config/load-configuration.ts'
 import { type Environment, isSetting, type Name, type Row, SETTINGS, type Settings } from '../config/settings.ts'
-import { assertCertificate, assertUpstreamAuthority } from '../config/tls-files.ts'
+import { assertUpstreamAuthority } from '../config/tls-files.ts'
 import { filesOfUpstreams } from '../config/upstream-files.ts'
 import { MenshenError } from '../errors.ts'
 import { planProviders } from '../provider/providers.ts'
@@ -87,11 +87,10 @@ export function refusal(file: string, sentence: string): ConfigurationError {
   return new ConfigurationError(file, new MenshenError('bad_settings', sentence))
 }
 
-/** Checks what loading does not: certificates, providers, and upstreams that lead back here. */
+/** Checks what loading does not: providers, and upstreams that lead back here. The server checks its own certificate. */
 function assertUsable(snapshot: Snapshot, listens: boolean): void {
   const { settings, config } = snapshot
-  const { TLS_CERT_FILE: certificate = ENV_FILE, UPSTREAM_CA_FILE: authority = ENV_FILE } = settings
-  withFile(certificate, () => assertCertificate(settings))
+  const { UPSTREAM_CA_FILE: authority = ENV_FILE } = settings
   withFile(authority, () => assertUpstreamAuthority(settings))
   withConfigFile(snapshot, () => planProviders(config, settings))
   if (listens) withConfigFile(snapshot, () => refuseListenerAsUpstream(settings, config))
@@ -116,13 +115,16 @@ export function withConfigFile<T>({ configFile = ENV_FILE }: Snapshot, check: ()
 
 const NAMES = Object.keys(SETTINGS) as Name[]
 
+/** The server watches these: their pair does not match while one of them is replaced. */
+const OWN_CERTIFICATE: readonly Name[] = ['TLS_CERT_FILE', 'TLS_KEY_FILE']
+
 /** Files of settings, and of providers and upstreams in the configuration, by what names them. */
 function filesNamedBy({ environment, config }: LoadedConfiguration): Map<string, string> {
   const { provider, providers } = config
   const files = new Map<string, string>()
   for (const name of NAMES) {
     const path = environment[name]
-    if (path && rowOf(name).file === 'read') files.set(name, path)
+    if (path && rowOf(name).file === 'read' && !OWN_CERTIFICATE.includes(name)) files.set(name, path)
   }
   const single = typeof provider === 'object' ? { provider } : {}
   for (const [id, { clientSecretFile, clientKeyFile, clientCertFile }] of Object.entries({ ...single, ...providers })) {

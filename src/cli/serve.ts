@@ -1,6 +1,7 @@
 // An http or https server that stops gracefully: it stops accepting, finishes what is in flight, and gives up on what takes
 // too long. With https, a connection speaks what its client has negotiated: HTTP/2, or HTTP/1.1.
 
+import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer, type Server as HttpServer, type IncomingHttpHeaders, IncomingMessage } from 'node:http'
@@ -95,6 +96,10 @@ interface ListenAddress {
   readonly tls?: CertificateFiles
   /** With https, HTTP/2 besides HTTP/1.1. */
   readonly http2?: boolean
+  /** Called with the end of every certificate that is used, in milliseconds since the epoch. */
+  readonly onCertificate?: (expiresAt: number) => void
+  /** How long certificate and key may not match before that is reported. */
+  readonly certificateGraceMs?: number
 }
 
 /** How long a request that was on its way may still arrive. */
@@ -157,7 +162,11 @@ export async function serve(menshen: Menshen, address: ListenAddress, report: Re
     // All users would be one, for the rate limit and for who is believed.
     throw Object.assign(new Error('a socket without addresses'), { code: 'ENOTSUP' })
   }
-  const certificate = server instanceof SecureServer && tls ? watchCertificate(server, tls, report) : undefined
+  const { onCertificate, certificateGraceMs: graceMs } = address
+  const certificate =
+    server instanceof SecureServer && tls
+      ? watchCertificate(server, { files: tls, report, onCertificate, graceMs })
+      : undefined
   return {
     renewCertificate: () => certificate?.renew(),
     async close(patienceMs) {
@@ -227,17 +236,32 @@ export interface CertificateFiles {
 }
 
 const LOOK_EVERY_MS = 2000
+/** Certificate and key are written one after the other: in between they do not match. */
+const PAIR_GRACE_MS = 10_000
 
-export function watchCertificate(server: Server, files: CertificateFiles, report: Report) {
+interface CertificateWatch {
+  readonly files: CertificateFiles
+  readonly report: Report
+  /** Called with the end of every certificate that is used. */
+  readonly onCertificate?: ((expiresAt: number) => void) | undefined
+  readonly graceMs?: number | undefined
+}
+
+export function watchCertificate(server: Server, options: CertificateWatch) {
+  const { files, report, onCertificate, graceMs = PAIR_GRACE_MS } = options
   let inUse = textOf(files)
   /** As far as they could be read. */
   let seen: string | undefined = inUse
+  /** Since when the files differ from what is in use and cannot be used; absent once that is reported. */
+  let failingSince: number | undefined
+  onCertificate?.(expiryOf(files))
 
   function use(): void {
     const text = textOf(files)
     server.setSecureContext(readCertificate(files))
     if (text !== inUse) report('certificate_reloaded', { file: files.certFile })
     inUse = text
+    onCertificate?.(expiryOf(files))
   }
 
   function renew(): void {
@@ -251,13 +275,25 @@ export function watchCertificate(server: Server, files: CertificateFiles, report
   /** Compared with what was read at the start: fs.watchFile misses what changes before its first look. */
   function look(): void {
     const text = readableText(files)
-    if (text === seen) return
+    if (text === seen && failingSince === undefined) return
     seen = text
-    renew()
+    try {
+      use()
+      failingSince = undefined
+    } catch (error) {
+      failingSince ??= performance.now()
+      if (performance.now() - failingSince < graceMs) return
+      failingSince = undefined
+      report('certificate_refused', { file: files.certFile, err: error })
+    }
   }
 
   const timer = setInterval(look, LOOK_EVERY_MS).unref()
   return { renew, stop: () => clearInterval(timer) }
+}
+
+function expiryOf({ certFile }: CertificateFiles): number {
+  return new X509Certificate(readFileSync(certFile)).validToDate.getTime()
 }
 
 export function readCertificate({ certFile, keyFile }: CertificateFiles) {

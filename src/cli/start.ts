@@ -9,6 +9,7 @@ import { findMisspelt } from '../config/suggestions.ts'
 import type { Report } from '../events.ts'
 import { createEventLog } from '../log.ts'
 import { type CoreOptions, createCore } from '../menshen.ts'
+import { createEventCounter, type EventCounter } from '../observe/metrics.ts'
 import { type Development, refuseToListen, startDevelopment } from '../options.ts'
 import { announce } from './announce.ts'
 import { type InheritedSocket, refuseInheritedSocket } from './inherited-socket.ts'
@@ -52,13 +53,17 @@ export async function start({ sources: given, inherited, npmParent, now }: Start
   const reloadOptions = { sources, hadEnvFile: existsSync(ENV_FILE), listens }
   const log = openLog(settings, environment)
   const events = createEventLog(log, now)
-  const { report } = events
+  const countedEvents = createEventCounter()
+  const report: Report = (code, fields) => {
+    countedEvents.count(code)
+    events.report(code, fields)
+  }
   // A message to a primary that is exiting fails, which must not end the worker.
   if (cluster.isWorker) process.on('error', () => {})
   const worker = cluster.worker?.id
   const gathering = primary && { gatherMetrics: gatherFromWorkers(primary) }
-  const core = { settings, config, log, now, worker, onStoreBroken: exitWithBrokenStore, ...gathering }
-  const parts: StartParts = { snapshot, reloadOptions, inherited, report }
+  const core = { settings, config, log, now, worker, onStoreBroken: exitWithBrokenStore, countedEvents, ...gathering }
+  const parts: StartParts = { snapshot, reloadOptions, inherited, report, countedEvents }
   const running =
     cluster.isPrimary && settings.WORKERS > 1
       ? await startAll({ ...development?.settings, ...inherited?.forWorkers }, parts)
@@ -122,6 +127,7 @@ interface StartParts {
   readonly reloadOptions: ReloadOptions
   readonly inherited: InheritedSocket | undefined
   readonly report: Report
+  readonly countedEvents: EventCounter
 }
 
 interface Running extends Closable, Reopenable {
@@ -132,7 +138,8 @@ async function startOne(options: CoreOptions, parts: StartParts): Promise<Runnin
   const { settings } = options
   const { snapshot, reloadOptions, inherited, report } = parts
   const menshen = await createCore(options)
-  const server = await serve(menshen, listenAddress(settings, inherited?.fd), report).catch(async error => {
+  const address = { ...listenAddress(settings, inherited?.fd), onCertificate: menshen.noteCertificate }
+  const server = await serve(menshen, address, report).catch(async error => {
     await menshen.close()
     if (inherited) refuseInheritedSocket(error)
     return refuseToListen(error, { setting: 'PORT', port: settings.PORT, host: settings.HOST })
@@ -149,12 +156,16 @@ async function startOne(options: CoreOptions, parts: StartParts): Promise<Runnin
 }
 
 async function startAll(env: Environment, parts: StartParts): Promise<Running> {
-  const { snapshot, reloadOptions, inherited, report } = parts
+  const { snapshot, reloadOptions, inherited, report, countedEvents } = parts
   const channel = createWorkerChannel()
   // Before the first worker starts: each asks for permission to serve.
   const target = reloadWorkers(channel, snapshot, reloadOptions)
   const isSocketInherited = inherited !== undefined
-  const workers = await startWorkers(snapshot.settings.WORKERS, { channel, env, isSocketInherited }, report)
+  const workers = await startWorkers(
+    snapshot.settings.WORKERS,
+    { channel, env, isSocketInherited, countedEvents },
+    report,
+  )
   // The worker has said why.
   return workers ? { ...workers, target } : process.exit(1)
 }

@@ -3,7 +3,7 @@
 
 import cluster from 'node:cluster'
 import { countersOf, type Exposition, type Gathering, gatherAlone, loadExposition } from '../observe/exposition.ts'
-import type { MetricsSnapshot } from '../observe/metrics.ts'
+import type { EventCounter, MetricsSnapshot } from '../observe/metrics.ts'
 import type { PrimaryChannel, WorkerChannel } from './worker-messages.ts'
 
 /** For a worker that hangs. */
@@ -24,8 +24,8 @@ export function gatherFromWorkers(channel: PrimaryChannel): Gathering {
   }
 }
 
-/** In the primary. */
-export function sumUpWorkers(channel: WorkerChannel): void {
+/** In the primary, which counts the events that it reports itself. */
+export function sumUpWorkers(channel: WorkerChannel, countedEvents: EventCounter): void {
   const latest = new Map<number, MetricsSnapshot>()
   let exited: MetricsSnapshot = { counts: {}, gauges: {}, process: [] }
   let exposition: Exposition | undefined
@@ -50,7 +50,8 @@ export function sumUpWorkers(channel: WorkerChannel): void {
     const answered = await readAll()
     const present = [...latest].filter(([id]) => answered.has(id)).map(([, snapshot]) => snapshot)
     const silent = [...latest].filter(([id]) => !answered.has(id)).map(([, snapshot]) => countersOf(snapshot))
-    return exposition.writeMetrics(present, [exited, ...silent])
+    const own = { counts: { menshen_events_total: countedEvents.read() }, gauges: {}, process: [] }
+    return exposition.writeMetrics(present, [own, exited, ...silent])
   }
 
   channel.handle(async message =>

@@ -3,6 +3,7 @@ import cluster, { type Worker } from 'node:cluster'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Environment } from '../config/settings.ts'
 import type { Report } from '../events.ts'
+import type { EventCounter } from '../observe/metrics.ts'
 import type { WorkerChannel } from './worker-messages.ts'
 import { sumUpWorkers } from './worker-metrics.ts'
 
@@ -24,12 +25,14 @@ interface WorkerOptions {
   /** What each has besides our own environment. */
   readonly env: Environment
   readonly isSocketInherited: boolean
+  /** The primary's own events. */
+  readonly countedEvents: EventCounter
 }
 
 /** Resolves when the first one listens; `undefined` if it exited before that, and has said why. */
 export async function startWorkers(
   count: number,
-  { channel, env, isSocketInherited }: WorkerOptions,
+  { channel, env, isSocketInherited, countedEvents }: WorkerOptions,
   report: Report,
 ): Promise<Workers | undefined> {
   // Each worker accepts connections itself. One that the primary hands to a worker that is dying or closing would hang.
@@ -40,7 +43,7 @@ export async function startWorkers(
   // Sending to a worker that is exiting fails; its exit is what counts.
   cluster.on('fork', worker => worker.on('error', () => {}))
 
-  sumUpWorkers(channel)
+  sumUpWorkers(channel, countedEvents)
   const listening = new Set<number>()
   cluster.on('listening', ({ id }) => listening.add(id))
 

@@ -51,7 +51,8 @@ function gaugeOf(name: string, { aggregator }: MetricRow, all: readonly MetricsS
   if (name === 'menshen_workers') return [all.length]
   const values = all.flatMap(({ gauges }) => gauges[name] ?? [])
   if (values.length === 0) return []
-  return [aggregator === 'max' ? Math.max(...values) : values.reduce((sum, value) => sum + value)]
+  if (aggregator) return [Math[aggregator](...values)]
+  return [values.reduce((sum, value) => sum + value)]
 }
 
 /** Counters only: gauges of a process that has ended do not count. */
@@ -80,13 +81,16 @@ interface Sources {
   readonly upstreams: { readonly waiting: number; readonly streams: number }
   /** How many sessions the store holds. */
   readonly countSessions: () => Promise<number>
+  /** When the certificate in use expires, in milliseconds since the epoch. */
+  readonly certificateExpiry?: () => number | undefined
 }
 
 const COUNT_AGE_MS = 2000
 /** A store that is away must not delay the other metrics. */
 const COUNT_DEADLINE_MS = 500
 
-export function createMetricsReader({ metrics, upstreams, countSessions }: Sources): () => Promise<MetricsSnapshot> {
+export function createMetricsReader(sources: Sources): () => Promise<MetricsSnapshot> {
+  const { metrics, upstreams, countSessions, certificateExpiry } = sources
   const sessions = createCachedValue({
     load: () => withDeadline(countSessions(), COUNT_DEADLINE_MS, () => undefined).catch(() => undefined),
     freshMs: COUNT_AGE_MS,
@@ -94,10 +98,12 @@ export function createMetricsReader({ metrics, upstreams, countSessions }: Sourc
   })
   return async () => {
     const menshen_sessions = await sessions.get()
+    const expiry = certificateExpiry?.()
     return metrics.read({
       menshen_upstream_queue: upstreams.waiting,
       menshen_open_streams: upstreams.streams,
       ...(menshen_sessions !== undefined && { menshen_sessions }),
+      ...(expiry !== undefined && { menshen_certificate_expiry_timestamp_seconds: expiry / 1000 }),
     })
   }
 }

@@ -4,7 +4,8 @@
 import type { Registry } from 'prom-client'
 import { z } from 'zod'
 import { ERRORS, type ErrorCode, LOGIN_ERRORS } from '../errors.ts'
-import type { EventCode, Work } from '../events.ts'
+import { EVENTS, type EventCode, type Work } from '../events.ts'
+import { readVersion } from '../util/version.ts'
 import { addDuration, BOUNDS, emptyBuckets } from './histogram.ts'
 import type { Observer, Outcome } from './observed-request.ts'
 
@@ -13,6 +14,7 @@ export interface Gauges {
   readonly menshen_upstream_queue: number
   readonly menshen_open_streams: number
   readonly menshen_sessions?: number
+  readonly menshen_certificate_expiry_timestamp_seconds?: number
 }
 
 export interface Metrics {
@@ -20,8 +22,24 @@ export interface Metrics {
   read(gauges: Gauges): Promise<MetricsSnapshot>
 }
 
-export function createMetrics(): Metrics {
-  const all = new Map<MetricName, Counters>()
+/** Counts warnings and errors. The command counts its own events with it, too. */
+export interface EventCounter extends Counters {
+  count(code: EventCode): void
+}
+
+export function createEventCounter(): EventCounter {
+  const events = createCounter(METRICS.menshen_events_total)
+  return {
+    count(code) {
+      const { level } = EVENTS[code]
+      if (level !== 'info') events.add(code, level)
+    },
+    read: events.read,
+  }
+}
+
+export function createMetrics(events: EventCounter = createEventCounter()): Metrics {
+  const all = new Map<MetricName, Counters>([['menshen_events_total', events]])
   const counter = (name: MetricName) => kept(all, name, createCounter(METRICS[name]))
   const histogram = (name: MetricName) => kept(all, name, createHistogram(METRICS[name]))
   const requests = counter('menshen_requests_total')
@@ -75,7 +93,10 @@ export function createMetrics(): Metrics {
 
   return {
     observer: {
-      onEvent: (code, fields) => byEvent[code]?.(fields),
+      onEvent(code, fields) {
+        events.count(code)
+        byEvent[code]?.(fields)
+      },
 
       onWork<Kind extends keyof Work>(kind: Kind, what: Work[Kind], result: string, seconds: number) {
         if (kind === 'store') storeSeconds.observe(seconds, what, result)
@@ -98,7 +119,11 @@ export function createMetrics(): Metrics {
 
     async read(gauges) {
       const counts = [...all].map(([name, series]) => [name, series.read()])
-      return { counts: Object.fromEntries(counts), gauges: { ...gauges }, process: await readProcess() }
+      return {
+        counts: Object.fromEntries(counts),
+        gauges: { menshen_build_info: 1, ...gauges },
+        process: await readProcess(),
+      }
     },
   }
 }
@@ -126,8 +151,12 @@ export interface MetricRow {
   readonly help: string
   /** Every combination of values exists from the start, so that the first event appears as an increase. */
   readonly labels?: LabelValues
+  /** The combinations of values that exist, if not all do. */
+  readonly combinations?: readonly (readonly string[])[]
+  /** What docs show instead of the values. */
+  readonly shownLabels?: string
   /** How the values of several workers are combined, if not by their sum. */
-  readonly aggregator?: 'max'
+  readonly aggregator?: 'max' | 'min'
 }
 
 /** Errors without a code of ours. Their text is never a label. */
@@ -159,6 +188,13 @@ const STORE_VERBS: readonly Work['store'][] = [
   'ready',
 ]
 const PROVIDER_ERRORS = (Object.keys(ERRORS) as ErrorCode[]).filter(code => code.startsWith('provider_'))
+
+const ALARMS: readonly (readonly [EventCode, 'warn' | 'error'])[] = (Object.keys(EVENTS) as EventCode[]).flatMap(
+  code => {
+    const { level } = EVENTS[code]
+    return level === 'info' ? [] : [[code, level] as const]
+  },
+)
 
 /** Reasons of `session_ended` by who did it, where the event has no reason. */
 const END_REASON_BY: Readonly<Record<string, string>> = {
@@ -257,6 +293,25 @@ export const METRICS = {
     type: 'counter',
     help: 'Requests that were more than RATE_LIMIT_PER_MINUTE allows',
   },
+  menshen_events_total: {
+    type: 'counter',
+    help: 'Events of the log whose level is warn or error, also those that the log leaves out as repeats',
+    labels: { event: ALARMS.map(([event]) => event), level: ['warn', 'error'] },
+    combinations: ALARMS,
+    shownLabels: '`event`: the [events](logging.md) of these levels; `level`: warn, error',
+  },
+  menshen_certificate_expiry_timestamp_seconds: {
+    type: 'gauge',
+    help: 'When the certificate in use expires, in seconds since 1970; absent without TLS_CERT_FILE',
+    aggregator: 'min',
+  },
+  menshen_build_info: {
+    type: 'gauge',
+    help: 'Always 1; the labels have the versions of Menshen and of Node',
+    labels: { version: [readVersion()], node: [process.versions.node] },
+    shownLabels: '`version`, `node`',
+    aggregator: 'max',
+  },
   menshen_workers: {
     type: 'gauge',
     help: 'Processes whose numbers are in this answer',
@@ -282,8 +337,9 @@ export interface Histogram extends Counters {
 }
 
 /** The names of all series of a metric, as Prometheus writes them. */
-export function seriesOf(name: string, { type, labels = {} }: MetricRow): string[] {
-  return combinationsOf(labels).flatMap(values => {
+export function seriesOf(name: string, row: MetricRow): string[] {
+  const { type, labels = {} } = row
+  return combinationsOf(row).flatMap(values => {
     const given = Object.keys(labels).map((label, n) => `${label}="${values[n]}"`)
     const written = (suffix: string, ...more: string[]) => {
       const all = [...given, ...more].join()
@@ -294,8 +350,8 @@ export function seriesOf(name: string, { type, labels = {} }: MetricRow): string
   })
 }
 
-export function createCounter({ labels }: MetricRow): Counter {
-  const children = createChildren(labels, () => ({ value: 0 }))
+export function createCounter(row: MetricRow): Counter {
+  const children = createChildren(row, () => ({ value: 0 }))
   return {
     add(first, second) {
       children.at(first, second).value++
@@ -304,8 +360,8 @@ export function createCounter({ labels }: MetricRow): Counter {
   }
 }
 
-export function createHistogram({ labels }: MetricRow): Histogram {
-  const children = createChildren(labels, () => ({ buckets: emptyBuckets(), sum: 0 }))
+export function createHistogram(row: MetricRow): Histogram {
+  const children = createChildren(row, () => ({ buckets: emptyBuckets(), sum: 0 }))
   return {
     observe(seconds, first, second) {
       const child = children.at(first, second)
@@ -330,10 +386,10 @@ interface Children<Child> {
 }
 
 /** One per combination of values, created at the start: input from outside cannot add series. */
-function createChildren<Child>(labels: LabelValues = {}, make: () => Child): Children<Child> {
+function createChildren<Child>(row: MetricRow, make: () => Child): Children<Child> {
   const keyOf = (first = '', second?: string) => (second === undefined ? first : `${first} ${second}`)
-  const byValues = new Map(combinationsOf(labels).map(values => [keyOf(...values), make()]))
-  const known = Object.values(labels)
+  const byValues = new Map(combinationsOf(row).map(values => [keyOf(...values), make()]))
+  const known = Object.values(row.labels ?? {})
 
   function otherwise(...given: (string | undefined)[]): Child {
     const values = known.map((values, n) => (values.includes(given[n] ?? '') ? given[n] : values.at(-1)))
@@ -348,7 +404,8 @@ function createChildren<Child>(labels: LabelValues = {}, make: () => Child): Chi
   }
 }
 
-function combinationsOf(labels: LabelValues): string[][] {
+function combinationsOf({ labels = {}, combinations }: MetricRow): readonly (readonly string[])[] {
+  if (combinations) return combinations
   return Object.values(labels).reduce<string[][]>(
     (made, values) => made.flatMap(before => values.map(value => [...before, value])),
     [[]],

@@ -10,7 +10,7 @@ import type { Store } from '../stores/store.ts'
 import { createAccessLog } from './access-log.ts'
 import { createHistory } from './history.ts'
 import { thisInstance } from './instances.ts'
-import { createMetrics } from './metrics.ts'
+import { createMetrics, type EventCounter } from './metrics.ts'
 import {
   type Connection,
   currentRequest,
@@ -119,15 +119,16 @@ interface ObservationOptions {
   readonly now: () => number
   /** The id of the main provider, for users without one. */
   readonly mainProvider: () => string
+  readonly countedEvents: EventCounter | undefined
 }
 
 /** The observers are closed with `opened`. */
 export async function openObservation(
   opened: AsyncDisposableStack,
-  { settings, log, now, mainProvider }: ObservationOptions,
+  { settings, log, now, mainProvider, countedEvents }: ObservationOptions,
 ) {
   const eventLog = opened.adopt(createEventLog(log, now), events => events.close())
-  const metrics = settings.METRICS_FROM === 'none' ? undefined : createMetrics()
+  const metrics = settings.METRICS_FROM === 'none' ? undefined : createMetrics(countedEvents)
   const series = createHistory({ instance: thisInstance(now()), now })
   const shadowRefusals = createShadowRefusals(now)
   const tracing = await openTracing({

@@ -16,7 +16,7 @@ export function makeAuthority(folder: string): Certificate {
 }
 
 /** For localhost and 127.0.0.1 unless another name is given. */
-export function makeCertificate(folder: string, name: string, ca: Certificate, host?: string): Certificate {
+export function makeCertificate(folder: string, name: string, ca: Certificate, host?: string, days = 2): Certificate {
   const [certFile, keyFile, request] = ['crt', 'key', 'csr'].map(end => join(folder, `${name}.${end}`)) as [
     string,
     string,
@@ -26,7 +26,7 @@ export function makeCertificate(folder: string, name: string, ca: Certificate, h
   writeFileSync(extensions, `subjectAltName=${host ? `DNS:${host}` : 'DNS:localhost,IP:127.0.0.1'}\n`)
   openssl('req', ...KEY, '-keyout', keyFile, '-out', request, '-subj', `/CN=${name}`)
   const signer = ['-CA', ca.certFile, '-CAkey', ca.keyFile, '-CAcreateserial']
-  openssl('x509', '-req', '-in', request, '-out', certFile, '-days', '2', ...signer, '-extfile', extensions)
+  openssl('x509', '-req', '-in', request, '-out', certFile, '-days', String(days), ...signer, '-extfile', extensions)
   return { certFile, keyFile }
 }
 

@@ -3,9 +3,12 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { cpSync, readFileSync, writeFileSync } from 'node:fs'
-import test from 'node:test'
+import { createServer } from 'node:https'
+import test, { type TestContext } from 'node:test'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import { WebSocket } from 'ws'
+import { type CertificateFiles, readCertificate, watchCertificate } from '../../src/cli/serve.ts'
+import type { Report } from '../../src/events.ts'
 import { cookieOf } from '../kit/client.ts'
 import { ask, openHttp2 } from '../kit/http2-client.ts'
 import { setUp } from '../kit/set-up.ts'
@@ -87,6 +90,39 @@ test('a changed certificate is used without a restart, open connections stay, an
     assert.equal((session.socket as TLSSocket).getPeerCertificate().subject.CN, name)
     assert.equal((await ask(session, { ':path': '/', cookie })).text, 'hello')
   }
+})
+
+/** Watches the files with a clock that the test moves. */
+function watch(t: TestContext, files: CertificateFiles, graceMs?: number) {
+  t.mock.timers.enable({ apis: ['setInterval'] })
+  const reported: string[] = []
+  const report: Report = code => void reported.push(code)
+  const watching = watchCertificate(createServer(readCertificate(files)), { files, report, graceMs })
+  t.after(() => watching.stop())
+  return { reported, look: () => t.mock.timers.tick(2000) }
+}
+
+test('a certificate whose key is written a moment later is used with it, and causes no error', t => {
+  const { folder, ca, first } = prepare(t)
+  const second = makeCertificate(folder, 'second', ca)
+  const { reported, look } = watch(t, first)
+  cpSync(second.certFile, first.certFile)
+  look()
+  look()
+  assert.deepEqual(reported, [])
+  cpSync(second.keyFile, first.keyFile)
+  look()
+  look()
+  assert.deepEqual(reported, ['certificate_reloaded'])
+})
+
+test('a certificate whose key does not follow is reported once', t => {
+  const { folder, ca, first } = prepare(t)
+  const second = makeCertificate(folder, 'second', ca)
+  const { reported, look } = watch(t, first, 0)
+  cpSync(second.certFile, first.certFile)
+  for (let n = 0; n < 5; n++) look()
+  assert.deepEqual(reported, ['certificate_refused'])
 })
 
 test('who reads nothing of an answer over https is cut off too', async t => {

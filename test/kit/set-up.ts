@@ -78,7 +78,11 @@ export async function openGateway(t: TestContext, env: Environment, options: Gat
   // Connections of the tests are closed as soon as Node does it, unless one says otherwise.
   const { keepAliveTimeoutMs, ...address } = listenAddress(settings)
   const keepAlive = env.KEEP_ALIVE_TIMEOUT_MS && keepAliveTimeoutMs ? { keepAliveTimeoutMs } : {}
-  const server = await serve(menshen, { ...address, ...keepAlive, port, host: '127.0.0.1' }, report)
+  const server = await serve(
+    menshen,
+    { ...address, ...keepAlive, port, host: '127.0.0.1', certificateGraceMs: 0 },
+    report,
+  )
   const url = `${settings.TLS_CERT_FILE ? 'https' : 'http'}://localhost:${port}`
   let ended: Promise<void> | undefined
   let closed: Promise<void> | undefined

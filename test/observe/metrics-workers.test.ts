@@ -1,10 +1,14 @@
 // Any of several workers answers for all of them, also when one hangs or has died.
 
 import assert from 'node:assert/strict'
+import { X509Certificate } from 'node:crypto'
+import { cpSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import { makeAuthority, makeCertificate } from '../gateway/certificates.ts'
 import { createClient } from '../kit/client.ts'
 import { isAlive, setUpInstances, signedIn } from '../kit/instance.ts'
 import { scrape } from '../kit/scrape.ts'
+import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
 
 const VISITORS = 'menshen_requests_total{outcome="visitor"}'
@@ -26,7 +30,15 @@ test('two workers give the metrics of both', async t => {
       assert.equal(scraped.value(VISITORS), BURST)
       assert.equal(scraped.value(SIGN_INS), 1)
       assert.equal(scraped.value('menshen_workers'), 2)
+      assert.equal(scraped.sum('menshen_build_info'), 1)
     }
+  })
+
+  await t.test('warnings of all workers are summed', async () => {
+    const refused = 'menshen_events_total{event="path_refused",level="warn"}'
+    const before = (await scrape(url)).value(refused)
+    await Promise.all(Array.from({ length: BURST }, () => createClient(url).get('/%00')))
+    assert.equal((await scrape(url)).value(refused), before + BURST)
   })
 
   await t.test('a worker that hangs is left out after a moment, and no sum goes down', async () => {
@@ -49,7 +61,33 @@ test('two workers give the metrics of both', async t => {
     }
     await visit()
     const scraped = await scrape(url)
+    // The first process reports it, which serves no metrics itself.
+    assert.equal(scraped.value('menshen_events_total{event="worker_died",level="error"}'), 2)
     assert.equal(scraped.value(VISITORS), 2 * BURST)
     assert.equal(scraped.value(SIGN_INS), 1)
   })
+})
+
+test('the end of the certificate in use is that of one worker, and follows a reload', async t => {
+  const folder = tempFolder(t)
+  const ca = makeAuthority(folder)
+  const first = makeCertificate(folder, 'first', ca)
+  const second = makeCertificate(folder, 'second', ca, undefined, 30)
+  const { start } = await setUpInstances(t, {
+    WORKERS: '2',
+    TLS_CERT_FILE: first.certFile,
+    TLS_KEY_FILE: first.keyFile,
+  })
+  const { url, lines } = await start()
+  await until(async () => (await scrape(url)).value('menshen_workers') === 2)
+  const shown = async () => (await scrape(url)).value('menshen_certificate_expiry_timestamp_seconds') * 1000
+  const endOf = ({ certFile }: typeof first) => new X509Certificate(readFileSync(certFile)).validToDate.getTime()
+  assert.equal(await shown(), endOf(first))
+  cpSync(second.keyFile, first.keyFile)
+  cpSync(second.certFile, first.certFile)
+  await until(async () => (await shown()) === endOf(second))
+  assert.deepEqual(
+    lines.filter(({ level }) => level === 'error'),
+    [],
+  )
 })

@@ -3,8 +3,10 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { request as httpRequest } from 'node:http'
 import { suite, test } from 'node:test'
+import { EVENTS } from '../../src/events.ts'
 import { createMetricsReader, gatherAlone } from '../../src/observe/exposition.ts'
 import { createMetrics, METRICS } from '../../src/observe/metrics.ts'
 import { recordKey } from '../../src/session/ticket.ts'
@@ -56,6 +58,8 @@ const PROMISED = [
   'menshen_session_cache_total{result="hit"}',
   'menshen_session_cache_total{result="miss"}',
   'menshen_rate_limited_total',
+  'menshen_events_total{event="upstream_failed",level="error"}',
+  'menshen_events_total{event="refused",level="warn"}',
   'menshen_workers',
   'process_resident_memory_bytes',
   'process_start_time_seconds',
@@ -243,6 +247,36 @@ suite('sign-ins, sign-outs, refreshes, calls', () => {
     }
     assert.equal(await added(scene, 'menshen_rate_limited_total', act), 2)
   })
+})
+
+suite('events', () => {
+  test('warnings and errors are counted, also those that the log leaves out as repeats', async t => {
+    const scene = await setUp(t, { config: { rules: [{ path: '/secret', roles: ['developer'] }] } })
+    const user = await scene.user()
+    const act = async () => {
+      for (let n = 0; n < 15; n++) await user.get('/secret')
+    }
+    assert.equal(await added(scene, 'menshen_events_total{event="refused",level="warn"}', act), 15)
+    assert.equal(scene.lines.filter(({ event }) => event === 'refused').length, 10)
+  })
+
+  test('every event of level warn or error has one series, with its own level, and no other event has any', async t => {
+    const scene = await setUp(t)
+    const { samples } = await scrape(scene.url)
+    const series = [...samples.keys()].filter(name => name.startsWith('menshen_events_total'))
+    const expected = Object.entries(EVENTS).flatMap(([event, { level }]) =>
+      level === 'info' ? [] : `menshen_events_total{event="${event}",level="${level}"}`,
+    )
+    assert.deepEqual(series.sort(), expected.sort())
+  })
+})
+
+test('the build is known by the versions of Menshen and of Node', async t => {
+  const scene = await setUp(t)
+  const scraped = await scrape(scene.url)
+  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+  assert.equal(scraped.value(`menshen_build_info{version="${version}",node="${process.versions.node}"}`), 1)
+  assert.ok(!scraped.samples.has('menshen_certificate_expiry_timestamp_seconds'), 'there is no certificate')
 })
 
 test('the sessions that are alive', async t => {
