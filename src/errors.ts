@@ -1,5 +1,7 @@
 // Every error code of Menshen: those that operators see, with their sentence, and those that the login page explains to users.
 
+import { systemCodeOf } from './util/system-code.ts'
+
 /** One thing that is wrong. */
 export interface Problem {
   /** The setting that it is about, by its name in the environment. */
@@ -55,9 +57,11 @@ export function refuseIf(problems: readonly ProblemDraft[]): void {
   if (problems.length > 0) throw new MenshenError('bad_settings', problems)
 }
 
-/** For the log, without the cause: it can carry what came from outside. */
-export function errorFields(error: unknown): { error: ErrorCode; detail: string } | { err: unknown } {
-  return error instanceof MenshenError ? { error: error.code, detail: error.message } : { err: error }
+/** For the log. Of the cause only its code: the rest can carry what came from outside. */
+export function errorFields(error: unknown): { error: ErrorCode; detail: string; code?: string } | { err: unknown } {
+  if (!(error instanceof MenshenError)) return { err: error }
+  const code = systemCodeOf(error.cause)
+  return { error: error.code, detail: error.message, ...(code !== undefined && { code }) }
 }
 
 // Sentences that name settings. The environment calls a setting PORT, an option of the library calls it port: the name becomes

@@ -12,6 +12,7 @@ export const COMMON_FIELDS = {
   worker: 'the number of the process, with `WORKERS`',
   error: 'the code of an error of ours; [troubleshooting.md](troubleshooting.md) explains them',
   detail: 'the sentence of that error',
+  code: 'the code of the failure behind that error, of the system, SQLite or Redis: `ENOSPC`, `SQLITE_FULL`, `READONLY`',
   err: 'an error of somebody else: its type, message and stack',
 } as const
 
@@ -458,6 +459,13 @@ export const EVENTS = {
       'a write to the embedded store failed in its last step, and this process cannot use the store any more; the command ends with exit code 1, an application that embeds Menshen has to be restarted',
     fields: [],
   },
+  store_not_writable: {
+    level: 'error',
+    sentence:
+      'a write to the store failed: users cannot sign in, and `ready` answers 503 until a write succeeds; one is tried every five seconds',
+    fields: [],
+  },
+  store_writable: { level: 'info', sentence: 'the store can be written again', fields: [] },
   store_reachable: { level: 'info', sentence: 'the store can be reached again', fields: ['store'] },
   audit_not_written: {
     level: 'error',

@@ -65,6 +65,7 @@ import { userIdOf } from './session/session-record.ts'
 import { createSessions } from './session/sessions.ts'
 import { createSigningKeys, type SigningKeys } from './session/signing-keys.ts'
 import { openLimits, openStore } from './stores/open-store.ts'
+import { watchWrites } from './stores/write-watch.ts'
 import { fingerprintOf } from './util/fingerprint.ts'
 
 /** `R` are the roles, and `F` the further fields of the user info, that the options name. */
@@ -507,7 +508,8 @@ async function openRecords(
   }
   const cache = { size: settings.SESSION_CACHE_SIZE, bytes: cacheShares(settings).recordBytes }
   const opening = await openStore(settings.STORE, now, report, cache, onBroken)
-  const store = opened.adopt(observedStore(opening, measure, measureSync), store => deadline.wait(store.close()))
+  const observed = observedStore(opening, measure, measureSync)
+  const store = opened.adopt(watchWrites(observed, { now, report }), store => deadline.wait(store.close()))
   const keys = deriveKeys({ SECRET: settings.SECRET, CLIENT_SECRET: plan.clientSecret })
   const keyring = createDataKeyring({ store, keys, now, report })
   const signingKeys = createSigningKeys(store, keys.signing, now)

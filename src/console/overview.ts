@@ -166,7 +166,7 @@ function troublesIn(words: Words, view: OverviewView): Trouble[] {
   const { problems, failures, isStoreAway } = view
   const seen = problems
     // The first notice says it already.
-    .filter(problem => !(isStoreAway && problem.kind === 'event' && problem.code === 'store_unreachable'))
+    .filter(problem => !(isStoreAway && problem.kind === 'event' && SUBJECTS[problem.code] === 'store'))
     .map(problem => ({ about: subjectOf(problem, view), sentence: problemSentence(words, problem, view) }))
   const known = [
     ...(isStoreAway ? [{ about: 'store', sentence: html`${words.t('problem.store_away')}` }] : []),
@@ -190,6 +190,7 @@ function troublesIn(words: Words, view: OverviewView): Trouble[] {
 
 const SUBJECTS: Partial<Record<AlarmingEvent, string>> = {
   store_unreachable: 'store',
+  store_not_writable: 'store',
   upstream_failed: 'upstream',
   upstream_head_too_large: 'upstream',
   upstream_busy: 'upstream',

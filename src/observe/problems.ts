@@ -25,6 +25,7 @@ export const ALARMING = [
   'upstream_head_too_large',
   'upstream_busy',
   'store_unreachable',
+  'store_not_writable',
   'tokens_not_saved',
   'record_unreadable',
   'data_keys_closed',

@@ -10,7 +10,9 @@ import { observedFields, requestFields } from '../../observe/observed-request.ts
 import type { Words } from '../../pages/words/words.ts'
 import type { OwnPaths } from '../../paths.ts'
 import type { LoadedSession } from '../../session/session-cache.ts'
+import { type StoreProblem, storeProblemOf } from '../../stores/write-watch.ts'
 import { isFromOwnOrigin } from '../../util/fetch-metadata.ts'
+import { systemCodeOf } from '../../util/system-code.ts'
 import type { GatewayContext } from '../context.ts'
 import { unauthenticated } from '../denial.ts'
 import { admit } from '../pipeline.ts'
@@ -38,14 +40,16 @@ export async function ready(context: GatewayContext, request: GatewayRequest): P
     await context.store.ready()
   } catch (error) {
     context.observe.report('not_ready', { ...errorFields(error), ...requestFields(request) })
-    return notReady(context, 'store')
+    const code = systemCodeOf(error)
+    return notReady(context, storeProblemOf(code), code)
   }
   // Not whether an application is busy: signing in and every other application still work, here as well as elsewhere.
   return jsonAnswer(context.pages, { status: 'ready' })
 }
 
-function notReady(context: GatewayContext, reason: 'closing' | 'settings' | 'store'): OwnAnswer {
-  return jsonAnswer(context.pages, { status: 'unavailable', reason }, { status: 503 })
+/** `code` is that of the failure behind it, such as ENOSPC. */
+function notReady(context: GatewayContext, reason: 'closing' | 'settings' | StoreProblem, code?: string): OwnAnswer {
+  return jsonAnswer(context.pages, { status: 'unavailable', reason, ...(code && { code }) }, { status: 503 })
 }
 
 export async function publicKeys(context: GatewayContext): Promise<OwnAnswer> {

@@ -402,6 +402,8 @@ export const en: Sentences<typeof zhCN> = {
   'problem.upstream_head_too_large':
     'The headers of the application were too large: {times} times within the last hour. MAX_HEADER_KB is the limit.',
   'problem.upstream_busy': 'The application is too busy: {times} requests were turned away within the last hour.',
+  'problem.store_not_writable':
+    'The store could not be written within the last hour: users could not sign in. Check for a full disk, a read-only file or a Redis without memory; the log has store_not_writable with its code.',
   'problem.store_unreachable': 'The store could not be reached {times} times within the last hour.',
   'problem.tokens_not_saved': 'Refreshed tokens could not be saved at once, {times} times.',
   'problem.record_unreadable': '{times} records of sessions do not open.',

@@ -392,6 +392,8 @@ export const zhCN = {
   'problem.upstream_failed': '后端应用没有响应或中途断开：过去一小时 {times} 次。',
   'problem.upstream_head_too_large': '后端应用的响应头超过 MAX_HEADER_KB 的上限：过去一小时 {times} 次。',
   'problem.upstream_busy': '后端应用来不及处理：过去一小时有 {times} 个请求被拒绝。',
+  'problem.store_not_writable':
+    '过去一小时存储曾无法写入：用户无法登录。请检查磁盘是否已满、文件是否只读、Redis 内存是否用尽；日志中的 store_not_writable 带有错误代码。',
   'problem.store_unreachable': '存储在过去一小时里有 {times} 次无法访问。',
   'problem.tokens_not_saved': '续期得到的令牌有 {times} 次没能立即保存。',
   'problem.record_unreadable': '有 {times} 条会话记录无法打开。',

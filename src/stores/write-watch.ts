@@ -1,0 +1,129 @@
+// Whether the store can be written. Reads of a full disk, of a read-only file or of a Redis without memory succeed, and users
+// can still not sign in.
+//
+//   a write fails            store_not_writable, `ready` fails with the error of that write
+//   every 5 s from then on   a small write is tried
+//   a write succeeds         store_writable, `ready` resolves
+//
+// Without a write in the last seconds, `ready` tries one: an instance without users learns of a full disk, too.
+
+import { randomBytes } from 'node:crypto'
+import { errorFields } from '../errors.ts'
+import type { Report } from '../events.ts'
+import { systemCodeOf } from '../util/system-code.ts'
+import type { Store } from './store.ts'
+
+interface WriteWatchOptions {
+  readonly now: () => number
+  readonly report: Report
+  /** How often a write is tried at most. */
+  readonly everyMs?: number
+}
+
+const TRY_EVERY_MS = 5000
+/** As large as the record of a session. */
+const PROBE_BYTES = 4096
+/** A probe that could not be removed is swept. */
+const PROBE_LIFETIME_MS = 60_000
+
+export function watchWrites(store: Store, { now, report, everyMs = TRY_EVERY_MS }: WriteWatchOptions): Store {
+  /** The error of a write, if none has succeeded since. */
+  let outage: { readonly error: unknown } | undefined
+  let isClosed = false
+  let writtenAt = Number.NEGATIVE_INFINITY
+  let timer: NodeJS.Timeout | undefined
+  let probing: Promise<void> | undefined
+
+  function succeeded(): void {
+    writtenAt = performance.now()
+    if (!outage) return
+    outage = undefined
+    clearInterval(timer)
+    report('store_writable')
+  }
+
+  function failed(error: unknown): void {
+    if (isClosed) return
+    const isKnown = outage !== undefined
+    // The next errors may say less: a Redis that became a replica is left at once.
+    if (!isKnown || systemCodeOf(error) !== undefined) outage = { error }
+    if (isKnown) return
+    timer = setInterval(() => void probe(), everyMs).unref()
+    report('store_not_writable', errorFields(error))
+  }
+
+  /** `hasWritten`: a change that finds nothing to change writes nothing, and proves nothing. */
+  async function watch<Result>(work: Promise<Result>, hasWritten: (result: Result) => boolean): Promise<Result> {
+    try {
+      const result = await work
+      if (hasWritten(result)) succeeded()
+      return result
+    } catch (error) {
+      failed(error)
+      throw error
+    }
+  }
+
+  const watched: Store = {
+    ...store,
+    create: (key, entry) => watch(store.create(key, entry), version => version !== undefined),
+    replace: (key, entry, version) => watch(store.replace(key, entry, version), next => next !== undefined),
+    remove: key => watch(store.remove(key), hadEntry => hadEntry),
+    take: key => watch(store.take(key), entry => entry !== undefined),
+    trail: {
+      ...store.trail,
+      append: (events, keep) => watch(store.trail.append(events, keep), () => events.length > 0),
+    },
+    async ready() {
+      if (!outage) await store.ready()
+      if (!outage && performance.now() - writtenAt >= everyMs) await probe()
+      if (outage) throw outage.error
+    },
+    async close() {
+      isClosed = true
+      clearInterval(timer)
+      await store.close()
+    },
+  }
+
+  /** One at a time. Its failure is noted. */
+  function probe(): Promise<void> {
+    probing ??= tryToWrite(watched, now)
+      .catch(() => {})
+      .finally(() => {
+        probing = undefined
+      })
+    return probing
+  }
+
+  return watched
+}
+
+async function tryToWrite(store: Store, now: () => number): Promise<void> {
+  const key = `write-probe:${randomBytes(16).toString('hex')}`
+  // Random: some file systems compress other bytes into nothing.
+  const value = randomBytes(PROBE_BYTES)
+  await store.create(key, { value, expiresAt: now() + PROBE_LIFETIME_MS, labels: [] })
+  await store.remove(key)
+}
+
+// Why it cannot be written, as `ready` tells it.
+
+export type StoreProblem = 'store' | 'store_full' | 'store_read_only'
+
+const PROBLEMS: Readonly<Record<string, StoreProblem>> = {
+  ENOSPC: 'store_full',
+  EDQUOT: 'store_full',
+  EFBIG: 'store_full',
+  SQLITE_FULL: 'store_full',
+  OOM: 'store_full',
+  EROFS: 'store_read_only',
+  EACCES: 'store_read_only',
+  EPERM: 'store_read_only',
+  SQLITE_READONLY: 'store_read_only',
+  READONLY: 'store_read_only',
+}
+
+export function storeProblemOf(code: string | undefined): StoreProblem {
+  return (code !== undefined && PROBLEMS[code]) || 'store'
+}

@@ -1,0 +1,60 @@
+// A store that can be read and not written: users stay signed in, nobody can sign in, and every place where operators look says so.
+
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { signIn } from '../kit/client.ts'
+import { startRedis } from '../kit/redis-server.ts'
+import { scrape } from '../kit/scrape.ts'
+import { type Scene, setUp } from '../kit/set-up.ts'
+import { until } from '../kit/until.ts'
+
+async function ready({ visitor }: Scene): Promise<{ status: number; reason?: string; code?: string }> {
+  const { status, text } = await visitor().get('/_menshen/ready')
+  const { reason, code } = JSON.parse(text)
+  return { status, reason, code }
+}
+
+for (const [name, reason, code, breakIt, mend] of [
+  ['has no memory left', 'store_full', 'OOM', ['CONFIG', 'SET', 'maxmemory', '1'], ['CONFIG', 'SET', 'maxmemory', '0']],
+  [
+    'has too few replicas to accept writes',
+    'store',
+    'NOREPLICAS',
+    ['CONFIG', 'SET', 'min-replicas-to-write', '3'],
+    ['CONFIG', 'SET', 'min-replicas-to-write', '0'],
+  ],
+] as const)
+  test(`a Redis that ${name} is named by ready, the log, the overview and the metrics, and so is its end`, async t => {
+    const redis = await startRedis({ settings: ['--maxmemory-policy', 'noeviction'] })
+    t.after(() => redis.stop())
+    const scene = await setUp(t, { env: { STORE: `redis://${redis.host}` }, now: Date.now() })
+    const admin = await scene.user('admin')
+    // The first page of a user makes the keys for assertions.
+    assert.equal((await admin.get('/')).status, 200)
+    assert.equal((await ready(scene)).status, 200)
+    await redis.command(...breakIt)
+    const refused = await signIn(scene.visitor(), scene.provider).catch(error => error)
+    assert.notEqual(refused.headers?.location, '/')
+    assert.deepEqual(await ready(scene), { status: 503, reason, code })
+    assert.equal((await admin.get('/')).status, 200, 'users stay signed in')
+    const logged = scene.lines.find(({ event }) => event === 'store_not_writable')
+    assert.equal(logged?.fields.code, code)
+    assert.match((await admin.get('/_menshen/console')).text, /store_not_writable/)
+    const { value } = await scrape(scene.url)
+    assert.ok(value('menshen_events_total{event="store_not_writable",level="error"}') >= 1)
+    await redis.command(...mend)
+    await until(async () => (await ready(scene)).status === 200)
+    assert.ok(scene.lines.some(({ event }) => event === 'store_writable'))
+  })
+
+test('a Redis that has become a replica is not ready, for it is read-only', async t => {
+  const redis = await startRedis()
+  t.after(() => redis.stop())
+  const scene = await setUp(t, { env: { STORE: `redis://${redis.host}` }, now: Date.now() })
+  await scene.user()
+  await redis.command('REPLICAOF', '127.0.0.1', '1')
+  await until(async () => (await ready(scene)).reason === 'store_read_only')
+  assert.equal((await ready(scene)).code, 'READONLY')
+  await redis.command('REPLICAOF', 'NO', 'ONE')
+  await until(async () => (await ready(scene)).status === 200)
+})
