@@ -136,10 +136,11 @@ const DEFAULTS: CompleteProvider = {
   logout: { returnParam: 'post_logout_redirect_uri', params: {}, idTokenHint: false },
 }
 
-function plan(id: string, config: ProviderConfig, preset: Preset & { preset: string }, env: Credentials): ProviderPlan {
+function plan(id: string, config: ProviderConfig, named: Preset & { preset: string }, env: Credentials): ProviderPlan {
+  const vars = varsOf(named, mergeConfig(mergeConfig(DEFAULTS, named), config), env.AUTH_URL)
+  const { preset, dropped } = withoutPublicService(named, config, vars)
   const given = mergeConfig(mergeConfig(DEFAULTS, preset), config)
   const open = new Set<string>()
-  const vars = varsOf(preset, given, env.AUTH_URL)
   const fill = (text: string | undefined) => text && fillIn(text, vars, open)
   const fillAll = (texts: Texts): Record<string, string> =>
     Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, fillIn(text, vars, open)]))
@@ -210,22 +211,76 @@ function plan(id: string, config: ProviderConfig, preset: Preset & { preset: str
     },
     userInfoAnswer: given.userInfoAnswer,
     userInfoFrom: given.userInfoFrom,
-    emailStep: given.emailStep && { ...given.emailStep, url: fillIn(given.emailStep.url, vars, open) },
+    emailStep: emailStepOf(given, { ...vars, user_info_url: endpoints.userInfo }, open),
     fields: fieldsOf(given, path => fillIn(path, vars, new Set())),
     emailVerified: emailVerifiedOf(preset, given, vars),
     fieldTypes: given.fieldTypes,
     require: given.require ?? {},
+    admitsAnyone: admitsAnyone(preset, endpoints.authorization ?? fill(given.issuer), vars),
     accessTokenTypes: given.accessTokenTypes.map(type => type.toLowerCase()),
     logout: { ...given.logout, params: fillAll(given.logout.params) },
-    missing: missingOf(
-      id,
-      { ...given, clientAuth },
-      endpoints,
-      { issuer: given.issuer, clientSecret, clientKey },
-      preset.kind,
-      open,
-    ),
+    missing: [
+      ...missingOf(
+        id,
+        { ...given, clientAuth },
+        endpoints,
+        { issuer: given.issuer, clientSecret, clientKey },
+        preset.kind,
+        open,
+      ),
+      ...(dropped.includes('userInfoUrl')
+        ? [`${id === ONLY_PROVIDER ? 'provider' : `providers.${id}`}.userInfoUrl`]
+        : []),
+    ],
   }
+}
+
+/** Addresses that issue codes and tokens. */
+const ISSUING = ['authorizationUrl', 'tokenUrl', 'refreshUrl'] as const
+/** Addresses that get codes, tokens or the client secret. */
+const RECEIVING = [
+  'tokenUrl',
+  'refreshUrl',
+  'userInfoUrl',
+  'logoutUrl',
+  'revocationUrl',
+  'introspectionUrl',
+  'parUrl',
+] as const
+
+/**
+ * The preset without its addresses at the public service, if the operator's own server issues the codes and tokens: they must not
+ * go to the public one. Those that a sign-in needs are missing then.
+ */
+function withoutPublicService<P extends Preset>(preset: P, config: ProviderConfig, vars: Texts) {
+  const publicOrigins = Object.values(preset.variables ?? {}).map(variable => originOf(variable.default))
+  const isPublic = (text: string | false | undefined) => {
+    const origin = text ? originOf(fillIn(text, vars, new Set())) : undefined
+    return origin !== undefined && publicOrigins.includes(origin)
+  }
+  const isOwnServer = ISSUING.some(key => config[key] && !isPublic(config[key]))
+  const dropped = isOwnServer ? RECEIVING.filter(key => config[key] === undefined && isPublic(preset[key])) : []
+  return { preset: { ...preset, ...Object.fromEntries(dropped.map(key => [key, undefined])) }, dropped }
+}
+
+function originOf(text: string | undefined): string | undefined {
+  return text && URL.canParse(text) ? new URL(text).origin : undefined
+}
+
+/** A step that follows the user info address goes without it. */
+function emailStepOf(
+  { emailStep }: ProviderConfig,
+  vars: Readonly<Record<string, string | undefined>>,
+  open: Set<string>,
+): ProviderPlan['emailStep'] {
+  if (!emailStep || (vars.user_info_url === undefined && emailStep.url.includes('{user_info_url}'))) return undefined
+  return { ...emailStep, url: fillIn(emailStep.url, vars, open) }
+}
+
+/** Whether every account of a public service can sign in there. */
+function admitsAnyone({ isPublic, variables, openTenants = [] }: Preset, address: string | undefined, vars: Texts) {
+  const isDefault = originOf(address) === originOf(variables?.auth_url?.default)
+  return isDefault && (isPublic === true || openTenants.includes(vars.tenant ?? ''))
 }
 
 /** Parameters that protect a sign-in. `request` and `request_uri` would replace all of them. */
@@ -432,6 +487,17 @@ export interface ProviderPlan extends Readonly<PlannedConfig> {
   /** What an answer has to say for its e-mail address to count; empty: every address does. */
   readonly emailVerified: Accepted
   readonly require: Accepted
+  /** Anyone can have an account there: a public service, or one of several tenants. */
+  readonly admitsAnyone: boolean
+}
+
+/** The addresses that get tokens, codes or the client secret, as far as the plan has them. Metadata can name others. */
+export function receivingAddresses({ kind, endpoints, emailStep, logout, revoke }: ProviderPlan): string[] {
+  const { token, refresh, userInfo, introspection, par, revocation } = endpoints
+  const signOut = logout.style === 'server' || (kind === 'oidc' && logout.idTokenHint) ? endpoints.logout : undefined
+  const revoking = revoke === 'always' ? revocation : undefined
+  const all = [token, refresh, userInfo, emailStep?.url, introspection, par, revoking, signOut]
+  return [...new Set(all.filter(address => address !== undefined))]
 }
 
 export interface Endpoints {

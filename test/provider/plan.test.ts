@@ -1,8 +1,9 @@
 // The preset, the configuration on top of it, and the environment on top of both.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { ProviderConfig } from '../../src/config/provider-config.ts'
 import { readSettings } from '../../src/config/read.ts'
-import { planNamedProvider, planProvider } from '../../src/provider/plan.ts'
+import { planNamedProvider, planProvider, receivingAddresses } from '../../src/provider/plan.ts'
 import { PRESETS } from '../../src/provider/presets/presets.ts'
 import { planProviders } from '../../src/provider/providers.ts'
 
@@ -166,6 +167,58 @@ test('with an address of one’s own nothing goes to the public service: the oth
     assert.ok(!JSON.stringify(both.endpoints).match(/feishu\.cn|larksuite|dingtalk\.com|weixin/), preset)
     assert.deepEqual(planNamedProvider('p', { preset, ...client, vars: { agent: '7' } }).missing, [], preset)
   }
+})
+
+test('with any one address of a preset overridden, codes and tokens of the operator’s server go to no host of the public service', () => {
+  const own = 'https://own.example.com'
+  const client = {
+    clientId: 'a',
+    clientSecret: 'b',
+    vars: { agent: '7', realm: 'r', app: 'a', instance: 'i', tenant: 't' },
+  }
+  const issuing = ['authorizationUrl', 'tokenUrl', 'refreshUrl']
+  const others = ['userInfoUrl', 'logoutUrl', 'revocationUrl', 'introspectionUrl', 'parUrl', 'jwksUrl', 'issuer']
+  for (const [preset, { variables = {}, kind }] of Object.entries(PRESETS)) {
+    const defaults = Object.values(variables).map(variable => variable.default ?? '')
+    const publicHosts = defaults.filter(text => URL.canParse(text)).map(text => new URL(text).host)
+    const hostsWith = (config: ProviderConfig) => {
+      const plan = planNamedProvider('p', { preset, ...client, ...config })
+      const addresses = receivingAddresses(plan).filter(address => URL.canParse(address))
+      return { plan, hosts: addresses.map(address => new URL(address).host) }
+    }
+    for (const name of issuing) {
+      const { plan, hosts } = hostsWith({ [name]: `${own}/x`, revoke: 'always' })
+      const leaks = hosts.filter(host => publicHosts.includes(host))
+      assert.deepEqual(leaks, [], `${preset} with its own ${name} sends tokens to ${leaks}`)
+      if (kind === 'oidc' || publicHosts.length === 0) continue
+      const needed = ['tokenUrl', 'userInfoUrl'].filter(key => key !== name).map(key => `providers.p.${key}`)
+      assert.deepEqual(plan.missing.toSorted(), needed, `${preset} ${name}`)
+    }
+    for (const name of others) {
+      const { plan, hosts } = hostsWith({ [name]: `${own}/x`, revoke: 'always' })
+      const usual = new Set(hostsWith({ revoke: 'always' }).hosts)
+      assert.deepEqual(
+        hosts.filter(host => host !== 'own.example.com' && !usual.has(host)),
+        [],
+        `${preset} ${name}`,
+      )
+      const step = plan.emailStep && new URL(plan.emailStep.url).host
+      if (name === 'userInfoUrl') assert.ok(step === undefined || step === 'own.example.com', `${preset}: ${step}`)
+      // With OpenID Connect, all that is not here comes from the metadata of the issuer.
+      if (kind === 'oidc' && name === 'issuer') assert.equal(plan.issuer, `${own}/x`)
+    }
+  }
+  const enterprise = planNamedProvider('p', {
+    preset: 'github',
+    ...client,
+    authorizationUrl: `${own}/login/oauth/authorize`,
+    tokenUrl: `${own}/login/oauth/access_token`,
+    userInfoUrl: `${own}/api/v3/user`,
+  })
+  assert.deepEqual(enterprise.missing, [])
+  assert.equal(enterprise.emailStep?.url, `${own}/api/v3/user/emails`)
+  const same = { authorizationUrl: 'https://github.com/login/oauth/authorize?allow_signup=false' }
+  assert.deepEqual(planNamedProvider('p', { preset: 'github', ...client, ...same }).missing, [])
 })
 
 test('an address in vars counts without its last slash, as AUTH_URL does', () => {

@@ -74,7 +74,7 @@ for (const [preset, sheet] of Object.entries(SHEETS)) {
 
 test('every preset has its sheet, and what it says is right in form', () => {
   assert.deepEqual(Object.keys(SHEETS).sort(), Object.keys(PRESETS).sort())
-  for (const [name, { kind: _, variables: __, openTenants: ___, ...data }] of Object.entries(PRESETS)) {
+  for (const [name, { kind: _, variables: __, openTenants: ___, isPublic: ____, ...data }] of Object.entries(PRESETS)) {
     const result = providerObject.safeParse(data)
     assert.ok(result.success, `${name}: ${result.error?.message}`)
   }
@@ -84,7 +84,7 @@ test('every hole of a preset is a variable with a sentence, or AUTH_URL', () => 
   for (const [name, { variables = {}, ...data }] of Object.entries(PRESETS)) {
     const { alsoIssuers: _, accessTokenIssuers: __, ...filled } = data
     const holes = [...JSON.stringify(filled).matchAll(/\{(\w+)\}/g)].map(([, hole = '']) => hole)
-    const known = ['auth_url', 'client_id', 'scope', ...Object.keys(variables)]
+    const known = ['auth_url', 'user_info_url', 'client_id', 'scope', ...Object.keys(variables)]
     for (const hole of holes) assert.ok(known.includes(hole), `${name}: {${hole}}`)
     for (const variable of Object.keys(variables))
       assert.ok(variable === 'auth_url' || holes.includes(variable), `${name}: ${variable} is used nowhere`)

@@ -118,6 +118,7 @@ export const bamboocloud: Preset = {
 export const dingtalk: Preset = {
   kind: 'oauth2',
   name: '钉钉',
+  isPublic: true,
   variables: {
     auth_url: { sentence: 'Where users sign in.', default: 'https://login.dingtalk.com' },
     api_url: { sentence: 'Its API.', default: 'https://api.dingtalk.com' },
@@ -159,6 +160,7 @@ export const dingtalk: Preset = {
 export const gitee: Preset = {
   kind: 'oauth2',
   name: '码云 Gitee',
+  isPublic: true,
   variables: { auth_url: { sentence: 'Its address.', default: 'https://gitee.com' } },
   authorizationUrl: '{auth_url}/oauth/authorize',
   tokenUrl: '{auth_url}/oauth/token',
@@ -178,6 +180,7 @@ export const gitee: Preset = {
 export const github: Preset = {
   kind: 'oauth2',
   name: 'GitHub',
+  isPublic: true,
   variables: {
     auth_url: { sentence: 'Its address.', default: 'https://github.com' },
     api_url: {
@@ -196,7 +199,7 @@ export const github: Preset = {
   tokenAnswer: { lifetimeSeconds: 28_800 },
   refreshEnds: ['bad_verification_code', 'bad_refresh_token'],
   userInfoFrom: ['userinfo'],
-  emailStep: { url: '{api_url}/user/emails', where: { primary: [true], verified: [true] }, take: 'email' },
+  emailStep: { url: '{user_info_url}/emails', where: { primary: [true], verified: [true] }, take: 'email' },
   fields: { sub: ['id'], username: ['login'], nickname: ['name', 'login'], email: ['email'] },
   logout: { style: 'none' },
 }

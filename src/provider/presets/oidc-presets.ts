@@ -150,6 +150,7 @@ export const gitea: Preset = {
 export const gitlab: Preset = {
   ...oidc,
   name: 'GitLab',
+  isPublic: true,
   variables: { auth_url: { sentence: 'The instance.', default: 'https://gitlab.com' } },
   clientAuth: 'post',
   fields: {
@@ -166,6 +167,7 @@ export const gitlab: Preset = {
 export const google: Preset = {
   ...oidc,
   name: 'Google',
+  isPublic: true,
   variables: { auth_url: { sentence: 'Its address.', default: 'https://accounts.google.com' } },
   alsoIssuers: ['https://accounts.google.com', 'accounts.google.com'],
   authorizationParams: { access_type: 'offline', prompt: 'consent' },

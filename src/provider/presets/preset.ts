@@ -9,7 +9,9 @@ export interface Preset extends ProviderConfig {
   readonly kind: ProviderKind
   /** Values of `{tenant}` that accept any directory: its e-mail addresses may be unverified. */
   readonly openTenants?: readonly string[]
-  /** The variables in its addresses, such as `{realm}`; `{auth_url}` is AUTH_URL. */
+  /** Anyone can have an account at the default addresses. */
+  readonly isPublic?: true
+  /** The variables in its addresses, such as `{realm}`; `{auth_url}` is AUTH_URL, `{user_info_url}` the user info address. */
   readonly variables?: Readonly<Record<string, Variable>>
 }
 
