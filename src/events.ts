@@ -66,7 +66,7 @@ export const EVENTS = {
   started: {
     level: 'info',
     sentence: 'Menshen has started',
-    fields: ['listening', 'store', 'workers', 'users', 'config', 'rules', 'upstreams'],
+    fields: ['listening', 'preset', 'provider', 'store', 'workers', 'users', 'config', 'rules', 'upstreams'],
   },
   stopping: { level: 'info', sentence: 'finishing what is under way, then ending', fields: ['signal'] },
   stopped: { level: 'info', sentence: 'everything is closed', fields: [] },
@@ -124,6 +124,23 @@ export const EVENTS = {
   unknown_node_env: {
     level: 'warn',
     sentence: 'NODE_ENV is not a word that we know; it counts as production',
+    fields: ['remedy'],
+  },
+  open_to_anyone: {
+    level: 'warn',
+    sentence:
+      'every account of a public provider can sign in: the configuration has no require, no roles and no rules that restrict who gets in',
+    fields: ['remedy'],
+  },
+  admin_is_developer: {
+    level: 'warn',
+    sentence:
+      'the configuration has no roles: the user with the name admin at the provider is a developer, who can see the console',
+    fields: ['remedy'],
+  },
+  revoke_without_address: {
+    level: 'warn',
+    sentence: 'REVOKE is "always", but the provider has no revocation address: tokens stay valid after a sign-out',
     fields: ['remedy'],
   },
   console_for_nobody: {

@@ -370,6 +370,31 @@ export const PHRASES = {
     en: 'a new key and its row, as {command} prints them; or remove the row',
     zh: '用 {command} 生成新密钥和对应的一行；或删除这一行',
   },
+  hosts_in_metadata: { en: 'the hosts that {url} names', zh: '{url} 中列出的主机' },
+  advise_require: {
+    en: 'require of the provider, roles or rules that say who gets in: see docs/rules.md',
+    zh: '用身份认证平台的 require、roles 或 rules 写明允许谁进入：见 docs/rules.md',
+  },
+  advise_developers: {
+    en: "rows of roles with role: '{role}' that say who your developers are, for example by groups",
+    zh: "在 roles 中用 role: '{role}' 写明谁是开发者，例如按 groups",
+  },
+  advise_revocation_url: {
+    en: 'revocationUrl of the provider, or REVOKE=never',
+    zh: '设置身份认证平台的 revocationUrl，或设置 REVOKE=never',
+  },
+  advice_open_to_anyone: {
+    en: EVENTS.open_to_anyone.sentence,
+    zh: '公共身份认证平台上的任何账号都可以登录：配置中没有用 require、roles 或 rules 限制谁能进入',
+  },
+  advice_admin_is_developer: {
+    en: EVENTS.admin_is_developer.sentence,
+    zh: '没有配置 roles：平台上用户名为 admin 的用户就是 developer，可以查看控制台',
+  },
+  advice_revoke_without_address: {
+    en: EVENTS.revoke_without_address.sentence,
+    zh: 'REVOKE 为 always，但身份认证平台没有吊销地址：退出登录后令牌仍然有效',
+  },
   advice_machine_expired: {
     en: EVENTS.machine_expired.sentence,
     zh: 'machines 中有一行已经过期，它的密钥会被拒绝',
@@ -485,6 +510,26 @@ export const PHRASES = {
   check_provider_running: {
     en: 'Check that the provider is running, and what stands between here and it; a slow one needs a larger PROVIDER_TIMEOUT_MS.',
     zh: '请确认身份认证平台正在运行，并检查中间的网络；如果它响应较慢，请增大 PROVIDER_TIMEOUT_MS。',
+  },
+  is_openid_connect: {
+    en: 'the addresses of the preset {preset} do not exist there: it is an OpenID Connect provider',
+    zh: '那里没有预设 {preset} 的地址：它是 OpenID Connect 平台',
+  },
+  set_provider_oidc: {
+    en: 'Set PROVIDER=oidc and AUTH_URL={url}.',
+    zh: '请设置 PROVIDER=oidc 和 AUTH_URL={url}。',
+  },
+  set_auth_url: {
+    en: 'Set AUTH_URL={url}: that is what the provider calls itself.',
+    zh: '请设置 AUTH_URL={url}：这是平台自己声明的 issuer。',
+  },
+  set_preset_oidc: {
+    en: "Set preset: 'oidc' and issuer: '{url}' in providers.{id}.",
+    zh: "请在 providers.{id} 中设置 preset: 'oidc' 和 issuer: '{url}'。",
+  },
+  accepted_with_setting: {
+    en: 'Set {setting}: with it the provider accepts the client.',
+    zh: '请设置 {setting}：这样平台会接受此客户端。',
   },
   auth_url_is_issuer: {
     en: "AUTH_URL (or issuer) has to be the provider's issuer, exactly as it calls itself: look at {url}.",
@@ -671,6 +716,10 @@ export const PHRASES = {
     zh: '身份认证平台没有声明支持 scope {scope}',
   },
   check_scope_or_allow: { en: 'Check SCOPE, or allow it there.', zh: '请检查 SCOPE，或在平台上允许它。' },
+  also_signs_by_secret: {
+    en: 'it can sign id_tokens by {algorithms} too, which Menshen does not accept: if this client is registered so, sign-ins fail (menshen doctor --sign-in shows it)',
+    zh: '平台也可以用 {algorithms} 签名 id_token，门神不接受：如果此客户端是这样登记的，登录会失败（menshen doctor --sign-in 可以看到）',
+  },
   signs_only_by: {
     en: 'the provider signs id_tokens by {algorithms} only, which Menshen does not take',
     zh: '身份认证平台只用 {algorithms} 签名 id_token，门神不支持',

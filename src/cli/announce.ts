@@ -40,7 +40,7 @@ export function announce(report: Report, announcement: Announcement): void {
   const missing = planProviders(config, settings).flatMap(plan => plan.missing)
   if (missing.length > 0) report('settings_missing', { missing, remedy: remedyForMissing(settings) })
   const isExpired = hasExpiredMachine(config.machines, announcement.now())
-  for (const { code, remedy } of adviceFor(settings, planProviders(config, settings), config.roles, isExpired))
+  for (const { code, remedy } of adviceFor(settings, planProviders(config, settings), config.roles, isExpired, config))
     report(code, { remedy: phraseIn('en', remedy) })
   if (isWelcomed) process.stdout.write(welcome(fields, settings.AUTH_URL, users))
 }
@@ -53,6 +53,7 @@ export function startFields(announcement: Omit<Announcement, 'misspelt' | 'isWel
   return {
     address: BASE_URL,
     listening: inherited ? `descriptor ${inherited.fd}, inherited` : `${HOST}:${PORT}`,
+    ...(users ? {} : { preset: presetsIn(config, settings) }),
     provider: users ? developmentNote(AUTH_URL) : providersIn(config, settings),
     store: hidePassword(settings.STORE),
     workers: WORKERS,
@@ -68,6 +69,18 @@ function providersIn(config: Config, settings: Settings): string {
   const plans = planProviders(config, settings)
   if (plans.length === 1 && plans[0].preset === 'idaas') return settings.AUTH_URL ?? 'none yet'
   return plans.map(plan => `${plan.preset} ${where(plan) ?? ''}`.trim()).join(', ')
+}
+
+/** Each with its name for users. */
+function presetsIn(config: Config, settings: Settings): string {
+  const plans = planProviders(config, settings)
+  if (isProviderUnset(config, settings)) return `${plans[0].preset} (PROVIDER is not set)`
+  return plans.map(({ preset, name }) => (name ? `${preset} (${name})` : preset)).join(', ')
+}
+
+function isProviderUnset({ provider, providers }: Config, { PROVIDER }: Settings): boolean {
+  const preset = typeof provider === 'string' ? provider : provider?.preset
+  return PROVIDER === undefined && preset === undefined && providers === undefined
 }
 
 /** Those of `hosts` with their host before the path. */
@@ -97,6 +110,7 @@ function welcome(fields: StartFields, providerUrl: string | undefined, users?: r
 
 /** For people: one line for each. */
 export function announcementLines({
+  preset,
   provider = 'none yet',
   store,
   config,
@@ -105,6 +119,7 @@ export function announcementLines({
 }: Omit<StartFields, 'workers'>): string[] {
   const applications = Object.entries(upstreams).map(([path, upstream]) => `${path} → ${upstream}`)
   return [
+    ...(preset === undefined ? [] : [`preset    ${preset}`]),
     `provider  ${provider}`,
     `store     ${store}`,
     `config    ${config}, ${rules} rules`,

@@ -14,7 +14,8 @@ import { MenshenError } from '../errors.ts'
 import { checkWhole } from '../menshen.ts'
 import { createLanguages } from '../pages/words/words.ts'
 import { type Phrase, phrase, phraseIn, phraseOf, quoted } from '../phrases.ts'
-import { type ProviderPlan, planNamedProvider } from '../provider/plan.ts'
+import { discoveryUrlOf, needsDiscovery } from '../provider/discovery.ts'
+import { type ProviderPlan, planNamedProvider, receivingAddresses } from '../provider/plan.ts'
 import { planProviders } from '../provider/providers.ts'
 import { sanitize } from '../util/json-path.ts'
 import { announcementLines, startFields } from './announce.ts'
@@ -40,7 +41,7 @@ export async function runCheckCommand(args: readonly string[], run: CheckRun): P
   const { values, positionals } = readCommandArguments(args, COMMANDS.check)
   if (positionals[0] !== undefined) throw refuseArgument(positionals[0], COMMANDS.check)
   const language = operatorLanguage(values.language, run.environment, COMMANDS.check)
-  const { problems, misspelt, warnings, fields } = await inspect(run.environment, run.now)
+  const { problems, misspelt, warnings, fields, tokens } = await inspect(run.environment, run.now)
   const said = (given: Phrase) => phraseIn(language, given)
   const marked = (given: readonly Phrase[]) => given.map(one => `${run.paint('yellow', '!')} ${safe(said(one))}\n`)
   // A misspelt name may be why something is missing; risks can wait.
@@ -49,6 +50,7 @@ export async function runCheckCommand(args: readonly string[], run: CheckRun): P
   const lines = [
     `${run.paint('green', '✔')} ${said(phrase('everything_usable'))}\n`,
     ...(fields ? announcementLines(fields).map(line => `  ${safe(line)}\n`) : []),
+    ...(tokens ? [`  tokens    ${safe(said(tokens))}\n`] : []),
     ...marked([...misspelt, ...warnings]),
   ]
   return { text: lines.join(''), problems: '' }
@@ -69,6 +71,8 @@ export interface Inspection {
   readonly warnings: readonly Phrase[]
   /** What a start would say of itself, if nothing is wrong. */
   readonly fields: ReturnType<typeof startFields> | undefined
+  /** Which hosts get tokens or the client secret. */
+  readonly tokens: Phrase | undefined
 }
 
 /** `given` is the environment without .env, which may be what is wrong. */
@@ -132,6 +136,7 @@ export async function inspect(given: Environment, now: () => number): Promise<In
       inUse.plans,
       config.roles,
       hasExpiredMachine(config.machines, now()),
+      config,
     ))
       warnings.push(phrase('with_remedy', { seen: phrase(`advice_${code}`), remedy }))
   const users = inUse?.isDevelopment ? [] : undefined
@@ -140,7 +145,17 @@ export async function inspect(given: Environment, now: () => number): Promise<In
     misspelt: findMisspelt(environment).map(misspeltPhrase),
     warnings,
     fields: inUse && startFields({ settings: inUse.settings, inherited: undefined, config, configFile, users }),
+    tokens: inUse && !inUse.isDevelopment ? tokenHosts(inUse.plans) : undefined,
   }
+}
+
+/** Metadata is not fetched here: it can name further hosts. */
+function tokenHosts(plans: readonly ProviderPlan[]): Phrase | undefined {
+  const addresses = plans.flatMap(receivingAddresses).filter(address => URL.canParse(address))
+  const hosts = [...new Set(addresses.map(address => new URL(address).host))].join(', ')
+  const documents = plans.filter(needsDiscovery).map(plan => phrase('hosts_in_metadata', { url: discoveryUrlOf(plan) }))
+  const all = [...(hosts ? [quoted(hosts)] : []), ...documents]
+  return all.length > 0 ? all.reduce((one, other) => phrase('one_and_other', { one, other })) : undefined
 }
 
 /** Without opening anything: whether STORE can be what it says. */

@@ -2,7 +2,7 @@
 // console use it; the sentence for operators is that of the event.
 import type { EventCode } from '../events.ts'
 import { type Phrase, phrase } from '../phrases.ts'
-import { CONSOLE_ROLE, type RoleConfig } from './config-file.ts'
+import { CONSOLE_ROLE, type Config, countRules, type RoleConfig } from './config-file.ts'
 import { isLoopback, isProduction, isUnknownEnvironment, portIn } from './deployment.ts'
 import { APP_PRESETS } from './provider-config.ts'
 import { isSecure } from './read.ts'
@@ -22,6 +22,9 @@ export type AdviceCode = Extract<
   | 'trusts_everybody'
   | 'auto_sign_in_without_effect'
   | 'machine_expired'
+  | 'open_to_anyone'
+  | 'admin_is_developer'
+  | 'revoke_without_address'
 >
 
 interface Advice {
@@ -29,12 +32,21 @@ interface Advice {
   readonly remedy: Phrase
 }
 
-/** Of a provider: how its answers are bound to the browser, and which preset it is. */
+/** What advice needs to know of a provider. */
 export interface AdvisedProvider {
   readonly stateCheck: 'suffix' | 'bound'
   readonly pkce: boolean
   readonly preset: string
+  readonly kind: string
+  readonly endpoints: { readonly revocation?: string | undefined }
+  readonly revoke: string
+  readonly require: object
+  readonly admitsAnyone: boolean
+  readonly missing: readonly string[]
 }
+
+/** Who is admitted, as the configuration says it. */
+type AdvisedConfig = Pick<Config, 'roles' | 'rules' | 'hosts'>
 
 interface AdviceRow extends Advice {
   applies(
@@ -42,6 +54,7 @@ interface AdviceRow extends Advice {
     providers: readonly AdvisedProvider[],
     roles: readonly RoleConfig[] | undefined,
     hasExpiredMachine: boolean,
+    config: AdvisedConfig | undefined,
   ): boolean
 }
 
@@ -106,16 +119,48 @@ const ROWS: readonly AdviceRow[] = [
     applies: (_settings, _providers, _roles, hasExpiredMachine) => hasExpiredMachine,
     remedy: phrase('advise_new_key', { command: 'menshen keys new' }),
   },
+  {
+    code: 'open_to_anyone',
+    applies: (_settings, providers, roles, _hasExpiredMachine, config) =>
+      config !== undefined && roles === undefined && countRules(config) === 0 && providers.some(isOpen),
+    remedy: phrase('advise_require'),
+  },
+  {
+    code: 'admin_is_developer',
+    // The rule is that of idaas, where administrators give the names. Rows without a provider are for the first one.
+    applies: (_settings, [main], roles, _hasExpiredMachine, config) =>
+      config !== undefined && roles === undefined && main !== undefined && main.preset !== 'idaas' && isComplete(main),
+    remedy: phrase('advise_developers', { role: CONSOLE_ROLE }),
+  },
+  {
+    code: 'revoke_without_address',
+    applies: (_settings, providers) => providers.some(revokesNowhere),
+    remedy: phrase('advise_revocation_url'),
+  },
 ]
 
-/** `providers` are those in use, `roles` those of the configuration, if it has any. */
+/** `providers` are those in use, `roles` and `config` those of the configuration. Without `config` it is unknown who is admitted. */
 export function adviceFor(
   settings: Settings,
   providers: readonly AdvisedProvider[],
   roles?: readonly RoleConfig[] | undefined,
   hasExpiredMachine = false,
+  config?: AdvisedConfig,
 ): Advice[] {
-  return ROWS.filter(({ applies }) => applies(settings, providers, roles, hasExpiredMachine))
+  return ROWS.filter(({ applies }) => applies(settings, providers, roles, hasExpiredMachine, config))
+}
+
+function isComplete({ missing }: AdvisedProvider): boolean {
+  return missing.length === 0
+}
+
+function isOpen(provider: AdvisedProvider): boolean {
+  return provider.admitsAnyone && Object.keys(provider.require).length === 0 && isComplete(provider)
+}
+
+/** With OpenID Connect, the metadata can have an address. */
+function revokesNowhere({ revoke, kind, endpoints }: AdvisedProvider): boolean {
+  return revoke === 'always' && kind !== 'oidc' && !endpoints.revocation
 }
 
 function hasApp({ preset }: AdvisedProvider): boolean {

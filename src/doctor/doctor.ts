@@ -30,8 +30,8 @@ export interface ExamineOptions {
 }
 
 const LONGEST_CALL_MS = 10_000
-/** Discovery, then the token endpoint, and what a connection takes. */
-const CALLS_IN_A_ROW = 3
+/** Discovery, the token endpoint, the same with up to two other settings, and what a connection takes. */
+const CALLS_IN_A_ROW = 5
 
 export async function examine(examined: ExamineOptions): Promise<Finding[]> {
   const { settings, config, plans, now, misspelt = [], store } = examined

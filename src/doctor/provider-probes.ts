@@ -4,14 +4,14 @@
 import { hash, randomBytes, X509Certificate } from 'node:crypto'
 import { z } from 'zod'
 import { MenshenError } from '../errors.ts'
-import { phrase } from '../phrases.ts'
+import { type Phrase, type PhraseCode, phrase } from '../phrases.ts'
 import { demandsOf } from '../provider/demands.ts'
 import { createMetadata, discoveryUrlOf, type Metadata, needsDiscovery } from '../provider/discovery.ts'
 import { type BoundedFetch, createBoundedFetch, NeverArrived, readAnswer, type WholeAnswer } from '../provider/fetch.ts'
 import { TOLERANCE_SECONDS } from '../provider/id-token.ts'
-import type { ProviderPlan } from '../provider/plan.ts'
+import { ONLY_PROVIDER, type ProviderPlan } from '../provider/plan.ts'
 import { createProvider, type Provider, type ProviderOptions } from '../provider/provider.ts'
-import { RefusalError } from '../provider/token.ts'
+import { preferredClientAuth, RefusalError } from '../provider/token.ts'
 import { newTicket } from '../session/ticket.ts'
 import { sanitize } from '../util/json-path.ts'
 import { type Finding, failure, good, type Probe, warning, whatFailed } from './finding.ts'
@@ -54,14 +54,14 @@ async function probeProvider(name: string, plan: ProviderPlan, { settings, now }
     // It may fail before it is awaited below.
     reaching.catch(() => {})
     const metadata = await createMetadata(plan, { fetch, now, report }).get().catch(asError)
-    if (metadata instanceof Error) return [...(await reaching).flat(), noDiscovery(name, plan, metadata)]
+    if (metadata instanceof Error) return [...(await reaching).flat(), await noDiscovery(target, metadata)]
     const further = originsOf(Object.values(metadata.endpoints)).filter(origin => !planned.includes(origin))
     const found = await Promise.all([
       reaching,
       Promise.all(further.map(origin => probeOrigin(name, origin, { timeoutMs, now }))),
       discovered(target, metadata),
       probeKeys(target, metadata),
-      askForCode(target),
+      askForCode(target, metadata, variant => createProvider(variant, { settings, now, report })),
       askAuthorization(target),
       probeClientCertificate(target),
     ])
@@ -80,17 +80,57 @@ function asError(error: unknown): Error {
   return error instanceof Error ? error : new Error('unknown')
 }
 
-function noDiscovery(name: string, plan: ProviderPlan, error: Error): Finding {
+async function noDiscovery({ name, plan, fetch }: ProbeTarget, error: Error): Promise<Finding> {
+  const what = `${name} discovery`
   const isAway = error instanceof MenshenError && error.code === 'provider_unreachable'
-  const remedy = isAway ? phrase('check_provider_running') : phrase('auth_url_is_issuer', { url: discoveryUrlOf(plan) })
-  return failure(`${name} discovery`, whatFailed(error), remedy)
+  if (isAway) return failure(what, whatFailed(error), phrase('check_provider_running'))
+  const issuer = await findIssuer(plan.discoveryUrl ?? plan.issuer, fetch)
+  const remedy = issuer ? remedyForIssuer(plan, issuer) : phrase('auth_url_is_issuer', { url: discoveryUrlOf(plan) })
+  return failure(what, whatFailed(error), remedy)
+}
+
+/** No address has more folders than this. */
+const MOST_FOLDERS = 6
+const openIdDocument = z.object({ issuer: z.url({ protocol: /^https?$/ }), token_endpoint: z.string() })
+
+/** The issuer of the same host that has its metadata at this address or above it; `undefined` if there is none. */
+async function findIssuer(address: string | undefined, fetch: BoundedFetch): Promise<string | undefined> {
+  if (address === undefined || !URL.canParse(address)) return undefined
+  const { origin, hostname, pathname } = new URL(address)
+  const folders = pathname.split('/').filter(Boolean).slice(0, MOST_FOLDERS)
+  const bases = folders.map((_, index) => `/${folders.slice(0, folders.length - index).join('/')}`)
+  const found = await Promise.all(
+    [...bases, ''].map(async base => {
+      try {
+        const { status, body } = await readAnswer(await fetch(`${origin}${base}/.well-known/openid-configuration`))
+        return status === 200 ? openIdDocument.safeParse(body).data?.issuer : undefined
+      } catch {
+        return undefined
+      }
+    }),
+  )
+  return found.find(issuer => issuer !== undefined && new URL(issuer).hostname === hostname)
+}
+
+function remedyForIssuer({ id, preset }: ProviderPlan, issuer: string): Phrase {
+  const url = sanitize(issuer, 200)
+  if (id === ONLY_PROVIDER && preset === 'oidc') return phrase('set_auth_url', { url })
+  return id === ONLY_PROVIDER ? phrase('set_provider_oidc', { url }) : phrase('set_preset_oidc', { id, url })
 }
 
 async function discovered({ name, plan }: ProbeTarget, metadata: Metadata): Promise<Finding[]> {
   if (plan.kind !== 'oidc') return []
   if (!needsDiscovery(plan)) return [good(`${name} discovery`, phrase('discovery_not_needed'))]
   const calls = good(`${name} discovery`, phrase('calls_itself', { issuer: sanitize(metadata.issuer ?? '', 200) }))
-  return [calls, ...assertFindings(`${name} demands`, plan, metadata)]
+  return [calls, ...assertFindings(`${name} demands`, plan, metadata), ...sharedSecretNote(`${name} demands`, metadata)]
+}
+
+/** Which algorithm a client is registered for is seen at a sign-in alone. */
+function sharedSecretNote(what: string, { document }: Metadata): Finding[] {
+  const offered = document?.signingAlgorithms ?? []
+  const symmetric = offered.filter(name => /^HS\d+$/.test(name))
+  if (symmetric.length === 0 || symmetric.length === offered.length) return []
+  return [good(what, phrase('also_signs_by_secret', { algorithms: sanitize(symmetric.join(', ')) }))]
 }
 
 /** What the metadata says that it wants. */
@@ -123,15 +163,78 @@ async function probeKeys({ name, fetch }: ProbeTarget, { endpoints }: Metadata):
   }
 }
 
-async function askForCode({ name, plan, provider, redirectUri }: ProbeTarget): Promise<Finding> {
+/** `connect` is for settings that differ from those in use. */
+async function askForCode(
+  { name, plan, provider, redirectUri, fetch }: ProbeTarget,
+  metadata: Metadata,
+  connect: (variant: ProviderPlan) => Provider,
+): Promise<Finding[]> {
+  const what = `${name} client`
+  const finding = await probeClient(what, plan, redirectUri, redeemMadeUp(provider))
+  const code = finding.seen.code
+  if (NOT_A_TOKEN_ENDPOINT.includes(code) && plan.kind !== 'oidc') {
+    const issuer = await findIssuer(plan.endpoints.token, fetch)
+    if (issuer) {
+      const seen = phrase('is_openid_connect', { preset: plan.preset })
+      return [failure(`${name} settings`, seen, remedyForIssuer(plan, issuer)), finding]
+    }
+  }
+  if (finding.level === 'good' || !MAY_BE_CLIENT_AUTH.includes(code)) return [finding]
+  for (const { variant, setting } of variantsOf(plan, metadata)) {
+    const other = connect(variant)
+    const { seen } = await probeClient(what, variant, redirectUri, redeemMadeUp(other)).finally(() => other.close())
+    if (seen.code === 'client_known')
+      return [failure(what, finding.seen, phrase('accepted_with_setting', { setting: settingFor(plan, setting) }))]
+  }
+  return [finding]
+}
+
+async function redeemMadeUp(provider: Provider): Promise<unknown> {
+  const { plan } = provider
   const code = `menshen-doctor-${randomBytes(16).toString('hex')}`
   const verifier = plan.pkce ? newTicket() : undefined
-  const redeem = async () => {
-    const tokens = await provider.redeem({ code, state: 'menshen-doctor', verifier, nonce: newTicket() })
-    // Where there is no token endpoint for codes, user info is where they are spent.
-    return plan.kind === 'company_token' ? provider.fetchClaims(tokens, code) : tokens
-  }
-  return probeClient(`${name} client`, plan, redirectUri, redeem())
+  const tokens = await provider.redeem({ code, state: 'menshen-doctor', verifier, nonce: newTicket() })
+  // Where there is no token endpoint for codes, user info is where they are spent.
+  return plan.kind === 'company_token' ? provider.fetchClaims(tokens, code) : tokens
+}
+
+/** What is seen where the address is another's, and not that of a token endpoint. */
+const NOT_A_TOKEN_ENDPOINT: readonly string[] = [
+  'no_token_endpoint',
+  'code_answer_unclear',
+  'answer_not_json',
+] satisfies PhraseCode[]
+/** What is seen where the client may prove itself in another way than the provider expects. */
+const MAY_BE_CLIENT_AUTH: readonly string[] = [
+  'client_refused',
+  'with_cause',
+  'code_answer_unclear',
+  'token_endpoint_broken',
+] satisfies PhraseCode[]
+
+interface Variant {
+  readonly variant: ProviderPlan
+  /** The setting, its field in `providers`, and the value. */
+  readonly setting: readonly [name: string, field: string, value: string]
+}
+
+/** Other ways in which the same client can prove itself. */
+function variantsOf(plan: ProviderPlan, { clientAuths }: Metadata): Variant[] {
+  const method = plan.clientAuth ?? preferredClientAuth(clientAuths)
+  if (method === 'private_key_jwt')
+    return (['token_endpoint', 'issuer'] as const)
+      .filter(audience => audience !== plan.assertion.audience)
+      .map(audience => ({
+        variant: { ...plan, assertion: { ...plan.assertion, audience } },
+        setting: ['CLIENT_ASSERTION_AUDIENCE', 'clientAssertionAudience', audience],
+      }))
+  if ((method !== 'basic' && method !== 'post') || plan.kind === 'company_token') return []
+  const other = method === 'basic' ? 'post' : 'basic'
+  return [{ variant: { ...plan, clientAuth: other }, setting: ['CLIENT_AUTH', 'clientAuth', other] }]
+}
+
+function settingFor({ id }: ProviderPlan, [name, field, value]: Variant['setting']): string {
+  return id === ONLY_PROVIDER ? `${name}=${value}` : `providers.${id}.${field}: '${value}'`
 }
 
 /** The page where users sign in, as the first answer to a browser: it also tells the provider's time. */

@@ -21,15 +21,15 @@ export function settingsFindings(
   settings: Settings,
   plans: readonly [ProviderPlan, ...ProviderPlan[]],
   misspelt: readonly MisspeltName[],
-  { roles, machines }: Pick<Config, 'roles' | 'machines'>,
+  config: Config,
   now: number,
 ): Finding[] {
   const secret = secretProblem(settings, plans[0])
   const found = [
     ...(secret ? [failure('settings', quoted(textOf(secret)), phrase('set_secret'))] : []),
     ...misspelt.map(misspeltFinding),
-    ...adviceFor(settings, plans, roles, hasExpiredMachine(machines, now)).map(({ code, remedy }) =>
-      warning('settings', phrase(`advice_${code}`), remedy),
+    ...adviceFor(settings, plans, config.roles, hasExpiredMachine(config.machines, now), config).map(
+      ({ code, remedy }) => warning('settings', phrase(`advice_${code}`), remedy),
     ),
   ]
   return found.length > 0 ? found : [good('settings', phrase('settings_good'))]

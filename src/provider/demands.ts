@@ -38,8 +38,15 @@ export function demandsOf(plan: ProviderPlan, metadata: Metadata): Demand[] {
     ...demandsOfRequest(plan, document),
     ...demandsOfTokens(document),
     ...demandsOfProof(plan, document),
-    ...demandsOfClient(plan, metadata),
+    // Many leave `none` out of the list: the token endpoint tells whether it accepts a client without a secret.
+    ...(plan.clientAuth === 'none' ? [] : demandsOfClient(plan, metadata)),
+    ...demandsOfRevocation(plan, metadata),
   ]
+}
+
+function demandsOfRevocation({ revoke }: ProviderPlan, { endpoints }: Metadata): Demand[] {
+  if (revoke !== 'always' || endpoints.revocation !== undefined) return []
+  return [likely(phrase('advice_revoke_without_address'), phrase('advise_revocation_url'))]
 }
 
 function demandsOfPush({ par }: ProviderPlan, { document, endpoints }: Metadata): Demand[] {

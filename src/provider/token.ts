@@ -291,7 +291,7 @@ async function proveClient(
   params: URLSearchParams,
 ): Promise<Texts> {
   const { clientId, clientSecret, clientKey } = plan
-  const method = plan.clientAuth ?? preferred(known.clientAuths)
+  const method = plan.clientAuth ?? preferredClientAuth(known.clientAuths)
   if (method === 'private_key_jwt' && clientKey) {
     params.set('client_id', clientId)
     params.set('client_assertion_type', 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer')
@@ -326,7 +326,7 @@ function formEncoded(text: string): string {
 }
 
 /** Basic is the standard's default; a provider that lists only post is asked that way. */
-function preferred(supported: readonly string[] | undefined): 'basic' | 'post' {
+export function preferredClientAuth(supported: readonly string[] | undefined): 'basic' | 'post' {
   if (!supported || supported.includes('client_secret_basic')) return 'basic'
   return supported.includes('client_secret_post') ? 'post' : 'basic'
 }

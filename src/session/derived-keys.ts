@@ -1,6 +1,7 @@
 // Keys derived from our secrets. Every instance has them and the store does not, so that a stolen store cannot be read.
 // The first secret seals and signs; all of them open.
 import { createHash, hkdfSync, randomBytes } from 'node:crypto'
+import { isProduction } from '../config/deployment.ts'
 import { Secret } from '../config/secret.ts'
 import type { Settings } from '../config/settings.ts'
 import { type Sentence, sentence, setting } from '../errors.ts'
@@ -65,12 +66,21 @@ export function withFormer(keys: DerivedKeys, before: DerivedKeys): DerivedKeys 
   }
 }
 
-/** The problem if there is nothing to derive keys from: a client without a secret needs SECRET. */
+/** A shorter client secret could be guessed from a cookie that it signs. */
+const SHORTEST_CLIENT_SECRET = 16
+
+/** The problem if there is nothing to derive keys from: a client without a secret, or in production with a short one, needs SECRET. */
 export function secretProblem(
-  { SECRET }: Pick<Settings, 'SECRET'>,
+  { SECRET, NODE_ENV }: Pick<Settings, 'SECRET' | 'NODE_ENV'>,
   { clientSecret, missing }: Pick<ProviderPlan, 'clientSecret' | 'missing'>,
 ): Sentence | undefined {
-  if (SECRET || clientSecret || missing.length > 0) return undefined
+  if (SECRET || missing.length > 0) return undefined
+  if (clientSecret) {
+    const isShort = clientSecret.reveal().length < SHORTEST_CLIENT_SECRET
+    return isShort && isProduction({ NODE_ENV })
+      ? sentence`${setting('SECRET')} is not set, and the client secret, which has fewer than ${String(SHORTEST_CLIENT_SECRET)} characters, is too short to derive keys from; expected any text of 32 characters or more, for example from openssl rand -hex 32.`
+      : undefined
+  }
   return sentence`${setting('SECRET')} is not set, and there is no client secret to derive it from; expected any text of 32 characters or more, for example from openssl rand -hex 32.`
 }
 

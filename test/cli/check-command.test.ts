@@ -45,10 +45,57 @@ suite('what can be used', () => {
     const env = { ...PROVIDER, STORE: 'redis://user:pass-CANARY@127.0.0.1:9', UPSTREM: 'http://127.0.0.1:9' }
     const { text, problems } = await check(t, env, { 'menshen.config.mjs': config, '.env': 'STATE_CHECK=bound\n' })
     assert.deepEqual(problems, [])
-    assert.match(text.join('\n'), /provider +https:\/\/idp\.example\.com\n.*store +redis:\/\/user:\[hidden\]@/)
+    assert.match(
+      text.join('\n'),
+      /preset +idaas \(PROVIDER is not set\)\n +provider +https:\/\/idp\.example\.com\n.*store +redis:\/\/user:\[hidden\]@/,
+    )
     assert.match(text.join('\n'), /menshen\.config\.mjs, 1 rules\n +upstream +\/a → http:\/\/127\.0\.0\.1:9/)
+    assert.match(text.join('\n'), /^ +tokens +idp\.example\.com$/m)
     assert.match(text.at(-1) ?? '', /^! UPSTREM is no setting of ours and has no effect; did you mean UPSTREAM\?$/)
   })
+})
+
+test('menshen check names the preset, the provider and every host that gets tokens, in both languages', async t => {
+  const client = "clientId: 'a', clientSecret: 'b-CANARY', stateCheck: 'bound'"
+  const lines = async (provider: string, environment: Environment = {}) => {
+    const config = `export default { provider: { ${client}, ${provider} }, roles: [{ role: 'developer', groups: ['ops'] }] }`
+    const { text, problems } = await check(t, environment, { 'menshen.config.mjs': config })
+    assert.deepEqual(problems, [])
+    return text.filter(line => /^ +(preset|provider|tokens) /.test(line)).map(line => line.trim().replace(/ +/g, ' '))
+  }
+  assert.deepEqual(await lines("preset: 'github'"), [
+    'preset github (GitHub)',
+    'provider github https://github.com/login/oauth/authorize',
+    'tokens github.com, api.github.com',
+  ])
+  assert.deepEqual(await lines("preset: 'github', userInfoUrl: 'https://git.example.com/api/v3/user'"), [
+    'preset github (GitHub)',
+    'provider github https://github.com/login/oauth/authorize',
+    'tokens github.com, git.example.com',
+  ])
+  const oidc = "preset: 'oidc', issuer: 'https://sso.example.com', userInfoUrl: 'https://me.example.com/'"
+  const url = 'https://sso.example.com/.well-known/openid-configuration'
+  assert.deepEqual(await lines(oidc), [
+    'preset oidc',
+    'provider oidc https://sso.example.com',
+    `tokens me.example.com and the hosts that ${url} names`,
+  ])
+  assert.deepEqual(await lines(oidc, { LC_ALL: 'zh_CN.UTF-8' }), [
+    'preset oidc',
+    'provider oidc https://sso.example.com',
+    `tokens me.example.com 和 ${url} 中列出的主机`,
+  ])
+})
+
+test('in production, a client secret that could be guessed is not what our keys derive from', async t => {
+  const env = { ...PROVIDER, NODE_ENV: 'production', BASE_URL: 'https://app.example.com' }
+  const problemsWith = async (more: Environment) => (await check(t, { ...env, ...more })).problems
+  assert.deepEqual(await problemsWith({ CLIENT_SECRET: '0123456789abcdef' }), [])
+  const [problem, ...others] = await problemsWith({ CLIENT_SECRET: 'b' })
+  assert.deepEqual(others, [])
+  assert.match(problem ?? '', /^SECRET is not set, and the client secret.*too short.*openssl rand -hex 32\.$/)
+  assert.deepEqual(await problemsWith({ CLIENT_SECRET: 'b', SECRET: 's'.repeat(32) }), [])
+  assert.deepEqual(await problemsWith({ CLIENT_SECRET: 'b', NODE_ENV: 'development' }), [])
 })
 
 suite('what is wrong', () => {

@@ -3,11 +3,13 @@
 import assert from 'node:assert/strict'
 import { suite, type TestContext, test } from 'node:test'
 import { adviceFor } from '../../src/config/advice.ts'
+import type { Config } from '../../src/config/config-file.ts'
+import type { ProviderConfig } from '../../src/config/provider-config.ts'
 import { readSettings } from '../../src/config/read.ts'
 import { EVENTS } from '../../src/events.ts'
 import { zhCN } from '../../src/pages/words/zh-CN.ts'
 import { phraseIn } from '../../src/phrases.ts'
-import { planProvider } from '../../src/provider/plan.ts'
+import { planNamedProvider, planProvider } from '../../src/provider/plan.ts'
 import { makeAuthority } from '../gateway/certificates.ts'
 import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
@@ -128,8 +130,47 @@ async function warningsOfStart(t: TestContext, env: Environment): Promise<Record
   return output.map(line => JSON.parse(line)).filter(({ level }) => level === 'warn')
 }
 
+test('a public provider without require, roles or rules admits every account, which is said', () => {
+  const client = { clientId: 'a', clientSecret: 'b', stateCheck: 'bound' as const }
+  const codes = (provider: ProviderConfig, config: Config = {}) => {
+    const plans = [planNamedProvider('p', { ...client, ...provider })]
+    return adviceFor(readSettings({}), plans, config.roles, false, config).map(({ code }) => code)
+  }
+  const open = ['open_to_anyone', 'admin_is_developer']
+  for (const preset of ['github', 'google', 'gitlab', 'gitee', 'dingtalk'])
+    assert.deepEqual(codes({ preset }), open, preset)
+  for (const tenant of ['common', 'organizations', 'consumers'])
+    assert.deepEqual(codes({ preset: 'entra', vars: { tenant } }), open, tenant)
+  const closed: ProviderConfig[] = [
+    { preset: 'google', require: { hd: ['example.com'] } },
+    { preset: 'entra', vars: { tenant: '2b1f0d3e-0000-4000-8000-000000000000' } },
+    { preset: 'gitlab', vars: { auth_url: 'https://git.example.com' } },
+    { preset: 'github', vars: { auth_url: 'https://git.example.com' } },
+    { preset: 'oidc', vars: { auth_url: 'https://sso.example.com' } },
+  ]
+  for (const provider of closed) assert.deepEqual(codes(provider), ['admin_is_developer'], JSON.stringify(provider))
+  const developers = { roles: [{ role: 'developer', groups: ['ops'] }] }
+  assert.deepEqual(codes({ preset: 'github' }, developers), [])
+  const rule = { path: '/', users: ['li'] }
+  assert.deepEqual(codes({ preset: 'github' }, { rules: [rule] }), ['admin_is_developer'])
+  assert.deepEqual(codes({ preset: 'github' }, { hosts: { 'wiki.example.com': { rules: [rule] } } }), [
+    'admin_is_developer',
+  ])
+  assert.deepEqual(codes({ preset: 'idaas', vars: { auth_url: 'https://sso.example.com' } }), [])
+})
+
+test('REVOKE=always is of no use where a provider has no address for it, which is said', () => {
+  const codes = (provider: ProviderConfig) =>
+    adviceFor(readSettings({}), [planNamedProvider('p', { stateCheck: 'bound', ...provider })]).map(({ code }) => code)
+  assert.deepEqual(codes({ preset: 'github', revoke: 'always' }), ['revoke_without_address'])
+  assert.deepEqual(codes({ preset: 'github', revoke: 'never' }), [])
+  assert.deepEqual(codes({ preset: 'sa-token', revoke: 'always' }), [])
+  // Metadata has one, or the doctor says that it does not.
+  assert.deepEqual(codes({ preset: 'oidc', revoke: 'always' }), [])
+})
+
 test('AUTO_SIGN_IN=on is of no use with several providers, and in-app is', () => {
-  const providers = ['oidc', 'feishu'].map(preset => ({ preset, stateCheck: 'bound' as const, pkce: true }))
+  const providers = ['oidc', 'feishu'].map(preset => planNamedProvider(preset, { preset }))
   const codes = (AUTO_SIGN_IN: string) => adviceFor(readSettings({ AUTO_SIGN_IN }), providers).map(({ code }) => code)
   assert.deepEqual(codes('on'), ['auto_sign_in_without_effect'])
   assert.deepEqual(codes('in-app'), [])

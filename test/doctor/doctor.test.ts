@@ -4,13 +4,14 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { existsSync, writeFileSync } from 'node:fs'
-import { createServer, type RequestListener } from 'node:http'
+import { createServer, type IncomingHttpHeaders, type RequestListener } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import { type AddressInfo, createServer as createNetServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { pipeline, Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { suite, type TestContext, test } from 'node:test'
-import { exportJWK, generateKeyPair } from 'jose'
+import { decodeJwt, exportJWK, exportPKCS8, generateKeyPair } from 'jose'
 import { runDoctorCommand } from '../../src/cli/doctor-command.ts'
 import { createPaint } from '../../src/cli/terminal.ts'
 import { filesOf, makeAuthority, makeCertificate } from '../gateway/certificates.ts'
@@ -86,6 +87,33 @@ async function listen(t: TestContext, listener: RequestListener): Promise<string
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
+/** An OpenID Connect provider below a path. `answer` is that of its token endpoint. */
+async function openIdProvider(
+  t: TestContext,
+  path: string,
+  answer: (body: URLSearchParams, headers: IncomingHttpHeaders) => readonly [status: number, body: object],
+) {
+  const document: Record<string, unknown> = {}
+  const url = await listen(t, async (request, response) => {
+    const send = (status: number, body: object) =>
+      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+    const asked = (request.url ?? '').split('?')[0]
+    if (asked === `${path}/.well-known/openid-configuration`) return send(200, document)
+    if (asked === `${path}/jwks`) return send(200, { keys: [{ kty: 'RSA' }] })
+    if (asked === `${path}/token`) return send(...answer(new URLSearchParams(await text(request)), request.headers))
+    return asked === `${path}/auth` ? response.end() : send(404, { message: 'not found' })
+  })
+  const at = (name: string) => `${url}${path}/${name}`
+  Object.assign(document, {
+    issuer: `${url}${path}`,
+    authorization_endpoint: at('auth'),
+    token_endpoint: at('token'),
+    jwks_uri: at('jwks'),
+  })
+  return { url, document }
+}
+
+const PUBLIC_CLIENT = { CLIENT_AUTH: 'none', CLIENT_SECRET: '', SECRET: 's'.repeat(32) }
 const ALONE = { BASE_URL: 'http://localhost:9', STORE: 'memory:' }
 
 suite('menshen doctor', { concurrency: 2 }, () => {
@@ -290,6 +318,9 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
         /PKCE=S256/,
         { PKCE: 'off' },
       ],
+      [{ token_endpoint_auth_methods_supported: ['client_secret_post'] }, 'good', /nothing/, /^$/, PUBLIC_CLIENT],
+      [{}, 'warning', /no revocation address: tokens stay valid/, /REVOKE=never/, { REVOKE: 'always' }],
+      [{ revocation_endpoint: `${url}/revoke` }, 'good', /nothing/, /^$/, { REVOKE: 'always' }],
       [{ scopes_supported: ['openid', 'email'] }, 'warning', /does not list the scope profile$/, /SCOPE/],
     ]
     for (const [document, level, seen, remedy, more = {}] of cases) {
@@ -300,8 +331,65 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
       assert.match(found.seen, seen)
       assert.match(found.remedy, remedy)
     }
+    said = { id_token_signing_alg_values_supported: ['RS256', 'HS256'] }
+    const both = (await doctor(env)).checks.filter(({ name }) => name === 'provider demands')
+    assert.deepEqual([...new Set(both.map(({ level }) => level))], ['good'])
+    assert.match(both[1]?.seen ?? '', /by HS256 too.*sign-ins fail \(menshen doctor --sign-in/)
     said = { issuer: 'https://somebody.else' }
     assert.match((await doctor(env)).check('provider discovery').seen, /it says https:\/\/somebody\.else, expected/)
+  })
+
+  test('where no address of the preset exists and metadata does, menshen doctor says PROVIDER=oidc', async t => {
+    const { url, document } = await openIdProvider(t, '/realms/staff', () => [400, { error: 'invalid_grant' }])
+    const env = { ...ALONE, AUTH_URL: `${url}/realms/staff`, CLIENT_ID: 'a', CLIENT_SECRET: 'b' }
+    for (const more of [{}, { PROVIDER: 'maxkey' }]) {
+      const { checks } = await doctor({ ...env, ...more })
+      const first = checks.find(({ ok }) => !ok)
+      assert.equal(first?.name, 'provider settings')
+      assert.match(first?.seen ?? '', /^the addresses of the preset (idaas|maxkey) do not exist there: it is an OpenID/)
+      assert.equal(first?.remedy, `Set PROVIDER=oidc and AUTH_URL=${url}/realms/staff.`)
+    }
+    const twice = await doctor({ ...env, PROVIDER: 'keycloak', PROVIDER_VARS: 'realm=staff' })
+    assert.equal(twice.check('provider discovery').remedy, `Set PROVIDER=oidc and AUTH_URL=${url}/realms/staff.`)
+    const deeper = await doctor({ ...env, PROVIDER: 'oidc', AUTH_URL: `${url}/realms/staff/protocol` })
+    assert.match(deeper.check('provider discovery').remedy, new RegExp(`^Set AUTH_URL=${url}/realms/staff:`))
+    assert.equal((await doctor({ ...env, PROVIDER: 'oidc' })).check('provider client').level, 'good')
+    document.issuer = 'https://another.example'
+    assert.equal((await doctor(env)).checks.filter(({ name }) => name === 'provider settings').length, 0)
+  })
+
+  test('menshen doctor finds the audience of private_key_jwt and the way of the secret that a provider accepts', async t => {
+    let isAccepted = (_audience: unknown, _headers: IncomingHttpHeaders): boolean => false
+    let refusal: [number, object] = [401, { error: 'invalid_client' }]
+    const { url } = await openIdProvider(t, '', (body, headers) => {
+      const assertion = body.get('client_assertion')
+      const audience = assertion === null ? undefined : decodeJwt(assertion).aud
+      return isAccepted(audience, headers) ? [400, { error: 'invalid_grant' }] : refusal
+    })
+    const env = { ...ALONE, PROVIDER: 'oidc', AUTH_URL: url, CLIENT_ID: 'a' }
+    const client = async (more: Environment) => (await doctor({ ...env, ...more })).check('provider client')
+    const folder = tempFolder(t)
+    const { privateKey } = await generateKeyPair('ES256', { extractable: true })
+    writeFileSync(join(folder, 'key.pem'), await exportPKCS8(privateKey))
+    const byKey = { CLIENT_KEY_FILE: join(folder, 'key.pem'), SECRET: 's'.repeat(32) }
+    for (const answer of [
+      [401, { error: 'invalid_client' }],
+      [400, { problem: 'aud' }],
+      [500, {}],
+    ] as const) {
+      refusal = [...answer]
+      isAccepted = audience => audience === `${url}/token`
+      assert.match((await client(byKey)).remedy, /^Set CLIENT_ASSERTION_AUDIENCE=token_endpoint: with it/)
+      isAccepted = audience => audience === url
+      const wrong = { ...byKey, CLIENT_ASSERTION_AUDIENCE: 'token_endpoint' }
+      assert.match((await client(wrong)).remedy, /^Set CLIENT_ASSERTION_AUDIENCE=issuer: with it/)
+      assert.equal((await client(byKey)).level, 'good')
+    }
+    refusal = [401, { error: 'invalid_client' }]
+    isAccepted = (_audience, { authorization }) => authorization === undefined
+    assert.match((await client({ CLIENT_SECRET: 'b' })).remedy, /^Set CLIENT_AUTH=post: with it/)
+    isAccepted = () => false
+    assert.match((await client({ CLIENT_SECRET: 'b' })).remedy, /CLIENT_SECRET is wrong/)
   })
 
   test('a page in place of the discovery document is not JSON', async t => {

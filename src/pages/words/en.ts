@@ -62,6 +62,12 @@ export const en: Sentences<typeof zhCN> = {
     'NODE_ENV is not a known value and counts as production. Set NODE_ENV=production or NODE_ENV=development.',
   'advice.console_for_nobody':
     'The roles of the configuration give nobody the role developer: nobody can see the console.',
+  'advice.open_to_anyone':
+    'Every account of a public provider can sign in. Say who gets in with require of the provider, with roles or with rules.',
+  'advice.admin_is_developer':
+    'The configuration has no roles: the user with the name admin at the provider is a developer and can see this console. Name your developers in roles.',
+  'advice.revoke_without_address':
+    'REVOKE is "always", but the provider has no revocation address: tokens stay valid after a sign-out. Set revocationUrl of the provider, or REVOKE=never.',
   'advice.machine_expired':
     'A row of machines has expired: its key is refused. Give the machine a new key, or remove the row.',
   'advice.plain_http_allowed':

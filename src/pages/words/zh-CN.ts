@@ -58,6 +58,12 @@ export const zhCN = {
   'advice.unknown_node_env':
     'NODE_ENV 不是已知的值，按生产环境处理。请设置 NODE_ENV=production 或 NODE_ENV=development。',
   'advice.console_for_nobody': '配置里的 roles 没有把 developer 角色授予任何人，没有人能看到控制台。',
+  'advice.open_to_anyone':
+    '公共身份认证平台上的任何账号都可以登录。请用平台的 require、roles 或 rules 写明允许谁进入。',
+  'advice.admin_is_developer':
+    '没有配置 roles：平台上用户名为 admin 的用户就是 developer，可以查看本控制台。请用 roles 写明谁是开发者。',
+  'advice.revoke_without_address':
+    'REVOKE 为 always，但身份认证平台没有吊销地址：退出登录后令牌仍然有效。请设置平台的 revocationUrl，或设置 REVOKE=never。',
   'advice.machine_expired': 'machines 中有一行已经过期，它的密钥会被拒绝。请为这台机器换一个新密钥，或删除这一行。',
   'advice.plain_http_allowed':
     '生产环境允许使用 http（ALLOW_PLAIN_HTTP=true）：令牌和 Cookie 在途中可能被读取。请改用 https。',
