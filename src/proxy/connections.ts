@@ -5,7 +5,8 @@ import { isIP, type Socket } from 'node:net'
 import { buildConnector, Client } from 'undici'
 import type { Settings } from '../config/settings.ts'
 import { dispatchExpecting, type ExpectingRequest } from './expect-continue.ts'
-import { createHttp2Pool, type Http2Exchange, type Http2Pool } from './http2-connections.ts'
+import { createHttp2Pool, type Http2Pool } from './http2-connections.ts'
+import type { Http2Request } from './http2-exchange.ts'
 
 /** A connection that serves one exchange. */
 export type Connection = Pick<Client, 'dispatch' | 'destroy'> & { readonly isHttp2?: true }
@@ -151,7 +152,7 @@ function viaHttp2(http2: Http2Pool, onContinue?: () => void): Connection {
   return {
     isHttp2: true,
     dispatch(request, handler) {
-      const exchange = request as unknown as Http2Exchange
+      const exchange = request as unknown as Http2Request
       http2.dispatch(onContinue ? { ...exchange, onContinue } : exchange, handler)
       return true
     },

@@ -310,7 +310,7 @@ export class UpstreamBusy extends Error {
   }
 }
 
-const STALE = new Set<unknown>(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
+const STALE = new Set<unknown>(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE', 'ERR_HTTP2_SESSION_ERROR'])
 
 export function relay(options: ExchangeOptions): void {
   const { response, upstream } = options
@@ -368,7 +368,7 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
   #dispatchByHttp2(connection: Connection): void {
     const { method, path, headers, hasBody, isGrpc, incoming } = this.#options
     const source = hasBody ? sourceOf(incoming) : null
-    const exchange = { method, path, headers, source, isGrpc }
+    const exchange = { method, path, headers, source, isGrpc, owner: () => this.owner }
     const request = isGrpc ? exchange : { ...exchange, trailers: () => this.#options.trailers() }
     connection.dispatch(request as unknown as Dispatcher.DispatchOptions, this)
   }

@@ -1,8 +1,13 @@
-// The connections to an application that speaks HTTP/2: one serves many exchanges at once. An exchange is dispatched as undici
-// does it. undici's own HTTP/2 sends no trailers, and does not tell an answer without a body from one whose body is empty: both
-// are what gRPC is made of.
+// The connections to an application that speaks HTTP/2: one serves many exchanges at once. undici's own HTTP/2 sends no
+// trailers, and does not tell an answer without a body from one whose body is empty: both are what gRPC is made of.
+//
+// An exchange whose client leaves is reset, and applications close a connection on which too many streams are reset (rapid
+// reset, CVE-2023-44487): users share connections, so one user must not reach that limit for others. Known limits: Jetty 50 a
+// second, Netty and Undertow 200 in 30 seconds, Envoy 500 in all, nghttp2 (Node, Apache) 1,000 at once. Therefore
+// - a connection that has sent 20 resets is retired: it gets no new exchanges, and ends with those that it has;
+// - a retired connection sends 10 more each second at most, and is closed as soon as no other exchange needs it;
+// - an owner with many recent resets has connections that no other owner uses.
 
-import type { IncomingHttpHeaders } from 'node:http'
 import {
   type ClientHttp2Session,
   type ClientHttp2Stream,
@@ -11,19 +16,14 @@ import {
   type IncomingHttpHeaders as Http2Headers,
 } from 'node:http2'
 import type { Socket } from 'node:net'
-import type { Readable } from 'node:stream'
+import { LRUCache } from 'lru-cache'
 import { type Dispatcher, errors } from 'undici'
-
-export interface Http2Deadlines {
-  /** Until an answer begins; not for gRPC, whose calls may be silent for as long as they are open. */
-  readonly headersMs: number
-  /** Between two parts of an answer; 0 for none. Not for gRPC. */
-  readonly idleMs: number
-}
+import { atMost } from '../util/at-most.ts'
+import { type Http2Connection, type Http2Deadlines, Http2Exchange, type Http2Request } from './http2-exchange.ts'
 
 export interface Http2Pool {
   /** Calls the handler as undici does. */
-  dispatch(request: Http2Exchange, handler: Dispatcher.DispatchHandler): void
+  dispatch(request: Http2Request, handler: Dispatcher.DispatchHandler): void
   /** Takes over a connection that was opened for something else, and turned out to speak HTTP/2. */
   adopt(socket: Socket): void
   /** From now on a connection is closed with its last exchange. */
@@ -39,104 +39,195 @@ export interface Http2PoolOptions {
   dial(done: (error: Error | null, socket: Socket | null) => void): void
 }
 
-/** What is sent to the application. */
-export interface Http2Exchange {
-  readonly method: string
-  readonly path: string
-  /** Names and values in turn. */
-  readonly headers: readonly string[]
-  /** The body; `null` without one. */
-  readonly source: Readable | null
-  readonly isGrpc?: boolean
-  /** Of the request, when its body has ended; absent if none can come. */
-  trailers?(): Readonly<Record<string, string[]>>
-  /** Present if the client waits until it is asked for the body. */
-  onContinue?(): void
-}
-
-/** As many as most servers allow, until this one has said how many. */
+/** As many as most servers allow, if this one does not say how many. */
 const USUAL_STREAMS = 100
-/** A connection without exchanges is closed after this time: nobody would notice that it is dead. */
+/** How long the application has to say how many: its first frame does. */
+const SETTINGS_MS = 1000
+/** A connection without exchanges is closed after this time: a dead one would not be noticed. */
 const IDLE_MS = 60_000
 const PING_EVERY_MS = 20_000
 const PING_MS = 10_000
 const MOST_HEADERS = 1000
 const STREAM_WINDOW = 256 * 1024
 const CONNECTION_WINDOW = 4 * 1024 * 1024
-/** How long the application has to ask for a body that waits. */
-const CONTINUE_MS = 1000
 /** An answer with a larger head is refused by us up to this many times of the limit, and beyond by nghttp2. */
 const READ_HEADS = 4
+/** The bodies of requests that wait for an answer, and can be sent again until then. */
+const MOST_KEPT_OF_BODIES = 16 * 1024 * 1024
+
+/** Resets after which a connection is retired. */
+const RETIRED_AFTER = 20
+const LATER_RESETS_EVERY_MS = 100
+/** An owner with this many resets, each within a minute of the one before, has its own connections. */
+const OWN_CONNECTION_AFTER = 10
+const RESETS_FORGOTTEN_MS = 60_000
+const MOST_RESETTING_OWNERS = 10_000
+/** How many owners have their own connections. Any others with many resets share theirs. */
+const MOST_OWN_LANES = 16
+
+const EVERYONE = 'everyone'
+const RESETTING = 'resetting'
 
 export function createHttp2Pool(options: Http2PoolOptions): Http2Pool {
-  const sessions = new Set<PooledSession>()
-  /** They wait for the connection that is being opened. */
-  let waiting: OpenExchange[] = []
-  let isDialing = false
-  let keepsIdle = true
-
-  function usable(): PooledSession | undefined {
-    for (const session of sessions) if (session.hasRoom) return session
-    return undefined
+  /** By owner, or one of the two above. */
+  const lanes = new Map<string, Lane>()
+  const connections = new Set<PooledConnection>()
+  const resets = new LRUCache<string, number>({ ...atMost(MOST_RESETTING_OWNERS), ttl: RESETS_FORGOTTEN_MS })
+  const pool: Pool = {
+    ...options,
+    connections,
+    keepsIdle: true,
+    leave(lane) {
+      if (lane.isEmpty) lanes.delete(lane.name)
+    },
+  }
+  const exchangeOptions = {
+    ...options,
+    keptBodies: { left: MOST_KEPT_OF_BODIES },
+    again: start,
+    onReset: (owner: string) => void resets.set(owner, (resets.get(owner) ?? 0) + 1),
   }
 
-  function add(socket: Socket): PooledSession {
-    const session = new PooledSession(options, socket, () => sessions.delete(session))
-    sessions.add(session)
-    return session
+  function laneNameOf(exchange: Http2Exchange): string {
+    if (resets.size === 0) return EVERYONE
+    const { owner } = exchange
+    if ((resets.get(owner) ?? 0) < OWN_CONNECTION_AFTER) return EVERYONE
+    return lanes.has(owner) || lanes.size < MOST_OWN_LANES ? owner : RESETTING
   }
 
-  function dial(): void {
-    if (isDialing) return
-    isDialing = true
-    options.dial((error, socket) => {
-      isDialing = false
-      const started = waiting
-      waiting = []
-      if (socket) add(socket)
-      for (const exchange of started) {
-        if (error) exchange.end(error)
-        else start(exchange)
-      }
-    })
+  function lane(name: string): Lane {
+    const known = lanes.get(name)
+    if (known) return known
+    const opened = new Lane(name, pool)
+    lanes.set(name, opened)
+    return opened
   }
 
-  function start(exchange: OpenExchange): void {
-    if (exchange.isOver) return
-    const session = usable()
-    if (session) return void session.start(exchange, keepsIdle)
-    waiting.push(exchange)
-    dial()
+  function start(exchange: Http2Exchange): void {
+    if (!exchange.isOver) lane(laneNameOf(exchange)).start(exchange)
   }
 
   return {
     dispatch(request, handler) {
-      const exchange = new OpenExchange(options, request, handler, start)
+      const exchange = new Http2Exchange(exchangeOptions, request, handler)
       exchange.begin()
       start(exchange)
     },
-    adopt: socket => void add(socket),
+    adopt: socket => lane(EVERYONE).add(socket),
     keepNone() {
-      keepsIdle = false
-      for (const session of sessions) session.closeIfIdle()
+      pool.keepsIdle = false
+      for (const connection of connections) connection.closeIfIdle()
     },
     destroy() {
-      keepsIdle = false
-      for (const exchange of waiting) exchange.end(new errors.ClientDestroyedError())
-      for (const session of sessions) session.destroy()
+      pool.keepsIdle = false
+      for (const { waiting } of lanes.values())
+        for (const exchange of waiting.splice(0)) exchange.end(new errors.ClientDestroyedError())
+      for (const connection of connections) connection.destroy()
     },
   }
 }
 
-class PooledSession {
+/** What lanes and connections share. */
+interface Pool extends Http2PoolOptions {
+  /** All that are open. */
+  readonly connections: Set<PooledConnection>
+  keepsIdle: boolean
+  /** Called when a lane may be empty. */
+  leave(lane: Lane): void
+}
+
+/** Connections for the same owners. */
+class Lane {
+  readonly name: string
+  /** They wait for the connection that is being opened. */
+  readonly waiting: Http2Exchange[] = []
+  readonly #pool: Pool
+  /** Those that get new exchanges. */
+  readonly #usable = new Set<PooledConnection>()
+  #opening = 0
+
+  constructor(name: string, pool: Pool) {
+    this.name = name
+    this.#pool = pool
+  }
+
+  get isEmpty(): boolean {
+    return this.#opening === 0 && this.#usable.size === 0 && this.waiting.length === 0
+  }
+
+  start(exchange: Http2Exchange): void {
+    if (exchange.isOver) return
+    for (const connection of this.#usable)
+      if (connection.hasRoom && !exchange.refusedBy.includes(connection)) return void connection.start(exchange)
+    this.waiting.push(exchange)
+    if (this.#opening === 0) this.#dial()
+  }
+
+  add(socket: Socket): void {
+    this.#opening++
+    const connection = new PooledConnection(this.#pool, socket, {
+      onReady: () => {
+        this.#usable.add(connection)
+        this.#opened()
+      },
+      onUnready: error => this.#opened(error),
+      onRetired: () => {
+        this.#usable.delete(connection)
+        this.#pool.leave(this)
+      },
+    })
+  }
+
+  #dial(): void {
+    this.#opening++
+    this.#pool.dial((error, socket) => {
+      this.#opening--
+      if (socket) this.add(socket)
+      else this.#flush(error ?? new errors.SocketError('no connection'))
+    })
+  }
+
+  #opened(error?: Error): void {
+    this.#opening--
+    this.#flush(error)
+  }
+
+  #flush(error?: Error): void {
+    for (const exchange of this.waiting.splice(0)) {
+      if (error) exchange.end(error)
+      else this.start(exchange)
+    }
+    this.#pool.leave(this)
+  }
+}
+
+interface ConnectionEvents {
+  onReady(): void
+  /** It was closed before it was ready. */
+  onUnready(error: Error): void
+  onRetired(): void
+}
+
+class PooledConnection implements Http2Connection {
+  readonly #pool: Pool
+  readonly #events: ConnectionEvents
   readonly #session: ClientHttp2Session
-  readonly #forget: () => void
   readonly #idle: NodeJS.Timeout
   readonly #pings: NodeJS.Timeout
+  #state: 'opening' | 'open' | 'retired' = 'opening'
   #streams = 0
+  #mostStreams = USUAL_STREAMS
+  #resets = 0
+  /** Streams that are to be reset, in the order in which their exchanges ended. */
+  readonly #abandoned = new Set<ClientHttp2Stream>()
+  #laterResets: NodeJS.Timeout | undefined
+  /** The last one that the application processes, if it has said so. */
+  #lastStream = Number.POSITIVE_INFINITY
 
-  constructor({ origin, maxHeaderSize }: Http2PoolOptions, socket: Socket, forget: () => void) {
-    this.#forget = forget
+  constructor(pool: Pool, socket: Socket, events: ConnectionEvents) {
+    this.#pool = pool
+    this.#events = events
+    const { origin, maxHeaderSize } = pool
     const options = {
       createConnection: () => socket,
       settings: { enablePush: false, initialWindowSize: STREAM_WINDOW, maxHeaderListSize: maxHeaderSize * READ_HEADS },
@@ -146,46 +237,119 @@ class PooledSession {
     }
     const session = connect(origin, options)
     this.#session = session
+    pool.connections.add(this)
     this.#idle = setTimeout(() => this.closeIfIdle(), IDLE_MS).unref()
     this.#pings = setInterval(() => this.#streams > 0 && this.#ping(), PING_EVERY_MS).unref()
+    const silent = setTimeout(() => this.#open(), SETTINGS_MS)
     // The exchanges hear of it by their streams.
     session.on('error', () => {})
     socket.on('error', () => {})
     session.once('connect', () => session.setLocalWindowSize(CONNECTION_WINDOW))
-    session.once('goaway', forget)
+    session.on('remoteSettings', ({ maxConcurrentStreams = USUAL_STREAMS }) => {
+      // None at all is what some say while they start; nghttp2 holds back what is more than allowed.
+      this.#mostStreams = Math.max(1, maxConcurrentStreams)
+      clearTimeout(silent)
+      this.#open()
+    })
+    session.on('goaway', (_code, lastStream) => {
+      this.#lastStream = lastStream
+      this.retire()
+    })
     session.once('close', () => {
-      forget()
+      clearTimeout(silent)
       clearTimeout(this.#idle)
       clearInterval(this.#pings)
+      clearInterval(this.#laterResets)
+      pool.connections.delete(this)
+      this.retire()
     })
   }
 
   get hasRoom(): boolean {
-    const { closed, destroyed, remoteSettings } = this.#session
-    return !closed && !destroyed && this.#streams < (remoteSettings?.maxConcurrentStreams ?? USUAL_STREAMS)
+    const { closed, destroyed } = this.#session
+    return !closed && !destroyed && this.#streams < this.#mostStreams
   }
 
-  start(exchange: OpenExchange, keepsIdle: boolean): void {
-    const stream = exchange.send(this.#session)
+  start(exchange: Http2Exchange): void {
+    const stream = exchange.send(this)
     if (!stream) return
     this.#streams++
     // Not once: it comes once in any case, and taking a listener off a stream takes a microsecond.
-    stream.on('close', () => {
-      this.#streams--
-      if (this.#streams > 0) return
-      if (keepsIdle) this.#idle.refresh()
-      else this.closeIfIdle()
-    })
+    stream.on('close', () => this.#onStreamClose(stream))
+  }
+
+  request(head: Http2Headers, options: { endStream: boolean; waitForTrailers: boolean }): ClientHttp2Stream {
+    return this.#session.request(head, options)
+  }
+
+  reset(stream: ClientHttp2Stream, code: number): boolean {
+    this.#resets++
+    if (this.#resets <= RETIRED_AFTER) {
+      stream.close(code)
+      if (this.#resets === RETIRED_AFTER) this.retire()
+      return true
+    }
+    this.#abandoned.add(stream)
+    this.#laterResets ??= setInterval(() => this.#resetNext(), LATER_RESETS_EVERY_MS).unref()
+    this.#closeIfAbandoned()
+    return false
+  }
+
+  isUnprocessed({ id, rstCode }: ClientHttp2Stream): boolean {
+    // nghttp2 has this code for a stream beyond GOAWAY, too.
+    return id === undefined || rstCode === constants.NGHTTP2_REFUSED_STREAM || id > this.#lastStream
+  }
+
+  retire(): void {
+    const before = this.#state
+    if (before === 'retired') return
+    this.#state = 'retired'
+    if (before === 'opening')
+      this.#events.onUnready(new errors.SocketError('the application has closed the connection'))
+    else this.#events.onRetired()
+    if (this.#streams === 0) this.#close()
   }
 
   closeIfIdle(): void {
-    if (this.#streams > 0) return
-    this.#forget()
-    this.#session.close()
+    if (this.#streams === 0 && this.#state === 'open') this.retire()
   }
 
   destroy(): void {
     this.#session.destroy()
+  }
+
+  #open(): void {
+    if (this.#state !== 'opening') return
+    this.#state = 'open'
+    this.#events.onReady()
+  }
+
+  #onStreamClose(stream: ClientHttp2Stream): void {
+    this.#streams--
+    this.#abandoned.delete(stream)
+    if (this.#streams > 0) this.#closeIfAbandoned()
+    else if (this.#state === 'retired') this.#close()
+    else if (this.#pool.keepsIdle) this.#idle.refresh()
+    else this.retire()
+  }
+
+  #close(): void {
+    if (!this.#session.closed) this.#session.close()
+  }
+
+  #resetNext(): void {
+    for (const stream of this.#abandoned) {
+      this.#abandoned.delete(stream)
+      if (stream.destroyed || stream.closed) continue
+      return void stream.close(constants.NGHTTP2_CANCEL)
+    }
+    clearInterval(this.#laterResets)
+    this.#laterResets = undefined
+  }
+
+  /** The end of the connection ends all of its streams without a reset. */
+  #closeIfAbandoned(): void {
+    if (this.#state === 'retired' && this.#abandoned.size === this.#streams) this.destroy()
   }
 
   /** An application that is silent may be dead, or its machine. */
@@ -195,247 +359,4 @@ class PooledSession {
     const isSent = !session.destroyed && session.ping(() => clearTimeout(deadline))
     if (!isSent) clearTimeout(deadline)
   }
-}
-
-const BEFORE_IT_WAS_SENT = new Set<unknown>(['ERR_HTTP2_GOAWAY_SESSION', 'ERR_HTTP2_INVALID_SESSION'])
-
-/** One exchange, from its dispatch to its end. */
-class OpenExchange {
-  isOver = false
-  readonly #options: Http2PoolOptions
-  readonly #request: Http2Exchange
-  readonly #handler: Dispatcher.DispatchHandler
-  readonly #again: (exchange: OpenExchange) => void
-  #stream: ClientHttp2Stream | undefined
-  #wasRepeated = false
-  #isAnswered = false
-  #isSending = false
-  #waitsForClient = false
-  #onData: ((chunk: Buffer) => void) | undefined
-  #onEnd: () => void = () => {}
-  #bytesLeft = Number.NaN
-  #trailers: IncomingHttpHeaders = {}
-  #timer: NodeJS.Timeout | undefined
-  #continueTimer: NodeJS.Timeout | undefined
-
-  constructor(
-    options: Http2PoolOptions,
-    request: Http2Exchange,
-    handler: Dispatcher.DispatchHandler,
-    again: (exchange: OpenExchange) => void,
-  ) {
-    this.#options = options
-    this.#request = request
-    this.#handler = handler
-    this.#again = again
-  }
-
-  // What a handler may do with it: it is undici's controller, too.
-
-  abort(reason: Error): void {
-    this.end(reason)
-  }
-
-  pause(): void {
-    this.#stream?.pause()
-  }
-
-  resume(): void {
-    this.#stream?.resume()
-  }
-
-  get #controller(): Dispatcher.DispatchController {
-    return this as unknown as Dispatcher.DispatchController
-  }
-
-  begin(): void {
-    this.#handler.onRequestStart?.(this.#controller, undefined)
-  }
-
-  /** `undefined` if it is over. */
-  send(session: ClientHttp2Session): ClientHttp2Stream | undefined {
-    const { source, trailers } = this.#request
-    try {
-      const head = headOf(this.#request, this.#options.origin) as unknown as Http2Headers
-      const options = { endStream: source === null, waitForTrailers: source !== null && trailers !== undefined }
-      const stream = session.request(head, options)
-      this.#stream = stream
-      this.#listen(stream)
-      if (source && trailers) stream.on('wantTrailers', () => stream.sendTrailers(trailers()))
-      // Nothing of the body is read before the head is on its way: until then another connection can take its place.
-      if (stream.pending) stream.once('ready', () => this.#begin(stream))
-      else this.#begin(stream)
-      this.#startTimer()
-      return stream
-    } catch (error) {
-      this.end(error as Error)
-      return undefined
-    }
-  }
-
-  #begin(stream: ClientHttp2Stream): void {
-    const { source, onContinue } = this.#request
-    if (source && onContinue) this.#continueTimer = setTimeout(() => this.#proceed(), CONTINUE_MS)
-    else if (source) this.#sendBody(stream, source)
-  }
-
-  #listen(stream: ClientHttp2Stream): void {
-    const { onContinue, isGrpc } = this.#request
-    if (onContinue) stream.on('continue', () => this.#proceed())
-    // Browsers use interim answers; gRPC has none.
-    if (!isGrpc) this.#listenToHints(stream)
-    stream.on('response', (headers, flags, rawHeaders) => this.#onResponse(stream, headers, flags, rawHeaders))
-    stream.on('trailers', headers => {
-      this.#trailers = headers
-    })
-    stream.on('error', error => this.#onError(error))
-    stream.on('close', () => {
-      // An error object costs more than all else here.
-      if (stream === this.#stream && !this.isOver)
-        this.end(new errors.SocketError('the application has reset the stream'))
-    })
-  }
-
-  #listenToHints(stream: ClientHttp2Stream): void {
-    stream.on('headers', (headers: Http2Headers & { ':status'?: number }) => {
-      const { ':status': status = 0 } = headers
-      if (status > 100 && !this.isOver) this.#handler.onResponseStart?.(this.#controller, status, plainHeaders(headers))
-    })
-  }
-
-  #onResponse(
-    stream: ClientHttp2Stream,
-    headers: Http2Headers & { ':status'?: number | undefined },
-    flags: number,
-    rawHeaders: readonly string[],
-  ): void {
-    if (this.isOver) return
-    const { ':status': status = 502 } = headers
-    this.#isAnswered = true
-    clearTimeout(this.#timer)
-    clearTimeout(this.#continueTimer)
-    if (sizeOf(rawHeaders) > this.#options.maxHeaderSize) return void this.end(new errors.HeadersOverflowError())
-    const { idleMs } = this.#options.deadlines
-    if (idleMs > 0 && !this.#request.isGrpc)
-      stream.setTimeout(idleMs, () => stream.isPaused() || this.end(new errors.BodyTimeoutError()))
-    const received = plainHeaders(headers)
-    if (this.#request.method !== 'HEAD') this.#bytesLeft = Number(received['content-length'])
-    try {
-      this.#handler.onResponseStart?.(this.#controller, status, received)
-    } catch (error) {
-      return void this.end(error as Error)
-    }
-    // In the same turn: what gRPC calls trailers-only has to be passed on as such.
-    if (flags & constants.NGHTTP2_FLAG_END_STREAM) this.#complete()
-    stream.on('data', (chunk: Buffer) => {
-      if (this.isOver) return
-      this.#bytesLeft -= chunk.length
-      this.#handler.onResponseData?.(this.#controller, chunk)
-    })
-    stream.on('end', () => this.#complete())
-  }
-
-  #complete(): void {
-    if (this.isOver) return
-    if (this.#bytesLeft > 0) return void this.end(new errors.SocketError('the answer is shorter than it said'))
-    this.isOver = true
-    this.#handler.onResponseEnd?.(this.#controller, this.#trailers)
-    this.#release(constants.NGHTTP2_NO_ERROR)
-  }
-
-  /** With an error, unless it is over. */
-  end(error: Error): void {
-    if (this.isOver) return
-    this.isOver = true
-    this.#release(constants.NGHTTP2_CANCEL)
-    this.#handler.onResponseError?.(this.#controller, error)
-  }
-
-  #release(code: number): void {
-    clearTimeout(this.#timer)
-    clearTimeout(this.#continueTimer)
-    const { source } = this.#request
-    if (source && this.#onData && !source.readableEnded) source.off('data', this.#onData).off('end', this.#onEnd)
-    const stream = this.#stream
-    if (!stream) return
-    // Nobody reads the rest, and an application that has answered does not need more of the body.
-    stream.resume()
-    if (code !== constants.NGHTTP2_NO_ERROR || !stream.writableEnded) stream.close(code)
-  }
-
-  #onError(error: Error & { code?: unknown }): void {
-    // The connection has ended just now.
-    const mayRepeat = !this.isOver && !this.#isSending && !this.#wasRepeated && BEFORE_IT_WAS_SENT.has(error.code)
-    if (!mayRepeat) return void this.end(error)
-    clearTimeout(this.#timer)
-    this.#wasRepeated = true
-    this.#stream = undefined
-    this.#again(this)
-  }
-
-  #proceed(): void {
-    clearTimeout(this.#continueTimer)
-    const { source, onContinue } = this.#request
-    const stream = this.#stream
-    if (!source || !stream || this.#isSending || this.isOver || this.#isAnswered) return
-    onContinue?.()
-    this.#sendBody(stream, source)
-  }
-
-  /** By events: an iterator of the body costs as much as the rest of a gRPC call. */
-  #sendBody(stream: ClientHttp2Stream, source: Readable): void {
-    this.#isSending = true
-    this.#waitsForClient = true
-    this.#onData = chunk => {
-      this.#timer?.refresh()
-      if (stream.destroyed || stream.closed || stream.write(chunk)) return
-      this.#waitsForClient = false
-      source.pause()
-    }
-    this.#onEnd = () => {
-      this.#waitsForClient = false
-      this.#timer?.refresh()
-      if (!stream.destroyed && !stream.closed) stream.end()
-    }
-    stream.on('drain', () => {
-      if (this.isOver || source.readableEnded) return
-      this.#waitsForClient = true
-      this.#timer?.refresh()
-      source.resume()
-    })
-    source.on('data', this.#onData).on('end', this.#onEnd)
-  }
-
-  #startTimer(): void {
-    const { isGrpc, onContinue } = this.#request
-    if (isGrpc) return
-    this.#timer = setTimeout(() => {
-      if (this.#isAnswered) return
-      if (this.#waitsForClient || (onContinue && !this.#isSending)) this.#timer?.refresh()
-      else this.end(new errors.HeadersTimeoutError())
-    }, this.#options.deadlines.headersMs)
-  }
-}
-
-function headOf({ method, path, headers, onContinue }: Http2Exchange, origin: string): string[] {
-  const scheme = origin.startsWith('https:') ? 'https' : 'http'
-  const head = [':method', method, ':scheme', scheme, ':path', path]
-  for (let i = 0; i < headers.length; i += 2) {
-    const name = headers[i] as string
-    head.push(name === 'host' ? ':authority' : name, headers[i + 1] as string)
-  }
-  if (onContinue) head.push('expect', '100-continue')
-  return head
-}
-
-function plainHeaders(received: Http2Headers): IncomingHttpHeaders {
-  const headers: IncomingHttpHeaders = {}
-  for (const name in received) if (!name.startsWith(':')) headers[name] = received[name] as string
-  return headers
-}
-
-function sizeOf(rawHeaders: readonly string[]): number {
-  let size = 0
-  for (const text of rawHeaders) size += text.length + 2
-  return size
 }

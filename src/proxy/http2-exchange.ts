@@ -1,0 +1,417 @@
+// One exchange with an application by HTTP/2, from its dispatch to its end. It calls its handler as undici does.
+//
+//   queued ──▶ expecting ──▶ sent ──▶ answered ──▶ over
+//     ▲        (the client    │
+//     │         waits for     │ the application has provably not processed it: GOAWAY with a lower
+//     └──────── 100-continue) ┘ last stream, or REFUSED_STREAM. Another connection sends it again.
+
+import type { IncomingHttpHeaders } from 'node:http'
+import { type ClientHttp2Stream, constants, type IncomingHttpHeaders as Http2Headers } from 'node:http2'
+import type { Readable } from 'node:stream'
+import { type Dispatcher, errors } from 'undici'
+
+/** The parts of a connection that an exchange uses. */
+export interface Http2Connection {
+  request(head: Http2Headers, options: { endStream: boolean; waitForTrailers: boolean }): ClientHttp2Stream
+  /** False if the stream is reset later: until then the application may go on with it. */
+  reset(stream: ClientHttp2Stream, code: number): boolean
+  /** Whether the application cannot have processed this stream. */
+  isUnprocessed(stream: ClientHttp2Stream): boolean
+  /** It gets no new exchanges. */
+  retire(): void
+}
+
+export interface Http2Deadlines {
+  /** Until an answer begins; not for gRPC, whose calls may be silent for as long as they are open. */
+  readonly headersMs: number
+  /** Between two parts of an answer; 0 for none. Not for gRPC. */
+  readonly idleMs: number
+}
+
+/** What is sent to the application. */
+export interface Http2Request {
+  readonly method: string
+  readonly path: string
+  /** Names and values in turn. */
+  readonly headers: readonly string[]
+  /** The body; `null` without one. */
+  readonly source: Readable | null
+  readonly isGrpc?: boolean
+  /** Whose request it is. */
+  owner(): string
+  /** The trailers of the request, when its body has ended; absent if none can come. */
+  trailers?(): Readonly<Record<string, string[]>>
+  /** Present if the client waits until it is asked for the body. */
+  onContinue?(): void
+}
+
+export interface Http2ExchangeOptions {
+  readonly origin: string
+  readonly maxHeaderSize: number
+  readonly deadlines: Http2Deadlines
+  /** The bytes of all bodies that may be sent again. */
+  readonly keptBodies: KeptBytes
+  /** Sends it on another connection. */
+  again(exchange: Http2Exchange): void
+  /** A stream of this owner was reset. */
+  onReset(owner: string): void
+}
+
+/** How long the application has to ask for a body that waits. */
+const CONTINUE_MS = 1000
+const MOST_REPEATS = 3
+/** Node's codes for a connection that takes no new streams. */
+const BEFORE_IT_WAS_SENT = new Set<unknown>([
+  'ERR_HTTP2_GOAWAY_SESSION',
+  'ERR_HTTP2_INVALID_SESSION',
+  'ERR_HTTP2_OUT_OF_STREAMS',
+])
+
+export class Http2Exchange {
+  /** Connections that have refused it. */
+  readonly refusedBy: Http2Connection[] = []
+  readonly #options: Http2ExchangeOptions
+  readonly #request: Http2Request
+  readonly #handler: Dispatcher.DispatchHandler
+  readonly #body: RepeatableBody | undefined
+  #state: 'queued' | 'expecting' | 'sent' | 'answered' | 'over' = 'queued'
+  #connection: Http2Connection | undefined
+  #stream: ClientHttp2Stream | undefined
+  /** The rest of the answer; not a number if the application has not said its length. */
+  #bytesLeft = Number.NaN
+  #trailers: IncomingHttpHeaders = {}
+  #timer: NodeJS.Timeout | undefined
+  #continueTimer: NodeJS.Timeout | undefined
+
+  constructor(options: Http2ExchangeOptions, request: Http2Request, handler: Dispatcher.DispatchHandler) {
+    this.#options = options
+    this.#request = request
+    this.#handler = handler
+    if (request.source)
+      this.#body = new RepeatableBody(request.source, options.keptBodies, () => this.#timer?.refresh())
+  }
+
+  get isOver(): boolean {
+    return this.#state === 'over'
+  }
+
+  get owner(): string {
+    return this.#request.owner()
+  }
+
+  // What a handler may do with it: it is undici's controller, too.
+
+  /** Where the application is not told at once, the exchange lasts until it is: it still occupies the application. */
+  abort(reason: Error): void {
+    if (this.isOver) return
+    const isTold = this.#release(constants.NGHTTP2_CANCEL)
+    const done = () => this.#handler.onResponseError?.(this.#controller, reason)
+    if (isTold) done()
+    else this.#stream?.once('close', done)
+  }
+
+  pause(): void {
+    this.#stream?.pause()
+  }
+
+  resume(): void {
+    this.#timer?.refresh()
+    this.#stream?.resume()
+  }
+
+  get #controller(): Dispatcher.DispatchController {
+    return this as unknown as Dispatcher.DispatchController
+  }
+
+  begin(): void {
+    this.#handler.onRequestStart?.(this.#controller, undefined)
+  }
+
+  /** `undefined` if it could not be sent. */
+  send(connection: Http2Connection): ClientHttp2Stream | undefined {
+    const { trailers, onContinue } = this.#request
+    const body = this.#body
+    const expects = onContinue !== undefined && body?.hasBegun === false
+    try {
+      const head = headOf(this.#request, this.#options.origin, expects) as unknown as Http2Headers
+      const options = { endStream: !body, waitForTrailers: body !== undefined && trailers !== undefined }
+      const stream = connection.request(head, options)
+      this.#connection = connection
+      this.#stream = stream
+      this.#state = expects ? 'expecting' : 'sent'
+      this.#listen(stream)
+      if (body && trailers) stream.on('wantTrailers', () => stream.sendTrailers(trailers()))
+      // Nothing of the body is read before the head is on its way.
+      if (stream.pending) stream.once('ready', () => this.#sendBody(stream))
+      else this.#sendBody(stream)
+      if (!this.#request.isGrpc) this.#startTimer(this.#options.deadlines.headersMs)
+      return stream
+    } catch (error) {
+      const isUnsent = BEFORE_IT_WAS_SENT.has((error as { code?: unknown }).code)
+      if (isUnsent) connection.retire()
+      if (!isUnsent || !this.#repeat(connection)) this.end(error as Error)
+      return undefined
+    }
+  }
+
+  /** With an error, unless it is over. */
+  end(error: Error): void {
+    if (this.isOver) return
+    this.#release(constants.NGHTTP2_CANCEL)
+    this.#handler.onResponseError?.(this.#controller, error)
+  }
+
+  #sendBody(stream: ClientHttp2Stream): void {
+    if (this.isOver || stream !== this.#stream) return
+    if (this.#state === 'expecting') this.#continueTimer = setTimeout(() => this.#proceed(), CONTINUE_MS)
+    else this.#body?.sendTo(stream)
+  }
+
+  /** The application wants the body, or has not said anything for too long. */
+  #proceed(): void {
+    clearTimeout(this.#continueTimer)
+    const stream = this.#stream
+    if (this.#state !== 'expecting' || !stream) return
+    this.#state = 'sent'
+    this.#request.onContinue?.()
+    this.#body?.sendTo(stream)
+  }
+
+  #listen(stream: ClientHttp2Stream): void {
+    const { onContinue, isGrpc } = this.#request
+    if (onContinue) stream.on('continue', () => this.#proceed())
+    // Browsers use interim answers; gRPC has none.
+    if (!isGrpc) this.#listenToHints(stream)
+    stream.on('response', (headers, flags, rawHeaders) => this.#onResponse(stream, headers, flags, rawHeaders))
+    stream.on('trailers', headers => {
+      this.#trailers = headers
+    })
+    stream.on('error', error => this.#onFailure(stream, error))
+    // An error object costs more than all else here.
+    stream.on('close', () => this.isOver || this.#onFailure(stream, new errors.SocketError('the stream was closed')))
+  }
+
+  #listenToHints(stream: ClientHttp2Stream): void {
+    stream.on('headers', (headers: Http2Headers & { ':status'?: number }) => {
+      const { ':status': status = 0 } = headers
+      if (status > 100 && !this.isOver) this.#handler.onResponseStart?.(this.#controller, status, plainHeaders(headers))
+    })
+  }
+
+  #onResponse(
+    stream: ClientHttp2Stream,
+    headers: Http2Headers & { ':status'?: number | undefined },
+    flags: number,
+    rawHeaders: readonly string[],
+  ): void {
+    if (this.isOver || stream !== this.#stream) return
+    const { ':status': status = 502 } = headers
+    this.#state = 'answered'
+    this.#body?.forgetKept()
+    clearTimeout(this.#timer)
+    clearTimeout(this.#continueTimer)
+    if (sizeOf(rawHeaders) > this.#options.maxHeaderSize) return void this.end(new errors.HeadersOverflowError())
+    const { idleMs } = this.#options.deadlines
+    if (idleMs > 0 && !this.#request.isGrpc) this.#startTimer(idleMs)
+    const received = plainHeaders(headers)
+    if (mayHaveBody(this.#request.method, status)) this.#bytesLeft = Number(received['content-length'])
+    try {
+      this.#handler.onResponseStart?.(this.#controller, status, received)
+    } catch (error) {
+      return void this.end(error as Error)
+    }
+    // In the same turn: what gRPC calls trailers-only has to be passed on as such.
+    if (flags & constants.NGHTTP2_FLAG_END_STREAM) this.#complete()
+    stream.on('data', (chunk: Buffer) => {
+      if (this.isOver) return
+      this.#timer?.refresh()
+      this.#bytesLeft -= chunk.length
+      this.#handler.onResponseData?.(this.#controller, chunk)
+    })
+    stream.on('end', () => this.#complete())
+  }
+
+  #complete(): void {
+    if (this.isOver) return
+    if (this.#bytesLeft > 0) return void this.end(new errors.SocketError('the answer is shorter than it said'))
+    const isUnread = this.#stream?.writableEnded === false
+    this.#release(isUnread ? constants.NGHTTP2_NO_ERROR : undefined)
+    this.#handler.onResponseEnd?.(this.#controller, this.#trailers)
+  }
+
+  /** Nothing more happens to it. With a code its stream is reset; false if that has to wait. */
+  #release(code?: number): boolean {
+    this.#state = 'over'
+    clearTimeout(this.#timer)
+    clearTimeout(this.#continueTimer)
+    this.#body?.release()
+    const stream = this.#stream
+    if (!stream) return true
+    // The rest is discarded, and an application that has answered does not need more of the body.
+    stream.resume()
+    if (code === undefined || stream.destroyed || stream.closed) return true
+    this.#options.onReset(this.owner)
+    return this.#connection?.reset(stream, code) ?? true
+  }
+
+  #onFailure(stream: ClientHttp2Stream, error: Error): void {
+    if (this.isOver || stream !== this.#stream) return
+    const connection = this.#connection
+    const mayRepeat = this.#state !== 'answered' && connection?.isUnprocessed(stream) === true
+    if (!mayRepeat || !this.#repeat(connection)) this.end(error)
+  }
+
+  /** False if it was repeated too often, or its body cannot be sent again. */
+  #repeat(connection: Http2Connection): boolean {
+    if (this.refusedBy.length >= MOST_REPEATS || this.#body?.isRepeatable === false) return false
+    clearTimeout(this.#timer)
+    clearTimeout(this.#continueTimer)
+    this.refusedBy.push(connection)
+    this.#state = 'queued'
+    this.#stream = undefined
+    this.#body?.hold()
+    this.#options.again(this)
+    return true
+  }
+
+  #startTimer(ms: number): void {
+    this.#timer = setTimeout(() => this.#onDeadline(), ms)
+  }
+
+  /** While the exchange waits for its client, the application has time. */
+  #onDeadline(): void {
+    const isAnswered = this.#state === 'answered'
+    const waitsForClient = isAnswered
+      ? this.#stream?.isPaused()
+      : this.#state === 'expecting' || this.#body?.waitsForClient
+    if (waitsForClient) this.#timer?.refresh()
+    else this.end(isAnswered ? new errors.BodyTimeoutError() : new errors.HeadersTimeoutError())
+  }
+}
+
+/** A budget that several bodies share. */
+export interface KeptBytes {
+  left: number
+}
+
+const MOST_KEPT_OF_BODY = 256 * 1024
+/** A client may send its body byte by byte: each part takes this much besides its bytes. */
+const BYTES_PER_PART = 256
+
+/** The body of a request. Its first part is kept until the application answers, so that it can be sent again. */
+class RepeatableBody {
+  hasBegun = false
+  /** More of it is awaited from the client. */
+  waitsForClient = false
+  readonly #source: Readable
+  readonly #budget: KeptBytes
+  readonly #onProgress: () => void
+  readonly #onData = (chunk: Buffer) => this.#pass(chunk)
+  readonly #onEnd = () => this.#finish()
+  /** `undefined` once it cannot be sent again. */
+  #kept: Buffer[] | undefined = []
+  #keptBytes = 0
+  #hasEnded = false
+  #stream: ClientHttp2Stream | undefined
+
+  constructor(source: Readable, budget: KeptBytes, onProgress: () => void) {
+    this.#source = source
+    this.#budget = budget
+    this.#onProgress = onProgress
+  }
+
+  get isRepeatable(): boolean {
+    return this.#kept !== undefined
+  }
+
+  /** By events: an iterator of the body costs as much as the rest of a gRPC call. */
+  sendTo(stream: ClientHttp2Stream): void {
+    this.#stream = stream
+    for (const chunk of this.#kept ?? []) stream.write(chunk)
+    if (this.#hasEnded) return void stream.end()
+    stream.on('drain', () => stream === this.#stream && this.#read())
+    if (!this.hasBegun) this.#source.on('data', this.#onData).on('end', this.#onEnd)
+    this.hasBegun = true
+    if (stream.writableNeedDrain) this.#source.pause()
+    else this.#read()
+  }
+
+  /** Reads nothing until it is sent again. */
+  hold(): void {
+    this.#stream = undefined
+    if (this.hasBegun && !this.#hasEnded) this.#source.pause()
+  }
+
+  forgetKept(): void {
+    this.#kept = undefined
+    this.#budget.left += this.#keptBytes
+    this.#keptBytes = 0
+  }
+
+  release(): void {
+    this.forgetKept()
+    this.#stream = undefined
+    if (this.hasBegun && !this.#source.readableEnded) this.#source.off('data', this.#onData).off('end', this.#onEnd)
+  }
+
+  #read(): void {
+    if (this.#hasEnded) return
+    this.waitsForClient = true
+    this.#onProgress()
+    this.#source.resume()
+  }
+
+  #pass(chunk: Buffer): void {
+    this.#onProgress()
+    this.#keep(chunk)
+    const stream = this.#stream
+    if (!stream || stream.destroyed || stream.closed || stream.write(chunk)) return
+    this.waitsForClient = false
+    this.#source.pause()
+  }
+
+  #finish(): void {
+    this.#hasEnded = true
+    this.waitsForClient = false
+    this.#onProgress()
+    const stream = this.#stream
+    if (stream && !stream.destroyed && !stream.closed) stream.end()
+  }
+
+  #keep(chunk: Buffer): void {
+    if (!this.#kept) return
+    const bytes = chunk.length + BYTES_PER_PART
+    if (this.#keptBytes + bytes > MOST_KEPT_OF_BODY || bytes > this.#budget.left) return void this.forgetKept()
+    this.#kept.push(chunk)
+    this.#keptBytes += bytes
+    this.#budget.left -= bytes
+  }
+}
+
+/** Whether a length is that of a body that follows. */
+function mayHaveBody(method: string, status: number): boolean {
+  return method !== 'HEAD' && status !== 204 && status !== 304
+}
+
+function headOf({ method, path, headers }: Http2Request, origin: string, expects: boolean): string[] {
+  const scheme = origin.startsWith('https:') ? 'https' : 'http'
+  const head = [':method', method, ':scheme', scheme, ':path', path]
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i] as string
+    head.push(name === 'host' ? ':authority' : name, headers[i + 1] as string)
+  }
+  if (expects) head.push('expect', '100-continue')
+  return head
+}
+
+function plainHeaders(received: Http2Headers): IncomingHttpHeaders {
+  const headers: IncomingHttpHeaders = {}
+  for (const name in received) if (!name.startsWith(':')) headers[name] = received[name] as string
+  return headers
+}
+
+function sizeOf(rawHeaders: readonly string[]): number {
+  let size = 0
+  for (const text of rawHeaders) size += text.length + 2
+  return size
+}
