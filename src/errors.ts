@@ -131,6 +131,7 @@ export const ERRORS = {
   provider_busy: 'more calls to the provider at once than PROVIDER_PARALLEL_CALLS allows',
   provider_answer:
     'the provider answered something that cannot be used: another status, a refusal of the client, a page of a firewall, missing fields',
+  provider_unavailable: 'the access token of a session has expired, and the provider cannot be asked for another now',
   store_unavailable: 'the store could not be read or written',
   assertion_missing:
     'a request came to an application without an assertion: not through the gateway, or from a visitor',

@@ -239,7 +239,7 @@ export const EVENTS = {
     level: 'info',
     sentence: 'sessions ended, and not by a sign-out of their browser',
     // Whose sessions they were is `user` and `sub`; a developer who ended them is `byUser`.
-    // No `by` where nobody did it: the reason is `idle`, `session_limit` or `unbound`.
+    // Without `by` the reason is `idle`, `session_limit`, `refresh_failed` or `unbound`.
     fields: ['by', 'byUser', 'ended', 'reason'],
     audited: true,
   },
@@ -266,7 +266,7 @@ export const EVENTS = {
   no_session_to_end: { level: 'info', sentence: 'the provider ended no session of ours', fields: ['by', 'ended'] },
   previous_session_left: {
     level: 'warn',
-    sentence: 'the session that a new sign-in replaces could not be ended; it ends with its token',
+    sentence: 'the session that a new sign-in replaces could not be ended; it ends with its tokens',
     fields: [],
   },
   session_refreshed: { level: 'info', sentence: 'the tokens of a session were refreshed', fields: [] },

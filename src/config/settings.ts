@@ -520,13 +520,13 @@ const SESSION_ROWS = {
     sentence: 'A token is refreshed when it expires within this time.',
     sentenceZh: '令牌在这个时间内到期时续期。',
   }),
-  REFRESH_FAILURE: required({
+  REFRESH_FAILURE: optional({
     ...kind.oneOf(['clear', 'keep'], 'keep'),
-    default: 'clear',
+    defaultNote: '`keep`; `clear` for `idaas`',
     sentence:
-      '`clear` ends the session when a refresh fails, as the specification says; `keep` lets it live while its token is valid, unless the provider says `invalid_grant` or `invalid_token`.',
+      '`keep` keeps the session when the provider cannot be reached; only its refusal (`invalid_grant`, `invalid_token`) ends it. `clear` ends the session whenever a refresh fails.',
     sentenceZh:
-      '`clear` 按规范在续期失败时结束会话；`keep` 在令牌仍有效时保留会话，除非平台返回 `invalid_grant` 或 `invalid_token`。',
+      '`keep` 在连不上平台时保留会话，只有平台明确拒绝（`invalid_grant`、`invalid_token`）才结束；`clear` 只要续期失败就结束会话。',
   }),
   IDENTITY_REFRESH: optional({
     ...kind.oneOf(['always', 'never'], 'always'),
@@ -539,8 +539,8 @@ const SESSION_ROWS = {
   SESSION_MAX_HOURS: required({
     ...kind.wholeNumber(1, 8_760, 'a number of hours'),
     default: '168',
-    sentence: 'A session that keeps refreshing still ends after this time.',
-    sentenceZh: '一直续期的会话，到这个时间也会结束。',
+    sentence: 'A session ends this long after its sign-in, even if it is refreshed.',
+    sentenceZh: '会话从登录起最长持续的时间，到时即使还能续期也会结束。',
   }),
   SESSION_IDLE_MINUTES: required({
     reloads: true,

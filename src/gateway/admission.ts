@@ -8,18 +8,19 @@ import { decodedPath, shownPath } from '../access/spellings.ts'
 import type { Rule } from '../config/config-file.ts'
 import { network } from '../config/networks.ts'
 import type { Settings } from '../config/settings.ts'
+import { MenshenError } from '../errors.ts'
 import { requestFields, runInRequest } from '../observe/observed-request.ts'
 import { OWN_PATHS, type OwnPaths } from '../paths.ts'
 import { callerOf, type Identification, RequestCircumstances } from '../proxy/proxy-request.ts'
 import { isBound } from '../session/device-binding.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
-import { latestEnd } from '../session/session-record.ts'
+import { latestEnd, tokenExpiresAt } from '../session/session-record.ts'
 import { bringsToken, isActivity, isForPage, isPartOfPage } from '../util/fetch-metadata.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 import { audiencesOf, type BearerCaller, type RefusedToken, type TokenClient } from './bearer-callers.ts'
 import { fromItsDevice, showsDevice } from './bound-sessions.ts'
 import type { ApplicationHost, Auth, Observe } from './context.ts'
-import { clearCookie, readCookie, setCookie } from './cookies.ts'
+import { clearCookie, endReasonCookie, readCookie, setCookie } from './cookies.ts'
 import { type ProtectedResources, type ResourceChallenge, scopesOf } from './protected-resources.ts'
 import type { GatewayRequest } from './request.ts'
 
@@ -40,6 +41,8 @@ export interface AdmissionContext {
 export interface CallerIdentification extends Identification {
   readonly bearer?: BearerCaller
   readonly reidentify?: () => Promise<BearerCaller | undefined>
+  /** There is a session, but its access token has expired and the provider cannot be asked now: a visitor's, for this answer. */
+  readonly isProviderAway?: true
   /** The ticket opens no session. */
   readonly failedTicket?: true
   /** The token is not valid. It was counted before the provider was asked about it. */
@@ -58,9 +61,9 @@ export type SignedInCaller = CallerIdentification & { readonly loaded: LoadedSes
 export interface Admission extends CallerIdentification {
   /**
    * `limited`: a visitor whose address has shown too many tickets or tokens that are not valid. `step_up`: the rules admit the
-   * caller once they have signed in again, or in another way.
+   * caller once they have signed in again, or in another way. `unavailable`: the caller has a session, see `isProviderAway`.
    */
-  readonly outcome: 'visitor' | 'limited' | 'refused' | 'step_up' | 'admitted'
+  readonly outcome: 'visitor' | 'limited' | 'refused' | 'step_up' | 'unavailable' | 'admitted'
   /** The rule that refused. */
   readonly refusedBy?: Rule
   /** The condition of a rule that is not met, though the rule is for this caller. */
@@ -74,6 +77,7 @@ export interface Admission extends CallerIdentification {
 const NO_COOKIES: readonly string[] = []
 const NOBODY: CallerIdentification = { cookies: NO_COOKIES }
 const FAILED_TICKET: CallerIdentification = { cookies: NO_COOKIES, failedTicket: true }
+const PROVIDER_AWAY: CallerIdentification = { cookies: NO_COOKIES, isProviderAway: true }
 
 // The session of a ticket.
 
@@ -121,7 +125,12 @@ function identifyLoaded(
   if (!isBound(loaded.session.device)) return signedIn(context, request.headers, tickets, loaded)
   const proven = fromItsDevice(context, request, tickets.ticket, loaded)
   if (proven === loaded) return signedIn(context, request.headers, tickets, loaded)
-  return andThen(proven, loaded => (loaded ? signedIn(context, request.headers, tickets, loaded) : FAILED_TICKET))
+  return andThen(proven, loaded => {
+    if (!loaded) return FAILED_TICKET
+    // It was not refreshed before the device was proven by what another process has written.
+    if (tokenExpiresAt(loaded.session) <= context.now()) return loadAndRefresh(context, request, tickets)
+    return signedIn(context, request.headers, tickets, loaded)
+  })
 }
 
 async function findTicket(
@@ -156,14 +165,26 @@ async function loadAndRefresh(
   // A stolen ticket must not keep a session alive.
   const mayRefresh = (loaded: LoadedSession) => showsDevice(context, request, loaded)
   const find = () => observe.measure('session', 'find', () => auth.sessions.getFresh(tickets.ticket, mayRefresh))
-  const current = await runInRequest(request.observed, find)
+  const current = await runInRequest(request.observed, find).catch(unlessProviderAway)
+  if (current === 'unavailable') return PROVIDER_AWAY
   if (!current) {
     // The ticket of a host leads nowhere any more.
     context.host?.tickets.remove(context.host.name, tickets.shown).catch(() => {})
     return FAILED_TICKET
   }
-  if (current === 'ended') return { cookies: [clearCookie(auth.cookies.session)] }
+  if (current === 'ended') return { cookies: endedCookies(context) }
   return identifyLoaded(context, request, tickets, current)
+}
+
+function unlessProviderAway(error: unknown): 'unavailable' {
+  if (error instanceof MenshenError && error.code === 'provider_unavailable') return 'unavailable'
+  throw error
+}
+
+/** At a host, the login page is the portal's, which finds the reason by the ticket of its own cookie. */
+function endedCookies({ auth, host }: AdmissionContext): readonly string[] {
+  const cleared = clearCookie(auth.cookies.session)
+  return host ? [cleared] : [cleared, endReasonCookie(auth.cookies, 'refresh_failed')]
 }
 
 function signedIn(
@@ -304,6 +325,7 @@ export function applyRules(
   if (isFor && !unmet) return { ...identification, outcome: 'admitted' }
   const denied = { ...identification, resource: context.resources?.challengeOf(rules.rulesFor(method, path)) }
   if (unmet) return notMet(denied, unmet)
+  if (!who && identification.isProviderAway) return { ...denied, outcome: 'unavailable' }
   if (!who) return { ...denied, outcome: 'visitor', ...(rule.keys && { acceptsKey: true as const }) }
   const missing = who.isBearer ? missingScopes(rules.rulesFor(method, path), who) : []
   return {

@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { isSecure } from '../config/read.ts'
 import type { Settings } from '../config/settings.ts'
 import type { OwnCookies } from '../proxy/response-headers.ts'
+import { END_REASONS, type EndReason } from '../session/end-reasons.ts'
 
 export interface CookieNames {
   /** The ticket of the session. */
@@ -17,6 +18,8 @@ export interface CookieNames {
   readonly attempt: string
   /** For the login page: a sign-out has just happened. */
   readonly signedOut: string
+  /** Why the session ended, for the login page of a browser whose ticket was cleared. */
+  readonly endReason: string
   /** This browser was just redirected from another name of this machine. */
   readonly moved: string
   /** The language that was chosen on one of our pages. */
@@ -45,6 +48,7 @@ export function cookieNames(settings: Pick<Settings, 'BASE_URL'>): CookieNames {
     returnPath: `${prefix}menshen_return`,
     attempt: `${prefix}menshen_attempt`,
     signedOut: `${prefix}menshen_signed_out`,
+    endReason: `${prefix}menshen_end_reason`,
     moved: `${prefix}menshen_moved`,
     language: `${prefix}menshen_language`,
     ended: `${prefix}menshen_ended`,
@@ -140,6 +144,23 @@ export function signedOutCookie({ signedOut }: CookieNames, { where, state }: Si
 export function readSignedOut({ signedOut }: CookieNames, header: string | undefined): SignedOut | undefined {
   const [where, state] = readCookie(header, signedOut)?.split('.') ?? []
   return where === 'here' || where === 'everywhere' ? { where, state } : undefined
+}
+
+/** As long as a login page is usually looked at: a script may have seen the end first. */
+const END_REASON_SECONDS = 600
+
+export function endReasonCookie({ endReason }: CookieNames, reason: EndReason): string {
+  return setCookie(endReason, reason, END_REASON_SECONDS)
+}
+
+export function readEndReason({ endReason }: CookieNames, header: string | undefined): EndReason | undefined {
+  const cookie = readCookie(header, endReason)
+  return END_REASONS.find(reason => reason === cookie)
+}
+
+/** Once its reason was shown, or does not matter any more. */
+export function clearEndReason({ endReason }: CookieNames, header: string | undefined): string[] {
+  return readCookie(header, endReason) === undefined ? [] : [clearCookie(endReason)]
 }
 
 // For the next page: how many sessions were just ended and, in the console, whose.

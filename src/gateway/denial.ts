@@ -56,7 +56,7 @@ export function denialAnswer(
   admission: Admission,
 ): MaybePromise<ResponseAnswer> {
   const { outcome } = admission
-  if (outcome === 'visitor') return loginAnswer(context, request, admission)
+  if (outcome === 'visitor' || outcome === 'unavailable') return loginAnswer(context, request, admission)
   return outcome === 'limited' ? tooManyAnswer(context.pages, request) : refusedAnswer(context, request, admission)
 }
 
@@ -100,6 +100,7 @@ function loginPageAnswer(
   identification: CallerIdentification,
 ): LoginAnswer {
   const { pages, auth } = context
+  if (identification.isProviderAway) return providerAwayAnswer(pages, request)
   const canFollow = request.method === 'GET' || request.method === 'HEAD'
   if (isProgram(request) || !canFollow) return notSignedInAnswer(pages, request, identification)
   if (isByScript(request)) return unauthenticated(pages, request, identification)
@@ -117,6 +118,11 @@ function loginPageAnswer(
     cookies: wanted === undefined ? cookies : [...cookies, returnCookie(context, wanted)],
   })
   return { ...redirect, leadsToLogin: true }
+}
+
+/** The caller is signed in: neither a login page nor a 401 would be true. */
+function providerAwayAnswer(pages: Pages, request: GatewayRequest): ResponseAnswer {
+  return errorAnswer(pages, request, 'provider_unavailable', { headers: { 'retry-after': '5' }, outcome: 'error' })
 }
 
 /** A login page may stay open for long in a tab that nobody looks at. */
@@ -172,6 +178,7 @@ export function unauthenticated(
   more: object = {},
   headers: Readonly<Record<string, string>> = {},
 ): ResponseAnswer {
+  if (identification.isProviderAway) return providerAwayAnswer(pages, request)
   return jsonAnswer(
     pages,
     {

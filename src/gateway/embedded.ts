@@ -66,7 +66,8 @@ export interface Embedded<R extends Role = Role, F extends string = string> {
   fetch(request: Request, source?: RequestSource): Promise<Response | undefined>
   /**
    * Who is signed in, with tokens refreshed if they were due. A renewed cookie goes to `response`. Of a request that `admit`
-   * has let in by a bearer token or a key, the machine or the owner of the key.
+   * has let in by a bearer token or a key, the machine or the owner of the key. Rejects with `provider_unavailable` while the
+   * tokens have expired and the provider cannot be reached: the user is not signed out.
    */
   session(request: WithHeaders, response?: AnswerWithCookies): Promise<UserSession<R, F> | undefined>
   /**
@@ -195,16 +196,19 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
     },
 
     async session(request, response) {
-      const { loaded, cookies } = await identifyCaller(request)
+      const { loaded, cookies, isProviderAway } = await identifyCaller(request)
       if (response) addCookies(response, cookies)
       if (loaded) return toUserSession(loaded)
       const machine = machines.get(request)
-      return machine && structuredClone(machine)
+      if (machine) return structuredClone(machine)
+      if (isProviderAway) throw providerAway()
+      return undefined
     },
 
     async accessToken(request, target) {
       const wanted = target === undefined ? undefined : readTarget(target)
-      const { loaded, ticket } = await identifyCaller(request)
+      const { loaded, ticket, isProviderAway } = await identifyCaller(request)
+      if (isProviderAway) throw providerAway()
       if (wanted) return loaded && ticket !== undefined ? exchanged(ticket, loaded, wanted) : undefined
       // A token that is bound to a key of ours (DPoP) is of no use to others.
       if (!loaded || loaded.session.dpopKey !== undefined) return undefined
@@ -222,6 +226,14 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
     },
   }
   return embedded
+}
+
+/** `undefined` would say that the user is signed out. */
+function providerAway(): MenshenError {
+  return new MenshenError(
+    'provider_unavailable',
+    'the access token of the session has expired, and the provider cannot be reached now',
+  )
 }
 
 /** A misspelt name would be a token for anybody. */

@@ -49,13 +49,14 @@ const KINDS = {
   ],
 } as const
 
-const STATUS = { admitted: 200, refused: 403, visitor: 401, step_up: 401, limited: 429 } as const
+const STATUS = { admitted: 200, refused: 403, visitor: 401, step_up: 401, limited: 429, unavailable: 503 } as const
 const COUNTED = {
   admitted: 'admitted',
   refused: 'refused',
   visitor: 'visitor',
   step_up: 'refused',
   limited: 'refused',
+  unavailable: 'error',
 } as const
 /** Where each kind of proxy says what was asked for. */
 const ORIGINAL = {
@@ -102,6 +103,7 @@ export function createCheck(context: GatewayContext): Check {
     const more: string[] = []
     const challenge = challengeFor(request, admission)
     if (challenge) more.push('www-authenticate', challenge)
+    if (outcome === 'unavailable') more.push('retry-after', '5')
     // Envoy leaves these headers out of the request to the application.
     if (kind === FOR_ENVOY && outcome === 'admitted') {
       const names = keyHeadersOf(request.headers)

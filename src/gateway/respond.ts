@@ -407,6 +407,7 @@ const TEMPORARY_FAILURES = new Set<ErrorCode>([
   'provider_unreachable',
   'provider_answer',
   'provider_busy',
+  'provider_unavailable',
 ])
 
 export function failureAnswer(
@@ -416,8 +417,9 @@ export function failureAnswer(
 ): ResponseAnswer {
   reportFailure(observe.report, request, error)
   const isTemporary = error instanceof MenshenError && TEMPORARY_FAILURES.has(error.code)
+  const name = isTemporary && error.code === 'provider_unavailable' ? error.code : 'unavailable'
   return isTemporary
-    ? errorAnswer(pages, request, 'unavailable', { headers: { 'retry-after': '5' }, outcome: 'error' })
+    ? errorAnswer(pages, request, name, { headers: { 'retry-after': '5' }, outcome: 'error' })
     : errorAnswer(pages, request, 'broken', { outcome: 'error' })
 }
 

@@ -186,7 +186,7 @@ export function guarded(handler: GuardedHandler): Handler {
     const admission = await admit(context, request)
     const { outcome, loaded, cookies } = admission
     if (outcome === 'limited') return tooManyAnswer(pages, request)
-    if (!loaded && isOwnForm(request, settings.BASE_URL))
+    if (!loaded && !admission.isProviderAway && isOwnForm(request, settings.BASE_URL))
       return redirectAnswer(pages, request.method, pages.paths.login, { cookies, outcome: 'visitor' })
     if (!loaded) return loginAnswer(context, request, admission)
     if (outcome === 'refused') return refusedAnswer(context, request, admission)

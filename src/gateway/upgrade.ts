@@ -110,13 +110,18 @@ const DENIALS = {
   refused: { outcome: 'refused', status: 403 },
   step_up: { outcome: 'refused', status: 401 },
   limited: { outcome: 'refused', status: 429 },
+  unavailable: { outcome: 'error', status: 503 },
   admitted: { outcome: 'admitted', status: 200 },
 } as const
 
 function denial(request: GatewayRequest, admission: Admission): SocketAnswer {
   const { outcome, cookies } = admission
   const challenge = challengeFor(request, admission)
-  return { ...DENIALS[outcome], cookies, lines: challenge ? [`www-authenticate: ${challenge}`] : [] }
+  const lines = [
+    ...(challenge ? [`www-authenticate: ${challenge}`] : []),
+    ...(outcome === 'unavailable' ? ['retry-after: 5'] : []),
+  ]
+  return { ...DENIALS[outcome], cookies, lines }
 }
 
 /** A handshake has no body (RFC 6455, 4.1). Bytes of one could be taken for the first message on the socket. */

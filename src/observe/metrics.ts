@@ -80,10 +80,7 @@ export function createMetrics(events: EventCounter = createEventCounter()): Metr
       countEnded(reason === undefined ? (END_REASON_BY[String(by)] ?? 'other') : String(reason), ended)
     },
     session_refreshed: () => refreshes.add('ok'),
-    session_refresh_failed({ reason, outcome }) {
-      refreshes.add(String(reason))
-      if (outcome === 'ended') sessionsEnded.add('refresh_failed')
-    },
+    session_refresh_failed: ({ reason }) => refreshes.add(String(reason)),
     rate_limited: () => rateLimited.add(),
   }
 
@@ -187,7 +184,10 @@ const STORE_VERBS: readonly Work['store'][] = [
   'trail_read',
   'ready',
 ]
-const PROVIDER_ERRORS = (Object.keys(ERRORS) as ErrorCode[]).filter(code => code.startsWith('provider_'))
+/** Results of calls. `provider_unavailable` is about a session, and no call has it. */
+const PROVIDER_ERRORS = (Object.keys(ERRORS) as ErrorCode[]).filter(
+  code => code.startsWith('provider_') && code !== 'provider_unavailable',
+)
 
 const ALARMS: readonly (readonly [EventCode, 'warn' | 'error'])[] = (Object.keys(EVENTS) as EventCode[]).flatMap(
   code => {

@@ -35,6 +35,7 @@ export const NOTICES = {
   busy: { status: 503 },
   gateway_timeout: { status: 504 },
   unavailable: { status: 503 },
+  provider_unavailable: { status: 503 },
 } as const
 
 export type NoticeName = keyof typeof NOTICES

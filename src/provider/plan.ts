@@ -500,6 +500,14 @@ export function receivingAddresses({ kind, endpoints, emailStep, logout, revoke 
   return [...new Set(all.filter(address => address !== undefined))]
 }
 
+/**
+ * Whether a session with a refresh token lives on after its access token has expired. The specification of `idaas` ends it with
+ * the token.
+ */
+export function outlivesToken({ preset }: Partial<Pick<ProviderPlan, 'preset'>>): boolean {
+  return preset !== 'idaas'
+}
+
 export interface Endpoints {
   readonly authorization?: string | undefined
   readonly token?: string | undefined

@@ -21,7 +21,7 @@ import {
   verifySigned,
 } from './id-token.ts'
 import { assertTls, usesMutualTls } from './mutual-tls.ts'
-import type { ProviderPlan, Texts } from './plan.ts'
+import { outlivesToken, type ProviderPlan, type Texts } from './plan.ts'
 import type { ProviderConnection } from './provider-connection.ts'
 
 /** What came back from a trip to the provider, and what was remembered of its beginning. */
@@ -381,6 +381,11 @@ export interface TokenSet {
   readonly expiresIn: number
   /** When the answer arrived. */
   readonly receivedAt: number
+  /**
+   * When the refresh token expires; far in the future if the provider does not say. Absent if the session ends with its access
+   * token, or if the answer has nothing about it.
+   */
+  readonly refreshEndsAt?: number
   readonly idToken?: string
   /** Of the id_token, once it has been checked. */
   readonly claims?: Readonly<Record<string, unknown>>
@@ -445,6 +450,16 @@ const tokenAnswer = z.object({
   id_token: z.unknown(),
 })
 
+/** Keycloak, Authing and others; GitHub, Feishu and others. */
+const REFRESH_LIFETIMES = ['refresh_expires_in', 'refresh_token_expires_in']
+
+/** Keycloak says 0 for one that never expires. What is not a lifetime says nothing. */
+function refreshEnd(body: object, hasRefreshToken: boolean, now: number): number | undefined {
+  const known = REFRESH_LIFETIMES.map(name => lifetime.safeParse(getPath(body, name))).find(({ success }) => success)
+  if (known?.data !== undefined) return now + known.data * 1000
+  return hasRefreshToken ? now + LONGEST_LIFETIME * 1000 : undefined
+}
+
 /** Verdicts on a code or a refresh token; everything else may be different in a moment. */
 const VERDICTS = ['invalid_grant', 'invalid_token']
 
@@ -464,11 +479,14 @@ export function readTokenSet(answer: Answer, plan: ProviderPlan, now: number, ke
   // RFC 9449, 5: a client that relies on the protection discards the answer.
   if (key !== undefined && !isBound && plan.dpop === 'on')
     throw wrongBinding(phrase('tokens_not_bound'), phrase('bind_tokens'))
+  const refreshToken = plan.refreshes && refresh_token ? refresh_token : undefined
+  const refreshEndsAt = outlivesToken(plan) ? refreshEnd(body, refreshToken !== undefined, now) : undefined
   return {
     accessToken: access_token,
     expiresIn: expires_in ?? lifetimeSeconds ?? 0,
     receivedAt: now,
-    ...(refresh_token && plan.refreshes ? { refreshToken: refresh_token } : {}),
+    ...(refreshToken === undefined ? {} : { refreshToken }),
+    ...(refreshEndsAt === undefined ? {} : { refreshEndsAt }),
     ...(id_token ? { idToken: id_token } : {}),
     ...(isBound && key !== undefined ? { dpopKey: key } : {}),
     answer: body,

@@ -7,7 +7,17 @@ import { decodeJson, encodeJson, packPlain, unpackPlain } from './sealing.ts'
 import { isTicket, recordKey } from './ticket.ts'
 
 /** What the login page has a sentence for. */
-export const END_REASONS = ['idle', 'session_limit', 'subject_changed', 'requirement_failed', 'unbound'] as const
+export const END_REASONS = [
+  'idle',
+  'session_limit',
+  'refresh_failed',
+  'subject_changed',
+  'requirement_failed',
+  'unbound',
+  'ended_by_developer',
+  'ended_by_user',
+  'ended_by_provider',
+] as const
 export type EndReason = (typeof END_REASONS)[number]
 
 export interface EndReasons {
@@ -29,12 +39,7 @@ export function createEndReasons({
   readonly store: Pick<Store, 'create' | 'read' | 'replace' | 'take'>
   readonly now: () => number
 }): EndReasons {
-  /** The session has ended in any case: a login page without the sentence is better than a failure. */
-  async function note(key: string, { expiresAt }: Pick<Entry, 'expiresAt'>, reason: EndReason): Promise<void> {
-    await store
-      .create(reasonKey(key), { value: packPlain(encodeJson({ reason })), expiresAt, labels: [] })
-      .catch(() => {})
-  }
+  const note: EndReasons['note'] = (key, ended, reason) => noteReason(store, key, ended, reason)
 
   return {
     note,
@@ -54,6 +59,29 @@ export function createEndReasons({
       return entry && decodeJson(reasonSchema, unpackPlain(entry.value))?.reason
     },
   }
+}
+
+/** Removes a session, and keeps the reason. False if it is gone already. */
+export async function endWithReason(
+  store: Pick<Store, 'create' | 'take'>,
+  key: string,
+  reason: EndReason,
+): Promise<boolean> {
+  const ended = await store.take(key)
+  if (ended) await noteReason(store, key, ended, reason)
+  return ended !== undefined
+}
+
+/** The session has ended in any case: a login page without the sentence is better than a failure. */
+async function noteReason(
+  store: Pick<Store, 'create'>,
+  key: string,
+  { expiresAt }: Pick<Entry, 'expiresAt'>,
+  reason: EndReason,
+): Promise<void> {
+  await store
+    .create(reasonKey(key), { value: packPlain(encodeJson({ reason })), expiresAt, labels: [] })
+    .catch(() => {})
 }
 
 function reasonKey(key: string): string {

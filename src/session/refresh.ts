@@ -1,5 +1,13 @@
 // Refreshes a session's tokens: once at a time per session, for all requests, processes and machines, and to its end even if the
 // client has gone. Lock, reload, check again, refresh, save. Then asks who the user is now (identity-refresh.ts).
+//
+// A session with a refresh token outlives its access token (for every provider but `idaas`). With tokens of 5 minutes:
+//   0:00  sign-in: the record and the cookie last until the refresh token expires, or for SESSION_MAX_HOURS
+//   0:03  a request: the token is due; it is refreshed, then the request is answered
+//   0:40  the next request: the token has expired; the same, once for all requests that arrive by then
+//   0:40  the provider refuses (invalid_grant): the session ends, and the login page says why
+//   0:40  the provider is away: 503, and the session stays (REFRESH_FAILURE=keep). Nothing of an expired token is used. The next
+//         attempt is made after a pause, which grows: one for the session, and a short one for all sessions of the provider
 
 import { setTimeout as pause } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
@@ -7,10 +15,11 @@ import type { Settings } from '../config/settings.ts'
 import { errorFields, MenshenError } from '../errors.ts'
 import { type Measure, type Report, unmeasured } from '../events.ts'
 import { createSlots, type Slots } from '../provider/fetch.ts'
+import { InvalidToken } from '../provider/id-token.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
 import type { Provider } from '../provider/provider.ts'
 import type { SessionTokens } from '../provider/sign-out.ts'
-import { SubjectChanged, type TokenSet } from '../provider/token.ts'
+import { RefusalError, SubjectChanged, type TokenSet } from '../provider/token.ts'
 import type { Store } from '../stores/store.ts'
 import { atMost } from '../util/at-most.ts'
 import {
@@ -29,7 +38,11 @@ import type { SessionChange } from './stored-sessions.ts'
 
 export type { RefreshResult }
 
+/** `unavailable`: the access token has expired, and the provider cannot be asked for another now. */
+type Outcome = RefreshResult | 'unavailable'
+
 interface Refresher {
+  /** Rejects with `provider_unavailable` if the access token has expired and the provider cannot be asked now. */
   refresh(ticket: string, seen: LoadedSession): Promise<RefreshResult>
   /** Resolves when no refresh is under way, or none makes progress. */
   settle(): Promise<void>
@@ -66,6 +79,8 @@ export interface RefreshContext extends RefresherOptions {
   readonly longestMs: number
   readonly leases: Leases
   readonly backoffs: Backoffs
+  /** Keyed by the provider's id: while it is away, sessions do not try one after the other. */
+  readonly outages: Backoffs
   readonly slots: Slots
   readonly identities: IdentityRefreshes
 }
@@ -80,7 +95,7 @@ export interface Refresh {
 }
 
 interface RefreshInFlight {
-  readonly result: Promise<RefreshResult>
+  readonly result: Promise<Outcome>
   readonly trouble: Promise<never>
 }
 
@@ -109,6 +124,7 @@ export function createRefresher(options: RefresherOptions): Refresher {
     longestMs: longestRefresh(settings.PROVIDER_TIMEOUT_MS),
     leases: createLeases(store, leaseMs, now, report),
     backoffs: createBackoffs(now),
+    outages: createBackoffs(now, LONGEST_OUTAGE_PAUSE_MS),
     // No limit on waiting: a refusal would sign the user out.
     slots: createSlots(settings.PROVIDER_PARALLEL_CALLS, Number.POSITIVE_INFINITY),
     identities: createIdentityRefreshes(options),
@@ -117,7 +133,10 @@ export function createRefresher(options: RefresherOptions): Refresher {
 
   function start(ticket: string, seen: LoadedSession): RefreshInFlight {
     const { promise: trouble, reject: inTrouble } = Promise.withResolvers<never>()
-    const run = async () => context.identities.latest(ticket, await runRefresh(context, { ticket, seen, inTrouble }))
+    const run = async () => {
+      const outcome = await runRefresh(context, { ticket, seen, inTrouble })
+      return outcome === 'unavailable' ? outcome : context.identities.latest(ticket, outcome)
+    }
     const result = measure('refresh', 'tokens', run).finally(() => inFlight.delete(seen.key))
     // There may be no caller left to handle a rejection.
     trouble.catch(() => {})
@@ -127,13 +146,15 @@ export function createRefresher(options: RefresherOptions): Refresher {
 
   return {
     async refresh(ticket, seen) {
-      if (context.backoffs.isOn(seen.key) && isValid(seen, now())) return seen
+      const isPaused = context.backoffs.isOn(seen.key) || context.outages.isOn(outageKey(seen))
+      const paused = isPaused ? whileAway(context, seen) : undefined
+      if (paused) return assertAvailable(paused)
       let refreshing = inFlight.get(seen.key)
       if (!refreshing) {
         refreshing = start(ticket, seen)
         inFlight.set(seen.key, refreshing)
       }
-      return Promise.race([refreshing.result, rejectAfterOneMoreSave(refreshing.trouble)])
+      return assertAvailable(await Promise.race([refreshing.result, rejectAfterOneMoreSave(refreshing.trouble)]))
     },
 
     async settle() {
@@ -143,6 +164,11 @@ export function createRefresher(options: RefresherOptions): Refresher {
       await context.leases.settle()
     },
   }
+}
+
+function assertAvailable(outcome: Outcome): RefreshResult {
+  if (outcome !== 'unavailable') return outcome
+  throw new MenshenError('provider_unavailable', 'the access token has expired, and the provider cannot be reached now')
 }
 
 /** A store that is back is only noticed by the next attempt to save. */
@@ -161,7 +187,7 @@ const POLL_MS = 100
 /** How long a record is kept alive for a refresh that waits for a slot. */
 const QUEUE_MS = 10 * 60_000
 
-export async function runRefresh(context: RefreshContext, refresh: Refresh): Promise<RefreshResult> {
+export async function runRefresh(context: RefreshContext, refresh: Refresh): Promise<Outcome> {
   const { slots, longestMs, now, save } = context
   const { ticket, seen } = refresh
   let latest: LoadedSession | undefined = seen
@@ -179,8 +205,9 @@ export async function runRefresh(context: RefreshContext, refresh: Refresh): Pro
     if (outcome !== 'taken') return outcome
     const waited = await waitForHolder(context, refresh)
     latest = waited.latest
-    // The failure of the lease's holder counts for all who wait.
-    if (latest && waited.failed && mayKeep(context, latest)) return keepSession(context, latest)
+    // The failure of the lease's holder is that of all who wait.
+    const kept = latest && waited.failed ? keepSession(context, latest) : undefined
+    if (kept) return kept
   }
 }
 
@@ -204,10 +231,14 @@ async function waitForHolder(
 // One attempt to refresh a session, by the holder of its lease: asks the provider, and saves the tokens or handles the failure.
 
 /** `taken` if another process is refreshing. */
-export async function attemptRefresh(context: RefreshContext, refresh: Refresh): Promise<RefreshResult | 'taken'> {
+export async function attemptRefresh(context: RefreshContext, refresh: Refresh): Promise<Outcome | 'taken'> {
+  // After the wait for a slot: one of those who had one may have found out that the provider is away.
+  const isAway = context.outages.isOn(outageKey(refresh.seen))
+  const away = isAway ? whileAway(context, refresh.seen) : undefined
+  if (away) return away
   const lease = await context.leases.take(refresh.seen.key)
   if (!lease) return 'taken'
-  let outcome: RefreshResult | 'taken' = 'taken'
+  let outcome: Outcome | 'taken' = 'taken'
   try {
     outcome = await refreshAsHolder(context, refresh, lease)
     return outcome
@@ -218,17 +249,13 @@ export async function attemptRefresh(context: RefreshContext, refresh: Refresh):
 }
 
 /** Whether the lease may be needed before it expires: to release it costs a write. */
-function shouldRelease({ isDueAt, leaseMs, now }: RefreshContext, outcome: RefreshResult | 'taken'): boolean {
+function shouldRelease({ isDueAt, leaseMs, now }: RefreshContext, outcome: Outcome | 'taken'): boolean {
   if (outcome === undefined || outcome === 'ended') return false
-  return outcome === 'taken' || isDueAt(outcome.session, now() + leaseMs)
+  return outcome === 'taken' || outcome === 'unavailable' || isDueAt(outcome.session, now() + leaseMs)
 }
 
-async function refreshAsHolder(
-  context: RefreshContext,
-  refresh: Refresh,
-  lease: Lease,
-): Promise<RefreshResult | 'taken'> {
-  const { reload, backoffs, report } = context
+async function refreshAsHolder(context: RefreshContext, refresh: Refresh, lease: Lease): Promise<Outcome | 'taken'> {
+  const { reload, backoffs, outages, report } = context
   const { ticket, seen } = refresh
   try {
     const latest = await reload(ticket, seen)
@@ -240,6 +267,7 @@ async function refreshAsHolder(
     const tokens = await provider.refresh({ ...session, refreshToken })
     const saved = await saveTokens(context, refresh, latest, tokens)
     backoffs.forget(seen.key)
+    outages.forget(outageKey(seen))
     if (saved) {
       report('session_refreshed', sessionFields(seen))
       context.identities.begin(ticket, saved, tokens, provider)
@@ -263,35 +291,61 @@ async function failRefresh(
   { ticket, seen }: Refresh,
   error: MenshenError,
   lease: Lease,
-): Promise<RefreshResult | 'taken'> {
-  const { store, load, backoffs, report } = context
+): Promise<Outcome | 'taken'> {
+  const { store, load, backoffs, report, reasons } = context
+  noteOutage(context, seen, error)
   const latest = await load(ticket)
   if (!latest || !sameTokens(latest.session, seen.session)) return latest
   const fields = { ...sessionFields(seen), ...errorFields(error), reason: error.code }
-  // Only a refusal ends the session. Any other failure may be temporary, or the operator's to correct.
-  if (error.code !== 'provider_refused' && mayKeep(context, latest)) {
+  // An id_token that is not valid is a verdict, too. Any other failure may be temporary, or the operator's to correct.
+  const isFinal = error.code === 'provider_refused' || error instanceof InvalidToken
+  const kept = isFinal ? undefined : keepSession(context, latest)
+  if (kept) {
     report('session_refresh_failed', { ...fields, outcome: 'kept' })
-    return keepSession(context, latest)
+    return kept
   }
   // If another process has the lease by now, it may be about to succeed.
   if (!(await lease.isOurs())) return 'taken'
   backoffs.forget(seen.key)
   if (error instanceof SubjectChanged) return endSession(context, seen, 'subject_changed')
-  await store.remove(seen.key)
+  const ended = await store.take(seen.key)
+  if (!ended) return undefined
+  await reasons?.note(seen.key, ended, 'refresh_failed')
   report('session_refresh_failed', { ...fields, outcome: 'ended' })
+  report('session_ended', { ...sessionFields(seen), reason: 'refresh_failed', ended: 1 })
   return 'ended'
 }
 
-export function mayKeep({ settings, now }: RefreshContext, loaded: LoadedSession): boolean {
-  return settings.REFRESH_FAILURE === 'keep' && isValid(loaded, now())
+/** What a request gets of this session while the provider cannot be asked; `undefined` if the session ends by that. */
+function whileAway({ settings, providers, now }: RefreshContext, loaded: LoadedSession): Outcome {
+  const plan = providers.get(loaded.session.provider)?.plan
+  const onFailure = settings.REFRESH_FAILURE ?? (plan?.preset === 'idaas' ? 'clear' : 'keep')
+  if (onFailure === 'clear') return undefined
+  if (isValid(loaded, now())) return loaded
+  return loaded.expiresAt > now() ? 'unavailable' : undefined
 }
 
-export function keepSession({ backoffs }: RefreshContext, loaded: LoadedSession): LoadedSession {
-  backoffs.lengthen(loaded.key)
-  return loaded
+/** After a failed attempt: the same, and the next attempt is made later. */
+function keepSession(context: RefreshContext, loaded: LoadedSession): Outcome {
+  const kept = whileAway(context, loaded)
+  if (kept) context.backoffs.lengthen(loaded.key)
+  return kept
 }
 
-export function isValid({ session }: LoadedSession, now: number): boolean {
+/** A provider that gives no answer, or says that it cannot serve, is away for all sessions. Other failures are of one session. */
+function noteOutage({ outages }: RefreshContext, seen: LoadedSession, error: MenshenError): void {
+  const isOverloaded = error instanceof RefusalError && (error.status >= 500 || error.status === 429)
+  const key = outageKey(seen)
+  // Calls that fail at the same moment are one outage.
+  if ((error.code === 'provider_unreachable' || isOverloaded) && !outages.isOn(key)) outages.lengthen(key)
+}
+
+function outageKey({ session }: LoadedSession): string {
+  return session.provider ?? ''
+}
+
+/** Whether the access token is valid. */
+function isValid({ session }: LoadedSession, now: number): boolean {
   return tokenExpiresAt(session) > now
 }
 
@@ -349,6 +403,8 @@ export interface Backoffs {
 
 const FIRST_MS = 1000
 const LONGEST_MS = 30_000
+/** Short: users see an error page until it is over. */
+const LONGEST_OUTAGE_PAUSE_MS = 5000
 const MOST = 10_000
 
 export function createBackoffs(now: () => number, longestMs: number = LONGEST_MS): Backoffs {

@@ -16,7 +16,7 @@ import type { Session } from './session-record.ts'
 export interface LoadedSession extends Proof {
   readonly key: string
   readonly version: number
-  /** When the session ends unless it is refreshed. */
+  /** When the session ends unless it is refreshed: often later than its access token. */
   readonly expiresAt: number
   readonly signedInAt: number
   readonly seenAt: number

@@ -2,6 +2,7 @@
 import type { ProviderSession } from '../provider/id-token.ts'
 import type { Page, Store, Stored } from '../stores/store.ts'
 import type { DataKeyring } from './data-keys.ts'
+import { type EndReason, endWithReason } from './end-reasons.ts'
 import {
   type DataKeys,
   hasOwnSubject,
@@ -41,10 +42,10 @@ export interface SessionListing {
   count(): Promise<number>
   /** One session as the list shows it. */
   getListed(key: string): Promise<ListedSession | undefined>
-  /** Ends a session that was listed. */
-  end(key: string): Promise<boolean>
+  /** Ends a session that was listed. The login page of its browser says why. */
+  end(key: string, reason?: EndReason): Promise<boolean>
   /** Ends all sessions of the user, on every device. */
-  endAllOf(user: UserId): Promise<EndedSessions>
+  endAllOf(user: UserId, reason?: EndReason): Promise<EndedSessions>
   /** The same except for one session. */
   endOthersOf(user: UserId, keptKey: string): Promise<EndedSessions>
   /** Ends a session if it belongs to this user. */
@@ -56,7 +57,7 @@ export interface SessionListing {
   /** Of those, ends the ones without a known session of the provider. */
   endUnknownDevicesOfSubject(subject: UserId): Promise<EndedSessions>
   /** Ends all sessions of the user of this listed one. */
-  endAllLike(key: string): Promise<EndedSessions>
+  endAllLike(key: string, reason?: EndReason): Promise<EndedSessions>
 }
 
 /** How many were ended, and whose, if that could be read. */
@@ -75,7 +76,11 @@ export function createSessionListing({
   /** False for a session that has ended, and whose record is still there. */
   isAlive?: (session: ListedSession) => boolean
 }): SessionListing {
-  async function endAllWith(label: string, isMeant = (_entry: Stored) => true): Promise<EndedSessions> {
+  async function endAllWith(
+    label: string,
+    reason: EndReason,
+    isMeant = (_entry: Stored) => true,
+  ): Promise<EndedSessions> {
     const keys = await keyring.current()
     let user: string | undefined
     let count = 0
@@ -84,7 +89,7 @@ export function createSessionListing({
     do {
       const page = await store.list({ label, limit: 100, ...(after === undefined ? {} : { after }) })
       const meant = page.entries.filter(isMeant)
-      const removed = await Promise.all(meant.map(({ key }) => store.remove(key)))
+      const removed = await Promise.all(meant.map(({ key }) => endWithReason(store, key, reason)))
       const ended = meant.filter((_, n) => removed[n])
       for (const entry of ended) user ??= publicPartOf(entry, entry.key, keys)?.username
       count += ended.length
@@ -95,9 +100,10 @@ export function createSessionListing({
 
   async function endAllLabelled(
     label: (keys: DataKeys) => string,
+    reason: EndReason,
     isMeant?: (entry: Stored) => boolean,
   ): Promise<EndedSessions> {
-    return endAllWith(label(await keyring.current()), isMeant)
+    return endAllWith(label(await keyring.current()), reason, isMeant)
   }
 
   /** A user with a separate `sub` at the provider is found by that, not by ours. */
@@ -105,9 +111,10 @@ export function createSessionListing({
     const [own, other] = await Promise.all([
       endAllLabelled(
         keys => userLabel(subject, keys),
+        'ended_by_provider',
         entry => !hasOwnSubject(entry) && isMeant(entry),
       ),
-      endAllLabelled(keys => providerSubLabel(subject, keys), isMeant),
+      endAllLabelled(keys => providerSubLabel(subject, keys), 'ended_by_provider', isMeant),
     ])
     const user = own.user ?? other.user
     return { count: own.count + other.count, ...(user === undefined ? {} : { user }) }
@@ -140,30 +147,32 @@ export function createSessionListing({
       return listed && isAlive(listed) ? listed : undefined
     },
 
-    end: key => store.remove(key),
+    end: (key, reason = 'ended_by_developer') => endWithReason(store, key, reason),
 
-    endAllOf: user => endAllLabelled(keys => userLabel(user, keys)),
+    endAllOf: (user, reason = 'ended_by_user') => endAllLabelled(keys => userLabel(user, keys), reason),
 
     endOthersOf: (user, keptKey) =>
       endAllLabelled(
         keys => userLabel(user, keys),
+        'ended_by_user',
         entry => entry.key !== keptKey,
       ),
 
     async endOneOf(user, key) {
       const label = userLabel(user, await keyring.current())
       const stored = await store.read(key)
-      return stored?.labels[SUB_LABEL] === label && store.remove(key)
+      return stored?.labels[SUB_LABEL] === label && endWithReason(store, key, 'ended_by_user')
     },
 
-    endProviderSession: providerSession => endAllLabelled(keys => providerSessionLabel(providerSession, keys)),
+    endProviderSession: providerSession =>
+      endAllLabelled(keys => providerSessionLabel(providerSession, keys), 'ended_by_provider'),
 
     endAllOfSubject: subject => endSubject(subject),
     endUnknownDevicesOfSubject: subject => endSubject(subject, entry => !hasProviderSession(entry)),
 
-    async endAllLike(key) {
+    async endAllLike(key, reason = 'ended_by_developer') {
       const label = (await store.read(key))?.labels[SUB_LABEL]
-      return label === undefined ? { count: 0 } : endAllWith(label)
+      return label === undefined ? { count: 0 } : endAllWith(label, reason)
     },
   }
 }

@@ -21,6 +21,8 @@ export interface Session {
   readonly refreshToken?: string
   readonly tokenIssuedAt: number
   readonly tokenExpiresIn: number
+  /** When the refresh token expires. Absent if the session ends with its access token. */
+  readonly refreshEndsAt?: number
   readonly userInfo: UserInfo
   readonly userRole: Role
   /** The provider's id where there are several. */
@@ -87,15 +89,18 @@ export function newSession(signedIn: SignedIn, userRole: Role): Session {
 
 /** A refresh token or provider session that the answer leaves out stays as it was. The key is that of the new tokens. */
 export function withTokens(
-  { dpopKey: _, ...session }: Omit<Session, 'accessToken' | 'tokenIssuedAt' | 'tokenExpiresIn'>,
-  { accessToken, refreshToken, receivedAt, expiresIn, providerSession, idToken, dpopKey }: TokenSet,
+  { dpopKey: _, refreshEndsAt: former, ...session }: Omit<Session, 'accessToken' | 'tokenIssuedAt' | 'tokenExpiresIn'>,
+  { accessToken, refreshToken, receivedAt, expiresIn, refreshEndsAt, providerSession, idToken, dpopKey }: TokenSet,
 ): Session {
+  const lasting = refreshToken ?? session.refreshToken
+  const refreshEnd = refreshEndsAt ?? (refreshToken === undefined ? former : undefined)
   return {
     ...session,
     accessToken,
     ...(refreshToken === undefined ? {} : { refreshToken }),
     tokenIssuedAt: receivedAt,
     tokenExpiresIn: expiresIn,
+    ...(lasting === undefined || refreshEnd === undefined ? {} : { refreshEndsAt: refreshEnd }),
     ...(providerSession === undefined ? {} : { providerSession }),
     ...(idToken === undefined ? {} : { idToken }),
     ...(dpopKey === undefined ? {} : { dpopKey }),
@@ -111,9 +116,10 @@ export function tokenExpiresAt(session: Session): number {
   return session.tokenIssuedAt + session.tokenExpiresIn * 1000
 }
 
-/** When the session ends if nothing refreshes it. */
+/** When the session ends if nothing refreshes it: with its refresh token, or without one with its access token. */
 export function sessionEndsAt(session: Session, signedInAt: number, maxHours: number): number {
-  return Math.min(tokenExpiresAt(session), latestEnd(signedInAt, maxHours))
+  const tokensEnd = Math.max(tokenExpiresAt(session), session.refreshEndsAt ?? 0)
+  return Math.min(tokensEnd, latestEnd(signedInAt, maxHours))
 }
 
 /** When it ends even if it is refreshed. */
@@ -328,8 +334,11 @@ const DATA = ''
  */
 const AUTHENTICATION = '\n'
 
-/** The same for the device. */
+/** The name of the device in the same place. */
 const DEVICE = '\t'
+
+/** The name of the refresh token's end in the same place. */
+const REFRESH_END = '\r'
 
 /** Of the fields of specification 5.4, before those that the configuration maps: their names and values in turn. */
 const FIXED_FIELDS = 18
@@ -357,6 +366,7 @@ function toList(session: Session, signedInAt: number): unknown[] {
     ...[sub, ou_id, nickname, phone_number, ou_name, email, username],
     ...Object.entries(further).flat(),
     ...(session.authentication === undefined ? [] : [AUTHENTICATION, authenticationText(session.authentication)]),
+    ...(session.refreshEndsAt === undefined ? [] : [REFRESH_END, String(session.refreshEndsAt)]),
     ...(session.device === undefined ? [] : [DEVICE, deviceText(session.device)]),
     ...(session.data === undefined ? [] : [DATA, session.data]),
   ]
@@ -402,7 +412,7 @@ function fromList(list: readonly unknown[]): Omit<SealedPart, 'bytes'> | undefin
   const [, , , , , , userRole, provider, issuer, sid, groups] = list
   const read = userInfoFrom(list)
   if (!read) return undefined
-  const { userInfo, authentication, device } = read
+  const { userInfo, authentication, device, refreshEnd } = read
   if (!isNumber(signedInAt) || !isNumber(tokenIssuedAt) || !isNumber(tokenExpiresIn)) return undefined
   // A token that is bound to a key is in a list with it.
   let accessToken: unknown = access
@@ -417,6 +427,11 @@ function fromList(list: readonly unknown[]): Omit<SealedPart, 'bytes'> | undefin
     tokenExpiresIn,
     userInfo,
     userRole,
+  }
+  if (refreshEnd !== undefined) {
+    const refreshEndsAt = Number(refreshEnd)
+    if (!Number.isFinite(refreshEndsAt)) return undefined
+    session.refreshEndsAt = refreshEndsAt
   }
   if (isText(refreshToken)) session.refreshToken = refreshToken
   else if (refreshToken !== null) return undefined
@@ -447,6 +462,7 @@ interface ReadUserInfo {
   readonly userInfo: UserInfo
   readonly authentication?: Authentication
   readonly device?: string
+  readonly refreshEnd?: string
 }
 
 function userInfoFrom(list: readonly unknown[]): ReadUserInfo | undefined {
@@ -458,11 +474,17 @@ function userInfoFrom(list: readonly unknown[]): ReadUserInfo | undefined {
   const further = list.slice(FIXED_FIELDS, hasData(list) ? -2 : undefined)
   if (!isTexts(further) || further.length % 2 > 0) return undefined
   const pairs = further.flatMap((name, n) => (n % 2 === 0 ? [[name, further[n + 1]] as const] : []))
-  const { [AUTHENTICATION]: authentication, [DEVICE]: device, ...mapped } = Object.fromEntries(pairs)
+  const {
+    [AUTHENTICATION]: authentication,
+    [DEVICE]: device,
+    [REFRESH_END]: refreshEnd,
+    ...mapped
+  } = Object.fromEntries(pairs)
   return {
     userInfo: { ...mapped, ...userInfo },
     ...(authentication !== undefined && { authentication: readAuthentication(authentication) }),
     ...(device !== undefined && { device }),
+    ...(refreshEnd !== undefined && { refreshEnd }),
   }
 }
 

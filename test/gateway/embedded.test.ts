@@ -181,7 +181,10 @@ suite('session', () => {
     provider.answer('refresh', { kind: 'json', status: 400, body: { error: 'invalid_grant' } })
     const headers = new Headers()
     assert.equal(await menshen.session(request('/', { cookie }), headers), undefined)
-    assert.deepEqual(headers.getSetCookie(), ['menshen_session=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax'])
+    assert.deepEqual(headers.getSetCookie(), [
+      'menshen_session=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax',
+      'menshen_end_reason=refresh_failed; Path=/; Max-Age=600; HttpOnly; SameSite=Lax',
+    ])
   })
 
   test('session has the fields that the configuration maps, empty where the provider says nothing', async t => {

@@ -333,3 +333,38 @@ test('the console shows when a session ends without activity, and none that has 
   const audit = async () => (await admin.get('/_menshen/console/audit?event=session_ended', { headers: PAGE })).text
   await until(async () => /no activity/.test(await audit()))
 })
+
+test('the login page says once why a session ended: by a developer, from another device, or by a failed refresh', async t => {
+  const scene = await setUp(t, { env: { PAGE_LANGUAGE: 'en' } })
+  const reasonShown = async (client: Client) =>
+    /An administrator signed you out|from another device|could not be renewed/.exec(
+      (await client.get('/login', { headers: PAGE })).text,
+    )?.[0]
+
+  const admin = await scene.user('admin')
+  const ended = await scene.user('lisi')
+  const { text } = await admin.get('/_menshen/console/sessions?username=lisi')
+  const [, session = ''] = /name="session" value="([^"]+)"/.exec(text) ?? []
+  await admin.post('/_menshen/console/end', { session })
+  assert.ok(isToLogin(await ended.get('/', { headers: PAGE })))
+  assert.deepEqual([await reasonShown(ended), await reasonShown(ended)], ['An administrator signed you out', undefined])
+
+  const [here, there] = [await scene.user('wangwu'), await scene.user('wangwu')]
+  await here.post('/_menshen/account/end', { others: 'yes' })
+  assert.deepEqual([await reasonShown(there), await reasonShown(there)], ['from another device', undefined])
+
+  const refreshed = await scene.user('zhaoliu')
+  scene.provider.answer('refresh', { kind: 'json', status: 400, body: { error: 'invalid_grant' } })
+  scene.passSeconds(7000)
+  const page = await refreshed.get('/', { headers: PAGE })
+  assert.ok(isToLogin(page))
+  assert.equal(refreshed.cookies.get('menshen_session'), undefined)
+  assert.deepEqual([await reasonShown(refreshed), await reasonShown(refreshed)], ['could not be renewed', undefined])
+  // A reason that was not shown is not that of the next session.
+  await signIn(refreshed, scene.provider, { username: 'zhaoliu' })
+  scene.passSeconds(7000)
+  await refreshed.get('/', { headers: PAGE })
+  await signIn(refreshed, scene.provider, { username: 'zhaoliu' })
+  await refreshed.post('/logout')
+  assert.equal(await reasonShown(refreshed), undefined)
+})

@@ -51,6 +51,8 @@ export async function startOidcServer(t: TestContext, { metadata = {} }: { metad
     /** What the id_token says besides, such as `auth_time` and `acr`. */
     idClaims: {} as JWTPayload,
     expiresIn: 3600,
+    /** What token answers say besides, such as `refresh_expires_in`. */
+    tokenFields: {} as object,
     isAway: false,
     /** Whether `iss` comes with the callback. */
     sendsIssuer: true,
@@ -78,6 +80,7 @@ export async function startOidcServer(t: TestContext, { metadata = {} }: { metad
       refresh_token: refreshToken,
       token_type: state.tokenType,
       expires_in: state.expiresIn,
+      ...state.tokenFields,
       id_token: await sign({ sub: user.sub, sid: user.sid, nonce, ...state.idClaims } as JWTPayload, { typ: 'JWT' }),
     }
   }

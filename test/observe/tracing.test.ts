@@ -144,7 +144,10 @@ test('a provider that fails, and an application that is away, are errors of thei
   assert.deepEqual([provider.status.code, provider.attributes['error.type']], [SpanStatusCode.ERROR, '500'])
   assert.deepEqual(
     refresh.events.map(({ name, attributes }) => [name, attributes?.reason]),
-    [['session_refresh_failed', 'provider_answer']],
+    [
+      ['session_refresh_failed', 'provider_answer'],
+      ['session_ended', 'refresh_failed'],
+    ],
   )
 })
 

@@ -20,7 +20,15 @@ import { sessionCookie } from '../admission.ts'
 import { manualCookies, noteLostSecret } from '../auto-sign-in.ts'
 import { offerOf, registrationHeader } from '../bound-sessions.ts'
 import type { GatewayContext } from '../context.ts'
-import { attemptCookie, browserSecret, clearCookie, clearFragment, FRAGMENT_COOKIE, readCookie } from '../cookies.ts'
+import {
+  attemptCookie,
+  browserSecret,
+  clearCookie,
+  clearEndReason,
+  clearFragment,
+  FRAGMENT_COOKIE,
+  readCookie,
+} from '../cookies.ts'
 import { HookFailed, SignInRefused } from '../hooks.ts'
 import { answerLateCallback } from '../late-callback.ts'
 import type { GatewayRequest } from '../request.ts'
@@ -327,6 +335,7 @@ async function openSession(
     clearCookie(auth.cookies.returnPath),
     clearFragment(pages.paths.callback),
     ...manualCookies(context, request, 'signed-in'),
+    ...clearEndReason(auth.cookies, request.headers.cookie),
     ...(readCookie(request.headers.cookie, ownSecret) === undefined ? [] : [clearCookie(ownSecret)]),
   ]
   return signedInAnswer(pages, request, location, cookies, device && registrationHeader(device, ticket))

@@ -102,6 +102,7 @@ export async function finishEntry(context: GatewayContext, request: GatewayReque
   const entry = more.length === 0 ? await host.codes.take(host.name, code) : undefined
   if (!entry) return failedEntry(context, host, request, 'unknown_code')
   if (!hasNonce(context, request, entry.challenge)) return failedEntry(context, host, request, 'other_browser', entry)
+  // Rejects while its tokens have expired and the provider cannot be reached: the page says so.
   const loaded = await auth.sessions.getFresh(entry.ticket)
   if (!loaded || loaded === 'ended') return failedEntry(context, host, request, 'session_ended', entry)
   const { cookies } = auth

@@ -12,7 +12,7 @@ import { isByScript, isFromOtherSite, isFromOwnOrigin, isNoPage, isOwnNavigation
 import { automaticProvider, manualCookies, startAutomatically } from '../auto-sign-in.ts'
 import { couldProve, fromItsDevice } from '../bound-sessions.ts'
 import type { GatewayContext } from '../context.ts'
-import { clearCookie, readCookie, readSignedOut } from '../cookies.ts'
+import { clearCookie, clearEndReason, readCookie, readEndReason, readSignedOut } from '../cookies.ts'
 import { ownHostAnswer, returnCookie, signedForForm } from '../denial.ts'
 import { LEFT_HOST, shownReturnPath } from '../host-entry.ts'
 import type { GatewayRequest } from '../request.ts'
@@ -57,6 +57,7 @@ export async function showLogin(context: GatewayContext, request: GatewayRequest
   const cookies = [
     ...returnCookies(context, request, query),
     ...(hasLeftHost ? manualCookies(context, request, 'signed-out') : []),
+    ...(isShown(request) ? clearEndReason(auth.cookies, request.headers.cookie) : []),
   ]
   // The page says it once: HEAD has not shown it.
   if (!signedOut || request.method !== 'GET') return pageAnswer(pages, html, { cookies })
@@ -100,10 +101,16 @@ async function letProve(
 
 /** Why the session of this browser ended. The page says it once: HEAD and a page that nobody looks at have not shown it. */
 async function endReasonOf({ auth }: GatewayContext, request: GatewayRequest): Promise<EndReason | undefined> {
-  const ticket = readCookie(request.headers.cookie, auth.cookies.session)
-  if (!ticket || request.method !== 'GET' || isNoPage(request)) return undefined
+  const { cookie } = request.headers
+  const ticket = readCookie(cookie, auth.cookies.session)
+  if (!isShown(request)) return undefined
   // `signedInUser` has reported a store that is unavailable.
-  return auth.sessions.takeEndReason(ticket).catch(() => undefined)
+  const noted = ticket && (await auth.sessions.takeEndReason(ticket).catch(() => undefined))
+  return noted || readEndReason(auth.cookies, cookie)
+}
+
+function isShown(request: GatewayRequest): boolean {
+  return request.method === 'GET' && !isNoPage(request)
 }
 
 /** A public page of the application offers to sign in, and wants its visitor back. Another site has no say in it. */

@@ -1,0 +1,307 @@
+// Sessions outlive access tokens, for every provider but `idaas`: the first request after the token's end refreshes before it is
+// answered, and nothing of an expired token reaches an application.
+
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import test, { type TestContext } from 'node:test'
+import type { Config } from '../../src/index.ts'
+import { type Client, cookieOf, createClient, type Response } from '../kit/client.ts'
+import { type Environment, type Instance, isServed, setUpInstances } from '../kit/instance.ts'
+import { signedInAt, startOidcServer } from '../kit/oidc-server.ts'
+import { openGateway } from '../kit/set-up.ts'
+import { until } from '../kit/until.ts'
+import { startUpstream } from '../kit/upstream.ts'
+import { dial, refusal } from '../kit/websocket.ts'
+
+/** As Keycloak's access tokens. */
+const LIFE = 300
+const HOUR = 3600
+const MAX_HOURS = 168
+const PAGE = { accept: 'text/html', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' }
+const SCRIPT = { accept: 'application/json' }
+
+async function open(t: TestContext, env: Environment = {}, config: Config = {}, tokenFields: object = {}) {
+  const op = await startOidcServer(t)
+  op.expiresIn = LIFE
+  op.tokenFields = tokenFields
+  const upstream = await startUpstream(t)
+  const gateway = await openGateway(t, { ...op.settings, UPSTREAM: upstream.url, ...env }, { config })
+  op.now = gateway.now
+  const user = await signedInAt(gateway.url, gateway.now)
+  const refreshes = () => op.callsTo('/token').filter(({ form }) => form.get('grant_type') === 'refresh_token').length
+  const eventsOf = (code: string) => gateway.lines.filter(({ event }) => event === code).map(({ fields }) => fields)
+  /** The application was told of nobody, or of nothing at all. */
+  const forwarded = () => upstream.received.length
+  return { op, upstream, gateway, user, refreshes, eventsOf, forwarded }
+}
+
+const maxAge = ({ setCookies }: Response) =>
+  Number(setCookies.map(cookie => /^menshen_session=.*Max-Age=(\d+)/.exec(cookie)?.[1]).find(Boolean))
+
+const expiresAt = async (client: Client) => (await client.get('/_menshen/me')).json<{ expiresAt: number }>().expiresAt
+
+test('a user who reads a page for longer than the access token lives is still signed in, after one refresh', async t => {
+  const { gateway, user, refreshes, upstream } = await open(t)
+  gateway.passSeconds(2 * HOUR)
+  const page = await user.get('/', { headers: PAGE })
+  assert.equal(page.status, 200)
+  assert.equal(refreshes(), 1)
+  assert.equal(upstream.received.at(-1)?.headers['x-forwarded-user'], 'zhangsan')
+})
+
+test('the session, its cookie and its record last for SESSION_MAX_HOURS where the provider says nothing of the refresh token', async t => {
+  const { gateway, user } = await open(t)
+  const started = gateway.now()
+  assert.equal(await expiresAt(user), started + MAX_HOURS * HOUR * 1000)
+  gateway.passSeconds(MAX_HOURS * HOUR - 1)
+  assert.equal((await user.get('/', { headers: PAGE })).status, 200)
+  gateway.passSeconds(1)
+  assert.equal((await user.get('/', { headers: PAGE })).headers.location, '/login')
+})
+
+for (const name of ['refresh_expires_in', 'refresh_token_expires_in'])
+  test(`the session ends with the refresh token where the provider tells its life as ${name}, and each refresh moves that end`, async t => {
+    const { gateway, user, refreshes } = await open(t, {}, {}, { [name]: 1800 })
+    assert.equal(await expiresAt(user), gateway.now() + 1800 * 1000)
+    gateway.passSeconds(1799)
+    const page = await user.get('/', { headers: PAGE })
+    assert.deepEqual([page.status, maxAge(page), refreshes()], [200, 1800, 1])
+    assert.equal(await expiresAt(user), gateway.now() + 1800 * 1000)
+    gateway.passSeconds(1799)
+    assert.equal((await user.get('/', { headers: PAGE })).status, 200, 'the renewed cookie is still there')
+    gateway.passSeconds(1800)
+    assert.equal((await user.get('/', { headers: PAGE })).headers.location, '/login')
+  })
+
+test('refresh_expires_in: 0, as Keycloak says of offline tokens, is no end', async t => {
+  const { gateway, user } = await open(t, {}, {}, { refresh_expires_in: 0 })
+  assert.equal(await expiresAt(user), gateway.now() + MAX_HOURS * HOUR * 1000)
+})
+
+test('a refresh that leaves the refresh token out leaves its end as it was', async t => {
+  const { op, gateway, user } = await open(t, {}, {}, { refresh_expires_in: 1800 })
+  const end = gateway.now() + 1800 * 1000
+  op.tokenFields = { refresh_token: undefined }
+  gateway.passSeconds(1000)
+  assert.equal(await expiresAt(user), end)
+})
+
+test('without a refresh token the session ends with its access token', async t => {
+  const { gateway, user, refreshes } = await open(t, {}, {}, { refresh_token: undefined, refresh_expires_in: 1800 })
+  assert.equal(await expiresAt(user), gateway.now() + LIFE * 1000)
+  gateway.passSeconds(LIFE)
+  assert.equal((await user.get('/', { headers: PAGE })).headers.location, '/login')
+  assert.equal(refreshes(), 0)
+})
+
+test('100 requests after the end of the access token cause one refresh, and all are served', async t => {
+  const { gateway, user, refreshes } = await open(t)
+  gateway.passSeconds(HOUR)
+  const cookie = cookieOf(user)
+  const pages = await Promise.all(
+    Array.from({ length: 100 }, () => createClient(gateway.url).get('/', { headers: { cookie } })),
+  )
+  assert.deepEqual(new Set(pages.map(({ status }) => status)), new Set([200]))
+  assert.equal(refreshes(), 1)
+})
+
+test('invalid_grant after the end of the access token ends the session, and the login page says why, once', async t => {
+  const { op, gateway, user, eventsOf } = await open(t, { PAGE_LANGUAGE: 'en' })
+  gateway.passSeconds(HOUR)
+  op.intercept = ({ path }, response) =>
+    path === '/token' &&
+    response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ error: 'invalid_grant' }))
+  const page = await user.get('/', { headers: PAGE })
+  assert.equal(page.headers.location, '/login')
+  assert.deepEqual(
+    eventsOf('session_ended').map(({ reason, user }) => [reason, user]),
+    [['refresh_failed', 'zhangsan']],
+  )
+  const why = 'your sign-in could not be renewed'
+  assert.ok((await user.get('/login', { headers: PAGE })).text.includes(why))
+  assert.ok(!(await user.get('/login', { headers: PAGE })).text.includes(why))
+})
+
+const WAYS: Record<string, (user: Client) => Promise<Response>> = {
+  'a page': user => user.get('/', { headers: PAGE }),
+  'a form': user => user.post('/', {}, { headers: PAGE }),
+  '/_menshen/account': user => user.get('/_menshen/account', { headers: PAGE }),
+  '/_menshen/forward': user =>
+    user.get('/_menshen/forward', { headers: { ...PAGE, 'x-forwarded-uri': '/', 'x-forwarded-method': 'GET' } }),
+  '/_menshen/authz': user => user.get('/_menshen/authz/page', { headers: PAGE }),
+}
+const SCRIPTED_WAYS: Record<string, (user: Client) => Promise<Response>> = {
+  'a script': user => user.get('/data', { headers: SCRIPT }),
+  '/_menshen/me': user => user.get('/_menshen/me', { headers: SCRIPT }),
+  '/_menshen/stay': user => user.post('/_menshen/stay', {}, { headers: SCRIPT }),
+}
+
+test('while the provider is away an expired token gives 503, nothing is forwarded, and the session stays', async t => {
+  const { op, gateway, user, forwarded, refreshes, eventsOf } = await open(t, { TRUSTED_PROXIES: '127.0.0.1' })
+  gateway.passSeconds(HOUR)
+  op.isAway = true
+  for (const [name, ask] of Object.entries(WAYS)) {
+    const { status, headers, text, setCookies } = await ask(user)
+    assert.deepEqual([status, headers['retry-after'], setCookies], [503, '5', []], name)
+    assert.ok(/You are not signed out|您没有被退出登录/.test(text), name)
+  }
+  for (const [name, ask] of Object.entries(SCRIPTED_WAYS)) {
+    const answer = await ask(user)
+    assert.deepEqual([answer.status, answer.headers['retry-after']], [503, '5'], name)
+    assert.equal(answer.json<{ error: string }>().error, 'provider_unavailable', name)
+  }
+  const check = await user.get('/_menshen/check')
+  assert.deepEqual([check.status, check.headers['x-forwarded-user']], [503, ''])
+  assert.equal(forwarded(), 0)
+  assert.equal(refreshes(), 1, 'everything else was answered during the pause')
+  assert.deepEqual(
+    eventsOf('session_refresh_failed').map(({ outcome }) => outcome),
+    ['kept'],
+  )
+  op.isAway = false
+  gateway.passSeconds(31)
+  assert.equal((await user.get('/', { headers: PAGE })).status, 200)
+  assert.deepEqual(eventsOf('session_ended'), [])
+})
+
+test('a public page is served as to a visitor while the provider is away, and the cookie stays', async t => {
+  const { op, gateway, user, upstream } = await open(t, {}, { rules: [{ path: '/public', public: true }] })
+  gateway.passSeconds(HOUR)
+  op.isAway = true
+  const page = await user.get('/public/page', { headers: PAGE })
+  assert.deepEqual([page.status, page.setCookies], [200, []])
+  assert.ok(!upstream.received.at(-1)?.headers['x-forwarded-user'])
+  op.isAway = false
+  gateway.passSeconds(31)
+  await user.get('/public/page', { headers: PAGE })
+  assert.equal(upstream.received.at(-1)?.headers['x-forwarded-user'], 'zhangsan')
+})
+
+test('with REFRESH_FAILURE=clear a provider that is away ends the session', async t => {
+  const { op, gateway, user, eventsOf } = await open(t, { REFRESH_FAILURE: 'clear' })
+  gateway.passSeconds(HOUR)
+  op.isAway = true
+  assert.equal((await user.get('/', { headers: PAGE })).headers.location, '/login')
+  assert.deepEqual(
+    eventsOf('session_ended').map(({ reason }) => reason),
+    ['refresh_failed'],
+  )
+})
+
+test('without REFRESH_FAILURE a session stays whose token is valid while its refresh fails', async t => {
+  const { op, gateway, user, upstream } = await open(t)
+  gateway.passSeconds(LIFE - 100)
+  op.isAway = true
+  assert.equal((await user.get('/', { headers: PAGE })).status, 200)
+  assert.equal(upstream.received.at(-1)?.headers['x-forwarded-user'], 'zhangsan')
+})
+
+test('the expired sessions of many users ask a provider that is away once per pause, not once each', async t => {
+  const { op, gateway, refreshes } = await open(t)
+  const users = await Promise.all(Array.from({ length: 20 }, () => signedInAt(gateway.url, gateway.now)))
+  gateway.passSeconds(HOUR)
+  op.isAway = true
+  const before = op.calls.length
+  assert.equal((await users[0]?.get('/', { headers: PAGE }))?.status, 503)
+  const tries = op.calls.length - before
+  for (const user of users) assert.equal((await user.get('/', { headers: PAGE })).status, 503)
+  assert.equal(op.calls.length - before, tries)
+  op.isAway = false
+  gateway.passSeconds(31)
+  const asked = refreshes()
+  for (const user of users) assert.equal((await user.get('/', { headers: PAGE })).status, 200)
+  assert.equal(refreshes() - asked, users.length)
+})
+
+test('a WebSocket stays open while the provider is away, none is opened, and a refusal closes it', async t => {
+  const { op, gateway, user, upstream, eventsOf } = await open(t)
+  const { WebSocketServer } = await import('ws')
+  const sockets = new WebSocketServer({ server: upstream.server })
+  t.after(() => sockets.close())
+  const socket = dial(gateway, user)
+  await once(socket, 'open')
+  op.isAway = true
+  gateway.passSeconds(HOUR)
+  await until(() => eventsOf('streams_unchecked').length > 0)
+  assert.equal(socket.readyState, socket.OPEN)
+  assert.equal(await refusal(dial(gateway, user)), 503)
+  op.isAway = false
+  op.intercept = ({ path }, response) =>
+    path === '/token' &&
+    response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ error: 'invalid_grant' }))
+  gateway.passSeconds(31)
+  await once(socket, 'close')
+  assert.deepEqual(
+    eventsOf('session_ended').map(({ reason }) => reason),
+    ['refresh_failed'],
+  )
+})
+
+test('a WebSocket of a session whose provider stays away is closed at the end of the session', async t => {
+  const { op, gateway, user, upstream } = await open(t)
+  const { WebSocketServer } = await import('ws')
+  const sockets = new WebSocketServer({ server: upstream.server })
+  t.after(() => sockets.close())
+  const socket = dial(gateway, user)
+  await once(socket, 'open')
+  op.isAway = true
+  gateway.passSeconds(MAX_HOURS * HOUR)
+  await once(socket, 'close')
+})
+
+test('in an application, session() and accessToken() reject while the provider is away, and work again afterwards', async t => {
+  const { op, gateway, user } = await open(t)
+  const request = { headers: { cookie: cookieOf(user) } }
+  const first = await gateway.menshen.accessToken(request)
+  gateway.passSeconds(HOUR)
+  op.isAway = true
+  await assert.rejects(gateway.menshen.session(request), { code: 'provider_unavailable' })
+  await assert.rejects(gateway.menshen.accessToken(request), { code: 'provider_unavailable' })
+  op.isAway = false
+  gateway.passSeconds(31)
+  assert.equal((await gateway.menshen.session(request))?.userInfo.username, 'zhangsan')
+  const second = await gateway.menshen.accessToken(request)
+  assert.ok(second !== undefined && second !== first)
+})
+
+test('two processes on one store refresh an expired session once, and one goes on after the other is killed in the middle', async t => {
+  const op = await startOidcServer(t)
+  op.now = Date.now
+  op.expiresIn = 2
+  const refreshes = () => op.callsTo('/token').filter(({ form }) => form.get('grant_type') === 'refresh_token').length
+  const { start } = await setUpInstances(t, { ...op.settings, PROVIDER_TIMEOUT_MS: '500' })
+  const [one, other] = await Promise.all([start(), start()])
+  const both = [one, other] as const
+  const user = await signedInAt(one.url, Date.now)
+  const cookie = cookieOf(user)
+  const get = (instance: Instance) => createClient(instance.url).get('/', { headers: { cookie } })
+  const expired = async () => {
+    const end = Date.now() + op.expiresIn * 1000
+    await until(() => Date.now() > end)
+  }
+
+  await expired()
+  op.expiresIn = 3600
+  const pages = await Promise.all(Array.from({ length: 40 }, (_, n) => get(both[n % 2] ?? one)))
+  assert.ok(pages.every(isServed))
+  assert.equal(refreshes(), 1)
+
+  op.expiresIn = 2
+  const second = await signedInAt(one.url, Date.now)
+  await expired()
+  op.expiresIn = 3600
+  const asked = Promise.withResolvers<void>()
+  op.intercept = ({ form }) => {
+    if (form.get('grant_type') !== 'refresh_token') return false
+    asked.resolve()
+    return true
+  }
+  const cut = createClient(one.url)
+    .get('/', { headers: { cookie: cookieOf(second) } })
+    .catch(() => 'cut off')
+  await asked.promise
+  await one.kill('SIGKILL')
+  op.intercept = undefined
+  assert.equal(await cut, 'cut off')
+  assert.ok(isServed(await createClient(other.url).get('/', { headers: { cookie: cookieOf(second) } })))
+})
