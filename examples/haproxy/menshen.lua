@@ -12,9 +12,11 @@ local IDENTITY = {
   'x-menshen-assertion',
 }
 
--- What Menshen needs of the request besides its address: whose it is, and whether another site opens a WebSocket.
+-- What Menshen needs of the request besides its address: whose it is, whether another site opens a WebSocket, and what else
+-- a method of WebDAV acts on.
 local ASKED_WITH = {
   'host', 'cookie', 'origin', 'sec-websocket-key', 'user-agent', 'x-request-id', 'authorization', 'x-menshen-key',
+  'destination', 'new-uri', 'depth', 'overwrite',
 }
 
 -- Which caches may keep an answer: with a cookie of Menshen's, none.

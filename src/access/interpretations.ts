@@ -9,6 +9,8 @@ import { fold, shownPath } from './spellings.ts'
 export interface Interpretation {
   path(): string
   readonly rules: readonly Rule[]
+  /** The node that the whole path names: what is below the path is below this node. Absent for a file, and where none follows. */
+  readonly node?: RuleNode
 }
 
 const NONE: readonly RuleNode[] = []
@@ -98,21 +100,22 @@ function* walk(start: RuleNode, segments: readonly string[], method: string): Ge
       const isNamed = children.some(({ spellings }) => spellings.has(segment))
       if (!isNamed) yield goesOn(node, segments, i, method)
       // What follows a page is an argument of it, also where it is asked for without its suffix (`/page/x` for `/page.php`).
-      for (const child of children) if (meaning.mayEnd || child.hasAlias) yield* endsAt(child, method)
-      if (meaning.mayEndBefore) yield* endsAt(node, method)
+      for (const child of children) if (meaning.mayEnd || child.hasAlias) yield* endsAt(child, method, meaning.isCut)
+      if (meaning.mayEndBefore) yield* endsAt(node, method, meaning.isCut)
       if (meaning.isNameless || (meaning.isScript && !isLast)) next.add(node)
       for (const child of children) next.add(child)
     }
     if (next.size === 0) return
     nodes = next
   }
-  for (const node of nodes) yield* endsAt(node, method)
+  for (const node of nodes) yield* endsAt(node, method, true)
 }
 
 interface Meaning {
   readonly key: string
   readonly isScript?: boolean
   readonly isNameless?: boolean
+  readonly isCut?: boolean
   /** The path may end with this segment, whatever follows. */
   readonly mayEnd?: boolean
   /** Or without it. */
@@ -129,6 +132,7 @@ function meaningOf(segment: string): Meaning {
     key,
     isScript,
     isNameless,
+    isCut,
     // Some servers take what follows a file for an argument of it, as all do with scripts.
     mayEnd: isCut || isScript || FILE.test(key),
     mayEndBefore: INDEX_PAGE.test(key) || (isNameless && isCut),
@@ -170,11 +174,13 @@ function withoutTrailingSigns(name: string): string {
 
 /** Of a path that an exact rule names: its author knows what is served there. */
 export function interpretationAt(node: RuleNode, method: string): Interpretation {
-  return { path: () => node.path, rules: decidingRules(node, method, true) }
+  return { path: () => node.path, rules: decidingRules(node, method, true), node }
 }
 
-function* endsAt(node: RuleNode, method: string): Generator<Interpretation> {
-  yield interpretationAt(node, method)
+/** `isWhole` if the path names the node itself, and not a file of it. */
+function* endsAt(node: RuleNode, method: string, isWhole = false): Generator<Interpretation> {
+  const { path, rules } = interpretationAt(node, method)
+  yield isWhole ? { path, rules, node } : { path, rules }
   for (const page of node.indexPages) yield* endsAt(page, method)
 }
 

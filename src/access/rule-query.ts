@@ -4,6 +4,7 @@ import type { Rule } from '../config/config-file.ts'
 import { DEFAULT_ROLE } from '../config/config-file.ts'
 import { MACHINE_PREFIX } from '../config/machines.ts'
 import { isOwnPath, isResourceMetadataPath, OWN_PATHS } from '../paths.ts'
+import { type DestinationProblem, decideRequest, shadowDecision } from './affected-paths.ts'
 import { type Conditions, type LocalTime, type RefusalCode, type Unmet, unmetOf } from './conditions.ts'
 import type { PathProblem } from './request-path.ts'
 import { isTooLong, pathProblem } from './request-path.ts'
@@ -22,6 +23,10 @@ export interface RuleQuery {
   readonly role: string
   readonly groups: readonly string[]
   readonly user: string
+  /** A path, of COPY and MOVE. */
+  readonly destination?: string | undefined
+  /** Of a method that acts on what is below the path as well. */
+  readonly depth?: string | undefined
   /** The client's address. */
   readonly from?: string | undefined
   /** A time without an offset is in the zone of the rule. */
@@ -41,6 +46,8 @@ export type UnsaidCondition = 'networks' | 'hours' | 'maxAge' | 'origin'
 export type Verdict =
   /** The path is refused, whatever the rules say. */
   | { readonly outcome: 'bad_request'; readonly problem: PathProblem }
+  /** The destination is refused, whatever the rules say. */
+  | { readonly outcome: 'bad_request'; readonly destinationProblem: DestinationProblem }
   /** The path is not read. */
   | { readonly outcome: 'uri_too_long' }
   /** Menshen answers it itself. */
@@ -50,6 +57,10 @@ export type Verdict =
       readonly rule: Rule
       /** The interpretation that decided, if it was another one than the path as it is. */
       readonly interpretation?: string | undefined
+      /** The rule is for something below the path. */
+      readonly isBelow?: true | undefined
+      /** The destination, if the rule is for that or for something below it. */
+      readonly destination?: string | undefined
       /** The condition that refused. */
       readonly condition?: RefusalCode
       readonly unsaid?: readonly UnsaidCondition[]
@@ -57,23 +68,35 @@ export type Verdict =
       readonly shadow?: { readonly outcome: Judgement; readonly rule: Rule }
     }
 
+/** A destination has no host here. */
+const ANY_BASE_URL = 'http://localhost'
+
 /** `signInPaths` are those of the providers. */
 export function judge(rules: Rules, question: RuleQuery, signInPaths?: ReadonlySet<string>): Verdict {
   const { method, path: target } = question
   // A browser encodes what is typed in.
-  const [path = ''] = target.replace(/[^\x21-\x7e]/gu, encoded).split('?', 1)
+  const [path = ''] = encodedTarget(target).split('?', 1)
   if (isTooLong(path)) return { outcome: 'uri_too_long' }
   const problem = pathProblem(path)
   if (problem) return { outcome: 'bad_request', problem }
   const who = subjectOf(question)
-  const decision = rules.decide(method, path, who)
-  const { rule, interpretation } = decision
+  const { destination: typed, depth } = question
+  const headers = {
+    ...(typed !== undefined && { destination: encodedTarget(typed) }),
+    ...(depth !== undefined && { depth }),
+  }
+  const request = { method, path, headers }
+  const decision = decideRequest(rules, request, who, ANY_BASE_URL)
+  const { rule, interpretation, isBelow, destination } = decision
   if (isOwnPath(path, signInPaths) && rule.path !== OWN_PATHS.console) return { outcome: 'own' }
   if (rules.hasBearer && isResourceMetadataPath(path)) return { outcome: 'own' }
-  const shadow = rules.shadowDecision(method, path, who)
+  if (decision.problem) return { outcome: 'bad_request', destinationProblem: decision.problem }
+  const shadow = shadowDecision(rules, request, who, ANY_BASE_URL)
   return {
     ...judgement(decision, who, question),
     interpretation,
+    ...(isBelow && { isBelow }),
+    ...(destination !== undefined && { destination }),
     ...(shadow && { shadow: judgement(shadow, who, question) }),
   }
 }
@@ -136,6 +159,10 @@ export function subjectOf({ role, groups, user }: RuleQuery): Subject | undefine
   if (role === VISITOR && groups.length === 0 && user === '') return undefined
   const named = { role: role === VISITOR ? DEFAULT_ROLE : role, groups, username: user }
   return user.startsWith(MACHINE_PREFIX) ? { ...named, keyKind: 'machine' } : named
+}
+
+function encodedTarget(target: string): string {
+  return target.replace(/[^\x21-\x7e]/gu, encoded)
 }
 
 /** Half of a character has no encoding. */

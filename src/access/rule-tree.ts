@@ -105,6 +105,15 @@ export function decidingRules(node: RuleNode, method: string, ends: boolean): re
   return [LAST_RULE]
 }
 
+/** The rules that decide about what is below the path of a node. */
+export function* rulesBelow(node: RuleNode, method: string): Generator<Rule> {
+  yield* decidingRules(node, method, false)
+  for (const child of node.children.values()) {
+    yield* decidingRules(child, method, true)
+    yield* rulesBelow(child, method)
+  }
+}
+
 /** Whatever is below a path comes before its own rules; the last is the one that decides where no other does. */
 export function inOrder(root: RuleNode): Rule[] {
   const covering = root.rules.some(({ exact, methods, shadow }) => !exact && !methods && !shadow)

@@ -25,8 +25,17 @@ import {
   LAST_RULE,
   LITERALLY,
   type RuleNode,
+  rulesBelow,
 } from './rule-tree.ts'
-import { allSpellings, decodedPath, fold, shownPath, spellingsOf, withoutKeptEscapes } from './spellings.ts'
+import {
+  allSpellings,
+  decodedOnce,
+  decodedPath,
+  fold,
+  shownPath,
+  spellingsOf,
+  withoutKeptEscapes,
+} from './spellings.ts'
 
 export interface Decision {
   readonly rule: Rule
@@ -34,6 +43,8 @@ export interface Decision {
   readonly interpretation?: string
   /** Of the rules of all interpretations, if the rule admits and any of them has some. They have to be met, too. */
   readonly conditions?: readonly Conditions[] | undefined
+  /** The rule is for something below the path. */
+  readonly isBelow?: true
 }
 
 /** Paths are as they came, not decoded. */
@@ -46,15 +57,20 @@ export interface Rules {
   readonly bearerRules: readonly Rule[]
   /** Whether any rule lets programs in by their users' own keys. */
   readonly hasPersonalKeys: boolean
-  decide(method: string, path: string, who: Subject | undefined): Decision
+  /** `isTree`: the request acts on everything below the path as well. */
+  decide(method: string, path: string, who: Subject | undefined, isTree?: boolean): Decision
   /** The rule that decides. */
   ruleFor(method: string, path: string, who: Subject | undefined): Rule
   /** The rules of every interpretation of a path, that of the path as it is first. */
   rulesFor(method: string, path: string): readonly Rule[]
-  /** The conditions of those rules. */
+  /** The rules that decide about what is below a path. */
+  rulesBelow(method: string, path: string): readonly Rule[]
+  /** Whether two paths lead to the same upstream. */
+  areOfOneUpstream(path: string, other: string): boolean
+  /** The conditions of the rules of a path. */
   conditionsFor(method: string, path: string): readonly Conditions[]
   /** What a shadow rule would decide instead, if there is one. */
-  shadowDecision(method: string, path: string, who: Subject | undefined): Decision | undefined
+  shadowDecision(method: string, path: string, who: Subject | undefined, isTree?: boolean): Decision | undefined
 }
 
 /** Our own pages are for every signed-in user, whatever the rules say of the application. */
@@ -63,9 +79,10 @@ const CONSOLE_RULE: Rule = { path: OWN_PATHS.console, roles: [CONSOLE_ROLE] }
 
 /** `prefixes` are those of the upstreams: a path that applications of two of them could claim is for no one. */
 export function createRules(given: readonly Rule[], prefixes: readonly string[] = []): Rules {
-  const otherUpstreams = createOtherUpstreams(prefixes)
+  const prefixOf = createPrefixOf(prefixes)
+  const otherUpstreams = createOtherUpstreams(prefixOf)
   const effective = given.filter(({ shadow }) => !shadow)
-  const { decide, rulesFor, conditionsFor } = createDecide(effective, otherUpstreams)
+  const { decide, ...deciding } = createDecide(effective, otherUpstreams)
   const decideWithShadow = given.some(({ shadow }) => shadow) ? createDecide(given, otherUpstreams).decide : undefined
   return {
     inOrder: inOrder(growTree([CONSOLE_RULE, OWN_RULE, ...given], LITERALLY).root),
@@ -73,23 +90,29 @@ export function createRules(given: readonly Rule[], prefixes: readonly string[] 
     bearerRules: effective.filter(({ bearer }) => bearer),
     hasPersonalKeys: given.some(({ keys, shadow }) => keys === 'personal' && !shadow),
     decide,
+    ...deciding,
     ruleFor: (method, path, who) => decide(method, path, who).rule,
-    rulesFor,
-    conditionsFor,
-    shadowDecision(method, path, who) {
-      const decision = decideWithShadow?.(method, path, who)
+    areOfOneUpstream: (path, other) => prefixOf(decodedOnce(path)) === prefixOf(decodedOnce(other)),
+    shadowDecision(method, path, who, isTree) {
+      const decision = decideWithShadow?.(method, path, who, isTree)
       return decision?.rule.shadow ? decision : undefined
     },
   }
 }
 
+type PrefixOf = (path: string) => string | undefined
+
+/** The prefix of the upstream that a decoded path leads to, or that of our own pages. */
+function createPrefixOf(prefixes: readonly string[]): PrefixOf {
+  const longestPrefix = createLongestPrefix(new Map([OWN_PREFIX, ...prefixes].map(prefix => [fold(prefix), prefix])))
+  // Some spellings have no capitals any more, so they count for none.
+  return path => longestPrefix(fold(path))
+}
+
 type OtherUpstreams = (decoded: string, spellings: readonly string[]) => Iterable<Interpretation>
 
 /** The interpretations of a path that lead to another upstream than the path as it is, or to our own pages. */
-function createOtherUpstreams(prefixes: readonly string[]): OtherUpstreams {
-  const longestPrefix = createLongestPrefix(new Map([OWN_PREFIX, ...prefixes].map(prefix => [fold(prefix), prefix])))
-  // Some spellings have no capitals any more, so they count for none.
-  const prefixOf = (path: string) => longestPrefix(fold(path))
+function createOtherUpstreams(prefixOf: PrefixOf): OtherUpstreams {
   return function* (decoded, spellings) {
     if (spellings.length === 1 && !/[;?#]|\/\//.test(decoded)) return
     const path = withoutKeptEscapes(decoded)
@@ -115,6 +138,8 @@ interface Deciding {
   decision: Decision
   /** The rules of the other interpretations; computed only if the rule for the path as it is admits a user. */
   others?: readonly Rule[]
+  /** The rules for what is below the path, computed when a request acts on that. */
+  below?: readonly Rule[]
 }
 
 /** Most requests ask for a recent path. */
@@ -126,7 +151,7 @@ const LONGEST_REMEMBERED = 256
 function createDecide(
   given: readonly Rule[],
   otherUpstreams: OtherUpstreams,
-): Pick<Rules, 'decide' | 'rulesFor' | 'conditionsFor'> {
+): Pick<Rules, 'decide' | 'rulesFor' | 'rulesBelow' | 'conditionsFor'> {
   const rules = [CONSOLE_RULE, OWN_RULE, ...given]
   const literal = growTree(rules, LITERALLY)
   const lenient = growTree(rules, LENIENT_NAMING)
@@ -198,7 +223,37 @@ function createDecide(
     return [deciding.decision.rule, ...othersOf(deciding, method, path)]
   }
 
-  function decide(method: string, path: string, who: Subject | undefined): Decision {
+  function belowOf(method: string, path: string): readonly Rule[] {
+    const deciding = decidingFor(method, path)
+    deciding.below ??= findBelow(deciding.decision.rule, method, path)
+    return deciding.below
+  }
+
+  function findBelow(rule: Rule, method: string, path: string): readonly Rule[] {
+    const decoded = decodedPath(path)
+    const named = follow(literal, decoded)
+    const nodes = new Set([...interpretations(rule, method, path)].flatMap(({ node = [] }) => node))
+    if (named.path === decoded) nodes.add(named)
+    const found = new Set(decidingRules(named, method, false))
+    for (const node of nodes) for (const rule of rulesBelow(node, method)) found.add(rule)
+    // Our own pages are not the application's.
+    return [...found].filter(rule => rule !== CONSOLE_RULE && rule !== OWN_RULE)
+  }
+
+  function decide(method: string, path: string, who: Subject | undefined, isTree = false): Decision {
+    const decision = decidePath(method, path, who)
+    return isTree && admits(decision.rule, who) ? decideBelow(method, path, who, decision) : decision
+  }
+
+  function decideBelow(method: string, path: string, who: Subject | undefined, decision: Decision): Decision {
+    const below = belowOf(method, path)
+    const stricter = below.find(rule => !admits(rule, who))
+    if (stricter) return { rule: stricter, isBelow: true }
+    const all = new Set([...(decision.conditions ?? []), ...below.flatMap(rule => conditions.get(rule) ?? [])])
+    return all.size === 0 ? decision : { ...decision, conditions: [...all] }
+  }
+
+  function decidePath(method: string, path: string, who: Subject | undefined): Decision {
     const deciding = decidingFor(method, path)
     const { rule } = deciding.decision
     if (!admits(rule, who)) return deciding.decision
@@ -218,7 +273,7 @@ function createDecide(
     return deciding.decision.conditions ?? []
   }
 
-  return { decide, rulesFor, conditionsFor }
+  return { decide, rulesFor, rulesBelow: belowOf, conditionsFor }
 }
 
 /** It is not in the configuration. */

@@ -67,12 +67,12 @@ export const COMMANDS = {
   rules: {
     sentence: 'says what the rules of the configuration do',
     usage: [
-      'menshen rules check PATH [--role ROLE] [--group GROUP] [--user NAME] [--method METHOD] [--from ADDRESS] [--at TIME] [--auth-age SECONDS] [--acr VALUE] [--amr VALUE] [--host HOST]',
+      'menshen rules check PATH [--role ROLE] [--group GROUP] [--user NAME] [--method METHOD] [--destination PATH] [--depth DEPTH] [--from ADDRESS] [--at TIME] [--auth-age SECONDS] [--acr VALUE] [--amr VALUE] [--host HOST]',
       'menshen rules test FILE',
     ],
     verbs: ['check', 'test'],
     details:
-      'FILE is a JSON array of { "path", "role"?, "groups"?, "user"?, "method"?, "from"?, "at"?, "authAge"?, "acr"?, "amr"?, "host"?, "expect" }, where "expect" is "admitted", "refused" (403), "login" (nobody is signed in, and somebody has to be), "step_up" (the user has to sign in again), "bad_request" (a path with a dot segment, a control character or a broken encoding), "uri_too_long" (a path of more than 4096 bytes or 100 segments) or "own" (Menshen answers it itself). Without a role, NAME and GROUP have the one that `roles` give them; rows by a claim are not looked at. Without an address, a time or an age, networks, hours and maxAge count as met, and the answer says so; without acr and amr the user has none. A time without an offset is in the zone of the rule. Only the configuration is read, and no other setting.',
+      'FILE is a JSON array of { "path", "role"?, "groups"?, "user"?, "method"?, "destination"?, "depth"?, "from"?, "at"?, "authAge"?, "acr"?, "amr"?, "host"?, "expect" }, where "expect" is "admitted", "refused" (403), "login" (nobody is signed in, and somebody has to be), "step_up" (the user has to sign in again), "bad_request" (a path with a dot segment, a control character or a broken encoding), "uri_too_long" (a path of more than 4096 bytes or 100 segments) or "own" (Menshen answers it itself). Without a role, NAME and GROUP have the one that `roles` give them; rows by a claim are not looked at. Without an address, a time or an age, networks, hours and maxAge count as met, and the answer says so; without acr and amr the user has none. A time without an offset is in the zone of the rule. Only the configuration is read, and no other setting.',
     options: {
       role: {
         type: 'string',
@@ -89,6 +89,12 @@ export const COMMANDS = {
       },
       user: { type: 'string', value: 'NAME', default: '', sentence: 'their name' },
       method: { type: 'string', value: 'METHOD', default: 'GET', sentence: 'the method of the request, else GET' },
+      destination: { type: 'string', value: 'PATH', sentence: 'the `Destination` of COPY and MOVE' },
+      depth: {
+        type: 'string',
+        value: 'DEPTH',
+        sentence: 'the `Depth` of PROPFIND, LOCK, COPY and REPORT: 0, 1 or infinity',
+      },
       from: { type: 'string', value: 'ADDRESS', sentence: 'the address of the client, for `networks`' },
       at: {
         type: 'string',

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { METHODS } from 'node:http'
 import { isIP } from 'node:net'
 import { z } from 'zod'
+import type { DestinationProblem } from '../access/affected-paths.ts'
 import type { PathProblem } from '../access/request-path.ts'
 import { DEFAULT_ROLES, roleNamesIn, roleOf, rolesFor } from '../access/roles.ts'
 import {
@@ -77,6 +78,14 @@ const expectations = z.array(
         return at ?? z.NEVER
       })
       .optional(),
+    destination: z
+      .string()
+      .superRefine((path, context) => {
+        const problem = pathProblem(path)
+        if (problem) context.addIssue(problem)
+      })
+      .optional(),
+    depth: z.enum(['0', '1', 'infinity']).optional(),
     authAge: z.number().min(0).optional(),
     acr: references.optional(),
     amr: references.optional(),
@@ -106,7 +115,7 @@ export function runRulesCommand(
     throw verb === undefined ? usageError('Nothing is asked', ROW) : refuseArgument(verb, ROW)
   if (subject === undefined) throw usageError(`There is no ${verb === 'check' ? 'PATH' : 'FILE'}`, ROW)
   if (rest[0] !== undefined) throw refuseArgument(rest[0], ROW)
-  const { role, group: groups, user, method, host } = values
+  const { role, group: groups, user, method, host, destination, depth } = values
   if (verb === 'test') return runTable(judgeQuery, derive, subject, known, Object.keys(hosts), paint)
   const query = derive({
     path: subject,
@@ -115,11 +124,17 @@ export function runRulesCommand(
     user,
     method: method.toUpperCase(),
     host,
+    destination,
+    depth,
     ...readCircumstances(values),
   })
   if (host !== undefined && !Object.hasOwn(hosts, host)) throw new UsageError(unknownHost(host, Object.keys(hosts)))
   if (role !== undefined && !known.includes(role)) throw new UsageError(unknownRole(role, known))
-  const problem = pathProblem(subject) ?? methodProblem(query.method)
+  const problem =
+    pathProblem(subject) ??
+    methodProblem(query.method) ??
+    (destination === undefined ? undefined : pathProblem(destination)) ??
+    (depth === undefined || /^(?:0|1|infinity)$/.test(depth) ? undefined : depthProblem(depth))
   if (problem) throw new UsageError(`${problem[0]?.toUpperCase()}${problem.slice(1)}`)
   return { lines: [describe(judgeQuery, query, paint)], ok: true }
 }
@@ -150,6 +165,10 @@ function addressProblem(text: string): string | undefined {
 
 function timeProblem(text: string): string {
   return `${JSON.stringify(text.slice(0, LONGEST_SHOWN))} is no time; expected one as 2026-11-16T09:00, or 2026-11-16T09:00+08:00.`
+}
+
+function depthProblem(text: string): string {
+  return `${JSON.stringify(text.slice(0, LONGEST_SHOWN))} is not a depth; expected 0, 1 or infinity.`
 }
 
 function ageProblem(text: string): string {
@@ -286,6 +305,12 @@ const PROBLEMS: Readonly<Record<PathProblem, string>> = {
   too_many_interpretations: 'it has too many interpretations, or a control character that is encoded twice',
 }
 
+function destinationText(problem: DestinationProblem): string {
+  if (problem === 'other_upstream') return 'it leads to another upstream than the path'
+  if (problem === 'too_long') return 'it is longer than 4096 bytes or has more than 100 segments'
+  return problem in PROBLEMS ? PROBLEMS[problem as PathProblem] : 'it is not a path'
+}
+
 const UNSAID: Readonly<Record<UnsaidCondition, string>> = {
   networks: 'networks (--from)',
   hours: 'hours (--at)',
@@ -294,12 +319,20 @@ const UNSAID: Readonly<Record<UnsaidCondition, string>> = {
 }
 
 function reasonOf(verdict: Verdict): string {
+  if ('destinationProblem' in verdict)
+    return `because the destination cannot be judged: ${destinationText(verdict.destinationProblem)}`
   if (verdict.outcome === 'bad_request') return `because the path is ambiguous: ${PROBLEMS[verdict.problem]}`
   if (verdict.outcome === 'uri_too_long')
     return 'because the path is longer than 4096 bytes or has more than 100 segments'
   if (verdict.outcome === 'own') return 'because Menshen answers it itself'
-  const { rule, interpretation, shadow, condition, unsaid } = verdict
-  const read = interpretation === undefined ? '' : `, as an application could read it as ${interpretation}`
+  const { rule, interpretation, isBelow, destination, shadow, condition, unsaid } = verdict
+  const affected = destination === undefined ? 'the path' : `the destination ${destination}`
+  const acted = isBelow
+    ? `, because the request acts on what is below ${affected} as well`
+    : destination === undefined
+      ? ''
+      : `, for ${affected}`
+  const read = `${acted}${interpretation === undefined ? '' : `, as an application could read it as ${interpretation}`}`
   const would = shadow ? `; on trial: ${shadow.outcome}, by the rule ${JSON.stringify(shadow.rule)}` : ''
   if (isClosed(rule))
     return `because an application could read it as ${interpretation}, which is for another upstream${would}`

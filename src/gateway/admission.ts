@@ -1,5 +1,6 @@
 // Who is asking, and may they: the session of a ticket, refreshed if due, or a bearer token; then the rules.
 
+import { type DestinationProblem, decideRequest, rulesForRequest, shadowDecision } from '../access/affected-paths.ts'
 import { type AuthenticationDemand, type RefusalCode, type Unmet, unmetOf } from '../access/conditions.ts'
 import type { ReadTarget } from '../access/request-path.ts'
 import type { Subject } from '../access/roles.ts'
@@ -62,8 +63,11 @@ export interface Admission extends CallerIdentification {
   /**
    * `limited`: a visitor whose address has shown too many tickets or tokens that are not valid. `step_up`: the rules admit the
    * caller once they have signed in again, or in another way. `unavailable`: the caller has a session, see `isProviderAway`.
+   * `unreadable`: the Destination cannot be judged.
    */
-  readonly outcome: 'visitor' | 'limited' | 'refused' | 'step_up' | 'unavailable' | 'admitted'
+  readonly outcome: 'visitor' | 'limited' | 'refused' | 'step_up' | 'unavailable' | 'unreadable' | 'admitted'
+  /** Why it is `unreadable`. */
+  readonly destinationProblem?: DestinationProblem
   /** The rule that refused. */
   readonly refusedBy?: Rule
   /** The condition of a rule that is not met, though the rule is for this caller. */
@@ -245,21 +249,19 @@ const CREDENTIALS = /^bearer +([\w.~+/-]+=*)$/i
 export function identifyByToken(
   context: AdmissionContext,
   request: GatewayRequest,
-  { method, path }: GatewayRequest,
+  asked: GatewayRequest,
   identification: CallerIdentification,
 ): MaybePromise<CallerIdentification> {
   const { rules } = context.auth
   if (!rules.hasBearer || !bringsToken(request.headers)) return identification
-  const matching = rules.rulesFor(method, path)
-  return matching[0]?.bearer
-    ? identifyToken(context, request, { method, path }, identification.cookies, matching)
-    : identification
+  const matching = rulesForRequest(rules, asked, context.settings.BASE_URL)
+  return matching[0]?.bearer ? identifyToken(context, request, asked, identification.cookies, matching) : identification
 }
 
 async function identifyToken(
   { settings, auth, observe }: AdmissionContext,
   request: GatewayRequest,
-  { method, path }: Pick<GatewayRequest, 'method' | 'path'>,
+  { method, path, headers }: GatewayRequest,
   cookies: readonly string[],
   rules: readonly Rule[],
 ): Promise<CallerIdentification> {
@@ -277,7 +279,7 @@ async function identifyToken(
   if ('who' in found) {
     const reidentify = async () => {
       const { bearers, rules, settings } = auth.currentPolicy()
-      const matching = rules.rulesFor(method, path)
+      const matching = rulesForRequest(rules, { method, path, headers }, settings.BASE_URL)
       if (token === undefined || !matching[0]?.bearer) return undefined
       const latest = await bearers.reidentify(token, audiencesOf(settings, matching))
       return 'who' in latest ? latest : undefined
@@ -301,12 +303,12 @@ export function applyRules(
   request: GatewayRequest,
   identification: CallerIdentification,
 ): Admission {
-  const { auth, observe } = context
+  const { auth, observe, settings } = context
   const { rules } = auth
   const { method, path } = request
   const caller = callerOf(identification)
   const who = caller?.who
-  const shadow = rules.shadowDecision(method, path, who)
+  const shadow = shadowDecision(rules, request, who, settings.BASE_URL)
   const isShadowed = shadow !== undefined && admits(shadow.rule, who)
   const unmetShadow = isShadowed ? unmetBy(context, request, identification, shadow) : undefined
   if (shadow && (!isShadowed || unmetShadow))
@@ -318,8 +320,9 @@ export function applyRules(
       role: who?.role,
       ...(unmetShadow && { reason: unmetShadow.code }),
     })
-  const decision = rules.decide(method, path, who)
-  const { rule } = decision
+  const decision = decideRequest(rules, request, who, settings.BASE_URL)
+  const { rule, problem } = decision
+  if (problem) return { ...identification, outcome: 'unreadable', destinationProblem: problem }
   const isFor = admits(rule, who)
   const unmet = isFor && decision.conditions && unmetBy(context, request, identification, decision)
   if (isFor && !unmet) return { ...identification, outcome: 'admitted' }
@@ -327,7 +330,7 @@ export function applyRules(
   if (unmet) return notMet(denied, unmet)
   if (!who && identification.isProviderAway) return { ...denied, outcome: 'unavailable' }
   if (!who) return { ...denied, outcome: 'visitor', ...(rule.keys && { acceptsKey: true as const }) }
-  const missing = who.isBearer ? missingScopes(rules.rulesFor(method, path), who) : []
+  const missing = who.isBearer ? missingScopes(rulesForRequest(rules, request, settings.BASE_URL), who) : []
   return {
     ...denied,
     outcome: 'refused',

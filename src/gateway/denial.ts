@@ -57,6 +57,7 @@ export function denialAnswer(
 ): MaybePromise<ResponseAnswer> {
   const { outcome } = admission
   if (outcome === 'visitor' || outcome === 'unavailable') return loginAnswer(context, request, admission)
+  if (outcome === 'unreadable') return errorAnswer(context.pages, request, 'bad_request', { outcome: 'refused' })
   return outcome === 'limited' ? tooManyAnswer(context.pages, request) : refusedAnswer(context, request, admission)
 }
 

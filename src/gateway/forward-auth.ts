@@ -2,6 +2,7 @@
 // by the whole answer (a page, a redirect) for Caddy and Traefik. So does /_menshen/authz/<path> for Envoy, which puts the
 // path that it asks about behind ours, and sends the method and the headers of the request itself.
 
+import { needsDestination } from '../access/affected-paths.ts'
 import type { ReadTarget } from '../access/request-path.ts'
 import { isTrusted } from '../config/networks.ts'
 import { requestFields } from '../observe/observed-request.ts'
@@ -49,7 +50,15 @@ const KINDS = {
   ],
 } as const
 
-const STATUS = { admitted: 200, refused: 403, visitor: 401, step_up: 401, limited: 429, unavailable: 503 } as const
+const STATUS = {
+  admitted: 200,
+  refused: 403,
+  visitor: 401,
+  step_up: 401,
+  limited: 429,
+  unavailable: 503,
+  unreadable: 400,
+} as const
 const COUNTED = {
   admitted: 'admitted',
   refused: 'refused',
@@ -57,6 +66,7 @@ const COUNTED = {
   step_up: 'refused',
   limited: 'refused',
   unavailable: 'error',
+  unreadable: 'refused',
 } as const
 /** Where each kind of proxy says what was asked for. */
 const ORIGINAL = {
@@ -145,6 +155,7 @@ export function createCheck(context: GatewayContext): Check {
     if ('reason' in original) return refuse(request, original)
     // An admitted request would reach the application under a path that is never the application's.
     if (isOwn(context, original.path)) return refuse(request, OWN_PATH_ASKED)
+    if (lacksDestination(original)) return refuse(request, NO_DESTINATION)
     if (original.method === 'TRACE') return errorAnswer(pages, original, 'method_not_allowed')
     return pass(context, gate, request, original, FOR_ENVOY)
   }
@@ -155,6 +166,7 @@ export function createCheck(context: GatewayContext): Check {
     const path = request.path === OWN_PATHS.forward ? OWN_PATHS.forward : OWN_PATHS.check
     const original = originalRequest(context.readTarget, path, request, isProxy)
     if ('reason' in original) return refuse(request, original)
+    if (lacksDestination(original)) return refuse(request, NO_DESTINATION)
     const kind = KINDS[path][isProxy ? 1 : 0]
     return pass(context, gate, request, original, kind)
   }
@@ -168,6 +180,13 @@ const FOR_ENVOY: CheckKind = { isProxy: true, hasPages: true }
 const OWN_PATH_ASKED: Unusable = {
   reason: 'this path is our own: the proxy has to send it to Menshen without asking',
   name: 'not_found',
+}
+
+const NO_DESTINATION: Unusable = { reason: 'COPY and MOVE have a Destination, which the proxy has to pass on' }
+
+/** Without it, one path of the two would not be judged. */
+function lacksDestination({ method, headers }: GatewayRequest): boolean {
+  return needsDestination(method) && headers.destination === undefined
 }
 
 /** What Envoy asks about: the rest of the path, to the letter. */

@@ -213,7 +213,18 @@ export function recordAdmission(
   const caller = callerOf(admission)
   if (caller) observed.user = caller.session.userInfo.username
   if (admission.outcome === 'refused') reportRefused(observe.report, request, admission)
+  if (admission.outcome === 'unreadable') reportDestination(observe.report, request, admission)
   return admission
+}
+
+function reportDestination(report: Report, request: GatewayRequest, admission: Admission): void {
+  const { method, headers } = request
+  report('path_refused', {
+    ...requestFields(request, callerOf(admission)),
+    reason: `destination_${admission.destinationProblem}`,
+    method,
+    path: rawPath(String(headers.destination ?? '')),
+  })
 }
 
 /** A visitor is not audited: everybody could fill the trail with refusals of a public page. */

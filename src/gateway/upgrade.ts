@@ -111,6 +111,7 @@ const DENIALS = {
   step_up: { outcome: 'refused', status: 401 },
   limited: { outcome: 'refused', status: 429 },
   unavailable: { outcome: 'error', status: 503 },
+  unreadable: { outcome: 'refused', status: 400 },
   admitted: { outcome: 'admitted', status: 200 },
 } as const
 

@@ -2,6 +2,7 @@
 // the user, or that are ours.
 
 import type { IncomingMessage } from 'node:http'
+import { needsDestination } from '../access/affected-paths.ts'
 import { isTrusted, type Networks, plainAddress } from '../config/networks.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Report } from '../events.ts'
@@ -13,14 +14,23 @@ import { holdsKey } from '../util/key-form.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 import type { Caller, Identification, ProxyRequest } from './proxy-request.ts'
 import type { OwnCookies } from './response-headers.ts'
-import { withoutPrefix } from './stripped-prefix.ts'
+import { destinationForUpstream, withoutPrefix } from './stripped-prefix.ts'
 import type { Upstream } from './upstreams.ts'
 
 /** Names and values in turn. */
 export type RequestHeaders = (
   upstream: Pick<
     Upstream,
-    'host' | 'hostHeader' | 'sentOrigin' | 'strippedPrefix' | 'audience' | 'headers' | 'accessToken' | 'exchange'
+    | 'host'
+    | 'hostHeader'
+    | 'sentOrigin'
+    | 'prefix'
+    | 'strippedPrefix'
+    | 'audience'
+    | 'headers'
+    | 'accessToken'
+    | 'exchange'
+    | 'destination'
   >,
   incoming: Pick<IncomingMessage, 'rawHeaders'>,
   request: ProxyRequest,
@@ -69,6 +79,8 @@ export function createRequestHeaders(options: RequestHeadersOptions): RequestHea
         // No matter who the caller is, and whether or not the key counts here.
         if (!isTokenOurs && !holdsKey(value)) headers.push(name, value)
       } else if (policy === 'address') headers.push(name, sentAddress(upstream, value, ownOrigin))
+      else if (policy === 'destination')
+        headers.push(name, needsDestination(request.method) ? destinationForUpstream(upstream, value) : value)
       else {
         const others = withoutOurs(value)
         if (others) headers.push(name, others)
@@ -326,7 +338,7 @@ export interface KnownHeader {
   /** See plainName. */
   readonly plain: string
   /** `address` is Origin and Referer, `credentials` is Authorization, `filtered` is Cookie. */
-  readonly policy: 'dropped' | 'kept' | 'address' | 'credentials' | 'filtered'
+  readonly policy: 'dropped' | 'kept' | 'address' | 'credentials' | 'destination' | 'filtered'
 }
 
 /** Browsers use a few dozen names; a client that makes up new ones must not fill the memory. */
@@ -350,6 +362,7 @@ export function createHeaderPolicies(
     if (isNeverKept(plain) || (isClaim(plain) && !isKept(plain))) return 'dropped'
     if (plain === 'origin' || plain === 'referer') return 'address'
     if (plain === 'authorization') return 'credentials'
+    if (plain === 'destination') return 'destination'
     return plain === 'cookie' ? 'filtered' : 'kept'
   }
 

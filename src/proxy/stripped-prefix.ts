@@ -39,6 +39,22 @@ export function withoutPrefix(strippedPrefix: string, path: string): string {
   return rest.startsWith('/') ? rest : `/${rest}`
 }
 
+/**
+ * The Destination of COPY and MOVE as the application knows it: without the prefix, and with the host that it is sent. The rules
+ * have judged it, and it leads to this upstream.
+ */
+export function destinationForUpstream(
+  upstream: WithPrefix & { readonly hostHeader: string | undefined; readonly destination: { readonly origin: string } },
+  destination: string,
+): string {
+  const { strippedPrefix, hostHeader } = upstream
+  if (strippedPrefix === '' && hostHeader === undefined) return destination
+  const [, origin = '', path = '/'] = /^([a-z]+:\/\/[^/]*)?(.*)$/is.exec(destination) ?? []
+  const { protocol } = new URL(upstream.destination.origin)
+  const sentOrigin = origin === '' || hostHeader === undefined ? origin : `${protocol}//${hostHeader}`
+  return sentOrigin + pathForUpstream(upstream, path || '/')
+}
+
 function hasPrefix(prefix: string, path: string): boolean {
   if (!path.startsWith(prefix)) return false
   const next = path[prefix.length]

@@ -134,7 +134,7 @@ test('everything that is wrong with a table is said in words of ours, with the n
     [
       '0.expect: expected one of admitted, refused, login, step_up, bad_request, uri_too_long, own; did you mean admitted?',
       '0: there is no "usr"; did you mean user?',
-      '0: there is no "xyz"; expected one of path, role, groups, user, method, from, at, authAge, acr, amr, host, expect.',
+      '0: there is no "xyz"; expected one of path, role, groups, user, method, from, at, destination, depth, authAge, acr, amr, host, expect.',
       '1.path: expected text, not a number.',
     ],
   )
