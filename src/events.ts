@@ -351,6 +351,13 @@ export const EVENTS = {
     fields: ['name', 'expires'],
     audited: true,
   },
+  key_used: {
+    level: 'info',
+    // `key` is machine or personal; `name` is that of a personal key.
+    sentence: 'a key was used, reported once per key and day (UTC)',
+    fields: ['key', 'name'],
+    audited: true,
+  },
   key_revoked: {
     level: 'info',
     // `name` of one; `revoked` is how many ended with their user.

@@ -27,6 +27,7 @@ import { createEntryLimit } from './gateway/host-entry.ts'
 import { chooseBetween, type Site } from './gateway/hosts.ts'
 import { createIdentities } from './gateway/identity-headers.ts'
 import { createKeyCallers } from './gateway/key-callers.ts'
+import { createKeyUse } from './gateway/key-use.ts'
 import { createFailureAnswer, createListener } from './gateway/listener.ts'
 import { createLostCookieDetector } from './gateway/lost-cookies.ts'
 import { createProtectedResources } from './gateway/protected-resources.ts'
@@ -219,6 +220,7 @@ export function buildConfigured(
     attempts,
     bearers,
     keyCallers,
+    keyUse: parts.keyUse,
     personalKeys,
     roles,
     keys,
@@ -397,6 +399,8 @@ export async function openProcessParts(
   const owners = createKeyOwners({ store, keyring })
   const personalKeys = createPersonalKeys({ ...basics, directory, store, keyring, owners })
   opened.defer(() => deadline.wait(personalKeys.settle()))
+  const keyUse = createKeyUse({ store, now, report })
+  opened.defer(() => deadline.wait(keyUse.settle()))
   const sessions = createSessions({
     ...basics,
     ...directory,
@@ -476,6 +480,7 @@ export async function openProcessParts(
     rateLimit,
     sessions,
     personalKeys,
+    keyUse,
     exchangedTokens,
     upstreamPool,
     lifecycle: { closing: false },

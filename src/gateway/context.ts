@@ -26,6 +26,7 @@ import type { CookieNames } from './cookies.ts'
 import type { HookCalls } from './hooks.ts'
 import type { Identities } from './identity-headers.ts'
 import type { KeyCallers } from './key-callers.ts'
+import type { KeyUse } from './key-use.ts'
 import type { LostCookieDetector } from './lost-cookies.ts'
 import type { ProtectedResources } from './protected-resources.ts'
 import type { RateLimit } from './rate-limit.ts'
@@ -84,6 +85,7 @@ export interface Auth {
   readonly attempts: Attempts
   readonly bearers: BearerCallers
   readonly keyCallers: KeyCallers
+  readonly keyUse: KeyUse
   readonly personalKeys: PersonalKeys
   readonly roles: readonly RoleConfig[]
   readonly rules: Rules

@@ -24,11 +24,11 @@ export function identifyByKey(
   if ('problem' in brought) return refuse(context, request, { refused: brought.problem })
   const sha256 = keySha256(brought.key)
   const found = runInRequest(request.observed, () => context.auth.keyCallers.identify(sha256))
-  return andThen(found, caller =>
-    'refused' in caller
-      ? refuse(context, request, caller)
-      : { bearer: caller, reidentify: createReidentify(context, { method, path }, sha256), cookies: [] },
-  )
+  return andThen(found, caller => {
+    if ('refused' in caller) return refuse(context, request, caller)
+    context.auth.keyUse.note(sha256, caller, requestFields(request))
+    return { bearer: caller, reidentify: createReidentify(context, { method, path }, sha256), cookies: [] }
+  })
 }
 
 function tokenIn({ headers }: GatewayRequest): string {

@@ -12,6 +12,8 @@ import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 export interface KeyCaller extends Caller {
   /** When the key ends. */
   readonly expiresAt: number
+  /** What its user calls a personal key. */
+  readonly keyName?: string
 }
 
 export interface KeyCallers {

@@ -41,6 +41,7 @@ export interface KeyUser {
   readonly session: SessionUser
   readonly who: Identity
   readonly expiresAt: number
+  readonly keyName: string
 }
 
 export interface PersonalKeys {
@@ -142,7 +143,7 @@ export function createPersonalKeys(options: PersonalKeysOptions): PersonalKeys {
     // The user has been signed out everywhere since then, or their provider is not configured any more.
     if (!owner || owner.id !== record.ownerId || !directory.providers.get(owner.provider)) return undefined
     const { version, expiresAt } = stored
-    const user = { ...toUser(directory, owner), expiresAt }
+    const user = { ...toUser(directory, owner), expiresAt, keyName: record.name }
     const found = {
       user,
       record,
@@ -296,7 +297,7 @@ function toKey({ key, expiresAt }: Stored, { name, createdAt, usedAt }: KeyRecor
 }
 
 /** By the roles of the configuration that is in use. */
-function toUser(directory: SessionDirectory, owner: KeyOwner): Omit<KeyUser, 'expiresAt'> {
+function toUser(directory: SessionDirectory, owner: KeyOwner): Omit<KeyUser, 'expiresAt' | 'keyName'> {
   const { userInfo, groups, provider, claims } = owner
   const session = { userInfo, groups, userRole: DEFAULT_ROLE, ...(provider === undefined ? {} : { provider }) }
   const identified = identifyIn(directory, session, () => claims)

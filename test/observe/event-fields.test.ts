@@ -168,6 +168,19 @@ const CASES: readonly (readonly [EventCode, Case])[] = [
     },
   ],
   [
+    'key_used',
+    {
+      async happen(scene, name) {
+        const { text } = await (await scene.user()).post(KEYS, KEY_FORM, from('before', scene))
+        const key = /mk_[\w-]{43}/.exec(text)?.[0] ?? assert.fail(text)
+        const { headers } = from(name)
+        await scene.visitor().get('/keys', { headers: { ...headers, authorization: `Bearer ${key}` } })
+        await until(() => scene.lines.some(({ event }) => event === 'key_used'))
+      },
+      fields: { ...USER, key: 'personal', name: 'laptop' },
+    },
+  ],
+  [
     'key_revoked',
     {
       async happen(scene, name) {

@@ -132,6 +132,7 @@ export const en: Sentences<typeof zhCN> = {
   'audit.event_refused': 'Refused: not allowed',
   'audit.event_rate_limited': 'Too many requests, turned away',
   'audit.event_key_created': 'Made a personal key',
+  'audit.event_key_used': 'Key used, first time that day',
   'audit.event_key_revoked': 'Personal key ended',
   'audit.event_config_reloaded': 'Settings reloaded',
 

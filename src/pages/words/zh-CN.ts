@@ -127,6 +127,7 @@ export const zhCN = {
   'audit.event_refused': '没有权限，访问被拒绝',
   'audit.event_rate_limited': '请求过于频繁，被限制',
   'audit.event_key_created': '创建了个人密钥',
+  'audit.event_key_used': '使用了密钥（当天首次）',
   'audit.event_key_revoked': '个人密钥失效',
   'audit.event_config_reloaded': '重新加载了设置',
 

@@ -1,0 +1,78 @@
+// `key_used`: the audit trail shows that a key is in use, once per key and day.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Config } from '../../src/index.ts'
+import { keySha256, newKey } from '../../src/util/key-form.ts'
+import { createClient } from '../kit/client.ts'
+import { startRedis } from '../kit/redis-server.ts'
+import { scrape } from '../kit/scrape.ts'
+import { openGateway, type Scene, setUp } from '../kit/set-up.ts'
+import { until } from '../kit/until.ts'
+
+const KEY = newKey()
+const OTHER = newKey()
+const config: Config = {
+  machines: [
+    { name: 'backup', keySha256: keySha256(KEY) },
+    { name: 'other', keySha256: keySha256(OTHER) },
+  ],
+  rules: [{ path: '/', roles: ['*'], keys: true }],
+}
+
+type Used = Pick<Scene, 'url' | 'lines'>
+const use = ({ url }: Used, key = KEY) => createClient(url).get('/', { headers: { authorization: `Bearer ${key}` } })
+const eventsOf = ({ lines }: Used) =>
+  lines.filter(({ event }) => event === 'key_used').map(({ fields }) => fields as Record<string, unknown>)
+
+test('a key of a machine is audited at its first use of a day, and other requests write nothing', async t => {
+  const scene = await setUp(t, { config })
+  const written = async () => (await scrape(scene.url)).value('menshen_store_seconds_count{verb="create",result="ok"}')
+  assert.equal((await use(scene)).status, 200)
+  await until(() => eventsOf(scene).length === 1)
+  const before = await written()
+  for (let n = 0; n < 20; n++) await use(scene)
+  assert.equal(await written(), before)
+  await use(scene, OTHER)
+  await until(() => eventsOf(scene).length === 2)
+  scene.passSeconds(24 * 3600)
+  await use(scene)
+  await until(() => eventsOf(scene).length === 3)
+  const told = eventsOf(scene).map(({ user, key, requestId }) => [user, key, typeof requestId])
+  assert.deepEqual(told, [
+    ['machine:backup', 'machine', 'string'],
+    ['machine:other', 'machine', 'string'],
+    ['machine:backup', 'machine', 'string'],
+  ])
+  assert.doesNotMatch(JSON.stringify(scene.lines), /mk_/)
+})
+
+test('two instances audit a key once together', async t => {
+  const redis = await startRedis()
+  t.after(() => redis.stop())
+  const env = { STORE: `redis://${redis.host}` }
+  const one = await setUp(t, { config, env, now: Date.now() })
+  const settings = { ...one.provider.settings, UPSTREAM: one.upstream.url, ...env }
+  const other = await openGateway(t, settings, { config, now: Date.now() })
+  await Promise.all([one, other, one, other].map(each => use(each)))
+  await until(() => eventsOf(one).length + eventsOf(other).length > 0)
+  // Both have asked the store before they close.
+  await Promise.all([one.close(), other.close()])
+  assert.equal(eventsOf(one).length + eventsOf(other).length, 1)
+})
+
+test('a request with a key is answered while the store cannot be written, and the use is audited later', async t => {
+  const redis = await startRedis({ settings: ['--maxmemory-policy', 'noeviction'] })
+  t.after(() => redis.stop())
+  const scene = await setUp(t, { config, env: { STORE: `redis://${redis.host}` }, now: Date.now() })
+  // The keys for assertions are made with the first page.
+  await use(scene, OTHER)
+  await until(() => eventsOf(scene).length === 1)
+  await redis.command('CONFIG', 'SET', 'maxmemory', '1')
+  assert.equal((await use(scene)).status, 200)
+  await until(() => scene.lines.some(({ event }) => event === 'store_not_writable'))
+  await redis.command('CONFIG', 'SET', 'maxmemory', '0')
+  scene.passSeconds(11)
+  await use(scene)
+  await until(() => eventsOf(scene).length === 2)
+})
