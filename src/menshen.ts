@@ -234,7 +234,6 @@ export function buildConfigured(
   const beginRequest = createBeginRequest(settings.TRUSTED_PROXIES)
   const readTarget = createReadTarget()
   const isOwnCookie = ourCookies(cookies)
-  const transportSecurity = transportSecurityOf(settings)
 
   /** The parts for BASE_URL, or for one of `hosts`. */
   function contextOf({ settings, rules, upstreams, currentRules, host, entries }: SiteParts): GatewayContext {
@@ -259,7 +258,7 @@ export function buildConfigured(
         identities,
         exchangedTokens: parts.exchangedTokens,
         ownCookies: isOwnCookie,
-        transportSecurity,
+        transportSecurity: transportSecurityOf(settings),
         rules,
         currentRules,
         streams: parts.streams,

@@ -328,6 +328,25 @@ export function text(expected: string, example: string, longest = 1000): Kind<st
   return { type: 'string', check: z.string().max(longest).regex(/\S/), expected, example }
 }
 
+const EMAIL = /^[\w.+-]{1,64}@[a-z\d](?:[a-z\d.-]{0,251}[a-z\d])?$/i
+
+/** As it is written: a page makes a link of it. */
+export const contact: Kind<string> = {
+  type: 'string',
+  check: z
+    .string()
+    .max(1000)
+    .refine(text => EMAIL.test(text) || isWebAddress(text)),
+  expected: 'an e-mail address, or an http or https address',
+  example: 'helpdesk@example.com',
+}
+
+function isWebAddress(text: string): boolean {
+  if (!/^https?:\/\/[^\s]+$/i.test(text) || !URL.canParse(text)) return false
+  const { username, password } = new URL(text)
+  return username === '' && password === ''
+}
+
 export const pageLanguage: Kind<string> = {
   type: 'string',
   check: z.string().regex(/^[a-zA-Z\d-]{2,35}$/),

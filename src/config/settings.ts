@@ -468,6 +468,16 @@ const ADDRESS_ROWS = {
     sentence: 'With `TLS_CERT_FILE`: HTTP/2 for clients that offer it, besides HTTP/1.1.',
     sentenceZh: '设置 `TLS_CERT_FILE` 后，除 HTTP/1.1 外，对支持的客户端使用 HTTP/2。',
   }),
+  HSTS_MAX_AGE: required({
+    reloads: true,
+    ...kind.wholeNumber(0, 63_072_000, 'a number of seconds'),
+    default: '31536000',
+    example: '300',
+    sentence:
+      'How long browsers keep to https for this host (`Strict-Transport-Security: max-age`), with an https `BASE_URL` that is not loopback. An application’s own header stays. With 0 it is not sent; browsers that have seen it keep it until it expires.',
+    sentenceZh:
+      '浏览器在多长时间内只用 https 访问本主机（`Strict-Transport-Security: max-age`），仅当 `BASE_URL` 是 https 且不是本机地址时发送。应用自己发送的响应头保持不变。0 表示不发送；已收到的浏览器会保留到期满为止。',
+  }),
   TRUSTED_PROXIES: optional({
     ...kind.networks,
     sentence: 'Proxies in front whose `X-Forwarded-*` and `X-Original-*` headers count.',
@@ -626,6 +636,12 @@ const PAGE_ROWS = {
     defaultNote: 'ours',
     sentence: 'The mark at the top of the pages and in the browser’s tab ([your own look](customizing.md)).',
     sentenceZh: '页面顶部和浏览器标签上的标志（[自定义外观](customizing.md)）。',
+  }),
+  SUPPORT_CONTACT: optional({
+    reloads: true,
+    ...kind.contact,
+    sentence: 'Where users find help: a link on every error page.',
+    sentenceZh: '用户求助的联系方式，以链接形式显示在每个错误页面上。',
   }),
   ACCENT_COLOR: optional({
     reloads: true,

@@ -13,6 +13,7 @@ import { pipeline } from 'node:stream/promises'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { isTooLong } from '../access/request-path.ts'
+import { isLoopback } from '../config/deployment.ts'
 import { isSecure } from '../config/read.ts'
 import type { Settings } from '../config/settings.ts'
 import { type ErrorCode, errorFields, MenshenError } from '../errors.ts'
@@ -243,8 +244,10 @@ export function safetyHeaders(settings: Settings): Record<string, string> {
   }
 }
 
+/** Not for loopback: a browser would demand https of every other program on this machine. */
 export function transportSecurityOf(settings: Settings): string | undefined {
-  return isSecure(settings) ? 'max-age=31536000' : undefined
+  const { BASE_URL, HSTS_MAX_AGE } = settings
+  return isSecure(settings) && !isLoopback(BASE_URL) && HSTS_MAX_AGE > 0 ? `max-age=${HSTS_MAX_AGE}` : undefined
 }
 
 function answer(

@@ -66,15 +66,26 @@ export function noticePage(
     html`<p class="hint">${t(`notice.${name}.remedy`)}</p>
 ${retryPath === undefined ? '' : html`<a class="button" href="${retryPath}">${t('notice.retry')}</a>`}
 <a class="button quiet" href="/">${t('page.home')}</a>
-${requestId === undefined ? '' : reference(words, requestId)}`,
+${requestId === undefined && NOTICES[name].status < 400 ? '' : reference(words, requestId)}`,
     noticeText(words, name, isUser),
   )
 }
 
 const COPY_SCRIPT = assetUrl('copy.js')
 
-/** By which the console and the log find everything about a request. The script shows the button. */
-export function reference({ rich, t }: Words, requestId: string): Html {
+/** At the end of an error page: where users find help, and by what the console and the log find the request. */
+export function reference(words: Words, requestId: string | undefined): Html {
+  return html`${supportLink(words)}${requestId === undefined ? '' : requestReference(words, requestId)}`
+}
+
+function supportLink({ rich, support }: Words): Html | '' {
+  if (!support) return ''
+  return html`<p class="small support">${rich('page.support', { contact: html`<a href="${support.href}">${support.text}</a>` })}</p>
+`
+}
+
+/** The script shows the button. */
+function requestReference({ rich, t }: Words, requestId: string): Html {
   return html`<p class="small reference"><span>${rich('page.request_id', { id: html`<code>${requestId}</code>` })}</span>
 <button type="button" class="plain" data-copy="${requestId}" data-copied="${t('page.copied')}" aria-live="polite" hidden>${t('page.copy')}</button></p>
 <script type="module" src="${COPY_SCRIPT}"></script>`

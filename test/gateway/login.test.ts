@@ -63,7 +63,27 @@ test('browsers are told to come back by https only where BASE_URL is https', asy
   const plain = await setUp(t, { application: false })
   assert.equal((await plain.client.get('/login')).headers['strict-transport-security'], undefined)
   const secure = await setUp(t, { env: { BASE_URL: 'https://app.example.com' }, application: false })
-  assert.match(String((await secure.client.get('/login')).headers['strict-transport-security']), /max-age=\d{8}/)
+  assert.equal((await secure.client.get('/login')).headers['strict-transport-security'], 'max-age=31536000')
+})
+
+test('HSTS_MAX_AGE sets for how long, 0 sends nothing, and loopback is never kept to https', async t => {
+  const BASE_URL = 'https://app.example.com'
+  const shown = async (env: Record<string, string>, own?: string) => {
+    const scene = await setUp(t, {
+      env,
+      config: { rules: [{ path: '/', public: true }] },
+      answer: (_, response) => response.end(own && response.setHeader('strict-transport-security', own) ? '' : 'hello'),
+    })
+    const answers = [await scene.client.get('/login'), await scene.client.get('/page')]
+    return answers.map(({ headers }) => headers['strict-transport-security'])
+  }
+  assert.deepEqual(await shown({ BASE_URL, HSTS_MAX_AGE: '300' }), ['max-age=300', 'max-age=300'])
+  assert.deepEqual(await shown({ BASE_URL, HSTS_MAX_AGE: '0' }), [undefined, undefined])
+  const own = 'max-age=5; includeSubDomains'
+  assert.deepEqual(await shown({ BASE_URL }, own), ['max-age=31536000', own], 'once, as the application says')
+  assert.deepEqual(await shown({ BASE_URL, HSTS_MAX_AGE: '0' }, own), [undefined, own])
+  for (const loopback of ['https://localhost:8443', 'https://127.0.0.1', 'https://app.localhost', 'https://[::1]:3000'])
+    assert.deepEqual(await shown({ BASE_URL: loopback }), [undefined, undefined], loopback)
 })
 
 test('a page with a form lets the browser name its own origin when it sends the form', async t => {

@@ -428,6 +428,7 @@ export const en: Sentences<typeof zhCN> = {
   'app.name': 'Sign-in',
   'page.footer': 'Menshen',
   'page.home': 'Back to the home page',
+  'page.support': 'Need help? {contact}',
   'page.request_id': 'Reference: {id}',
   'page.copy': 'Copy',
   'page.copied': 'Copied',

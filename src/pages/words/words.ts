@@ -25,6 +25,8 @@ export interface LanguageName {
 
 export interface Words extends LanguageName {
   readonly appName: string
+  /** Where users find help. */
+  readonly support: SupportContact | undefined
   readonly look: Look
   /** Where the forms of the pages lead. */
   readonly paths: SignInPaths
@@ -44,11 +46,17 @@ export interface Words extends LanguageName {
   relative(at: number, now: number): string
 }
 
+export interface SupportContact {
+  readonly text: string
+  readonly href: string
+}
+
 export interface WordsOptions {
   readonly lang: string
   readonly sentences: Sentences<typeof zhCN>
   /** The operator's own name for the application, if there is one. */
   readonly appName: string | undefined
+  readonly support: SupportContact | undefined
   readonly look: Look
   readonly paths: SignInPaths
   readonly languages: readonly LanguageName[]
@@ -60,7 +68,7 @@ const UNITS = [
   [60_000, 'minute'],
 ] as const
 
-export function createWords({ lang, sentences, appName, look, paths, languages }: WordsOptions): Words {
+export function createWords({ lang, sentences, appName, support, look, paths, languages }: WordsOptions): Words {
   // Made when they are first used: a start would wait 20 ms for them.
   let format: Intl.DateTimeFormat | undefined
   let distance: Intl.RelativeTimeFormat | undefined
@@ -69,6 +77,7 @@ export function createWords({ lang, sentences, appName, look, paths, languages }
     lang,
     label: sentences['language.name'],
     appName: appName ?? sentences['app.name'],
+    support,
     look,
     paths,
     languages,
@@ -104,13 +113,19 @@ type Table = Sentences<typeof zhCN>
 const USUAL = 'zh-CN'
 const OURS: Readonly<Record<string, Table>> = { [USUAL]: zhCN, en }
 
+function supportContact(text: string): SupportContact {
+  return { text, href: /^https?:/i.test(text) ? text : `mailto:${text}` }
+}
+
 /** Throws with one sentence for each thing that is wrong in `words` and `languages`. */
 export function createLanguages(
-  settings: Pick<Settings, 'PAGE_LANGUAGE' | 'APP_NAME'> & SignInPathSettings,
+  settings: Pick<Settings, 'PAGE_LANGUAGE' | 'APP_NAME'> &
+    Partial<Pick<Settings, 'SUPPORT_CONTACT'>> &
+    SignInPathSettings,
   config: Config,
   look: Look = OUR_LOOK,
 ): Languages {
-  const { PAGE_LANGUAGE, APP_NAME } = settings
+  const { PAGE_LANGUAGE, APP_NAME, SUPPORT_CONTACT } = settings
   const { words = {}, languages = {} } = config
   const names = [...new Set([...Object.keys(OURS), ...Object.keys(languages)])]
   const inUse = PAGE_LANGUAGE === AUTO_LANGUAGE ? USUAL : PAGE_LANGUAGE
@@ -135,10 +150,11 @@ export function createLanguages(
   const labels = tables.map(([lang, sentences]) => ({ lang, label: sentences['language.name'] }))
   const paths = signInPathsOf(settings)
   const appName = APP_NAME === SETTINGS.APP_NAME.default ? undefined : APP_NAME
+  const support = SUPPORT_CONTACT === undefined ? undefined : supportContact(SUPPORT_CONTACT)
   const all = new Map(
     tables.map(([lang, sentences]) => [
       lang,
-      createWords({ lang, sentences, appName, look, paths, languages: labels }),
+      createWords({ lang, sentences, appName, support, look, paths, languages: labels }),
     ]),
   )
   const usual = all.get(inUse)

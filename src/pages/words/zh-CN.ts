@@ -417,6 +417,7 @@ export const zhCN = {
   'app.name': '统一登录',
   'page.footer': '门神 Menshen',
   'page.home': '返回首页',
+  'page.support': '需要帮助？请联系 {contact}',
   'page.request_id': '编号：{id}',
   'page.copy': '复制',
   'page.copied': '已复制',
