@@ -68,7 +68,7 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
   IDENTITY_USER: ['X Forwarded User', 'x-user: admin', '用户'],
   IDENTITY_GROUPS: ['X Forwarded Groups', 'none', '用户组'],
   HSTS_MAX_AGE: ['-1', '1 year', '99999999'],
-  SUPPORT_CONTACT: ['helpdesk', 'javascript:alert(1)', 'a b@example.com', 'x@y\r\nz'],
+  SUPPORT_CONTACT: ['helpdesk', 'javascript:alert(1)', 'a b@example.com'],
   IDENTITY_EMAIL: ['x_email:'],
   IDENTITY_NAME: ['x name'],
   IDENTITY_ROLE: ['x,role'],
