@@ -2,7 +2,6 @@
 FROM node:26-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# No install script is needed: the store's binary comes built.
 RUN npm ci --omit=dev --ignore-scripts
 
 FROM node:26-slim AS build
@@ -21,7 +20,7 @@ COPY --from=build /app/dist dist
 COPY package.json LICENSE ./
 COPY bin bin
 COPY browser browser
-ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000 STORE=lmdb:/data
+ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000 STORE=sqlite:/data/menshen.db
 EXPOSE 3000
 # As a number, so that Kubernetes can tell that it is not root.
 USER 1000:1000

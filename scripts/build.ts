@@ -1,6 +1,6 @@
 // `npm run build`: the npm package's dist/, made anew so that nothing of an earlier build is packed.
 import { spawnSync } from 'node:child_process'
-import { cpSync, globSync, readFileSync, rmSync } from 'node:fs'
+import { cpSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 const ROOT = join(import.meta.dirname, '..')
@@ -14,6 +14,7 @@ compile('tsconfig.build.json', '--removeComments', '--declaration', 'false', '--
 for (const config of ['tsconfig.build.json', 'tsconfig.browser.json']) compile(config, '--emitDeclarationOnly')
 for (const file of globSync('**/*.{css,svg}', { cwd: join(ROOT, 'src') }))
   cpSync(join(ROOT, 'src', file), join(DIST, file))
+renameWorkers()
 removeInnerTypes()
 
 function compile(config: string, ...options: string[]): void {
@@ -22,6 +23,15 @@ function compile(config: string, ...options: string[]): void {
     stdio: 'inherit',
   })
   if (status !== 0) process.exit(status ?? 1)
+}
+
+/** The compiler renames what is imported, and not what a thread is started with. */
+function renameWorkers(): void {
+  for (const file of globSync('**/*.js', { cwd: DIST })) {
+    const text = readFileSync(join(DIST, file), 'utf8')
+    const renamed = text.replace(/(new Worker\(new URL\('[^']+)\.ts'/g, "$1.js'")
+    if (renamed !== text) writeFileSync(join(DIST, file), renamed)
+  }
 }
 
 /** Nobody can import what `exports` does not lead to: its types would only make the package larger. */

@@ -477,12 +477,6 @@ export const EVENTS = {
   },
 
   store_unreachable: { level: 'warn', sentence: 'the store cannot be reached; trying again', fields: ['store'] },
-  store_broken: {
-    level: 'error',
-    sentence:
-      'a write to the embedded store failed in its last step, and this process cannot use the store any more; the command ends with exit code 1, an application that embeds Menshen has to be restarted',
-    fields: [],
-  },
   store_not_writable: {
     level: 'error',
     sentence:

@@ -123,8 +123,6 @@ export interface CoreOptions {
   readonly hooks?: Hooks
   /** Which of several processes this is. */
   readonly worker?: number | undefined
-  /** This process can use the embedded store no more, and has said so. */
-  readonly onStoreBroken?: () => void
 }
 
 const CLOSE_WITHIN_MS = 10_000
@@ -360,10 +358,7 @@ interface Basics extends ProviderOptions {
   readonly measure: Measure
   readonly measureSync: MeasureSync | undefined
 }
-type Options = Pick<
-  CoreOptions,
-  'log' | 'now' | 'worker' | 'gatherMetrics' | 'countedEvents' | 'hooks' | 'onStoreBroken'
->
+type Options = Pick<CoreOptions, 'log' | 'now' | 'worker' | 'gatherMetrics' | 'countedEvents' | 'hooks'>
 
 export type ProcessParts = Awaited<ReturnType<typeof openProcessParts>>
 
@@ -372,7 +367,7 @@ export async function openProcessParts(
   opened: AsyncDisposableStack,
   deadline: ShutdownDeadline,
   configuration: Configuration,
-  { log, now, worker, gatherMetrics = gatherAlone, countedEvents, hooks = NO_HOOKS, onStoreBroken }: Options,
+  { log, now, worker, gatherMetrics = gatherAlone, countedEvents, hooks = NO_HOOKS }: Options,
 ) {
   const { settings, plans } = configuration
   let mainProvider = plans[0].id
@@ -386,7 +381,7 @@ export async function openProcessParts(
   const { observation, metrics, series: history, shadowRefusals } = observed
   const { report, measure, measureSync, traceCall } = observation
   const basics: Basics = { settings, now, report, measure, measureSync, traceCall }
-  const records = await openRecords(opened, deadline, configuration, basics, onStoreBroken)
+  const records = await openRecords(opened, deadline, configuration, basics)
   const { store, keyring } = records
   const audit = opened.adopt(createAudit({ settings, store, keyring, now, report, worker }), audit =>
     audit.close(deadline.leftMs()),
@@ -504,14 +499,9 @@ async function openRecords(
   deadline: ShutdownDeadline,
   { plans: [plan] }: Configuration,
   { settings, now, report, measure, measureSync }: Basics,
-  onStoreBroken: CoreOptions['onStoreBroken'],
 ) {
-  const onBroken = (err: unknown) => {
-    report('store_broken', { err })
-    onStoreBroken?.()
-  }
   const cache = { size: settings.SESSION_CACHE_SIZE, bytes: cacheShares(settings).recordBytes }
-  const opening = await openStore(settings.STORE, now, report, cache, onBroken)
+  const opening = await openStore(settings.STORE, now, report, cache)
   const observed = observedStore(opening, measure, measureSync)
   const store = opened.adopt(watchWrites(observed, { now, report }), store => deadline.wait(store.close()))
   const keys = deriveKeys({ SECRET: settings.SECRET, CLIENT_SECRET: plan.clientSecret })

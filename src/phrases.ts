@@ -299,8 +299,64 @@ export const PHRASES = {
   store_is_away: { en: 'The store at {name} is not available.', zh: '存储 {name} 无法访问。' },
 
   store_cannot_be_opened: {
-    en: 'The store cannot be opened in {directory} ({reason}): make it a folder that this user can write to, on a disk with room, or name another one in STORE.',
-    zh: '无法打开 {directory} 中的存储（{reason}）：它应为当前用户可写的目录，且磁盘有剩余空间；也可以在 STORE 中指定另一个目录。',
+    en: 'The store cannot be opened in {file}: {fault}, or name another one in STORE.',
+    zh: '无法打开 {file} 中的存储：{fault}；也可以在 STORE 中指定另一个文件。',
+  },
+  store_fault_full: {
+    en: 'the disk is full ({reason}); make room on it',
+    zh: '磁盘已满（{reason}）；请腾出空间',
+  },
+  store_fault_read_only: {
+    en: 'it cannot be written to ({reason}); let this user write to the file and its folder',
+    zh: '文件不可写（{reason}）；请让当前用户能够写入该文件及其目录',
+  },
+  store_fault_no_access: {
+    en: 'it cannot be opened ({reason}); let this user read and write the file and its folder',
+    zh: '文件无法打开（{reason}）；请让当前用户能够读写该文件及其目录',
+  },
+  store_fault_locked: {
+    en: 'another process holds its lock ({reason}); find that process, for example a sqlite3 shell, and end it',
+    zh: '另一个进程一直占用着锁（{reason}）；请找到该进程（例如 sqlite3 命令行）并结束它',
+  },
+  store_fault_not_a_database: {
+    en: 'it is not a database ({reason}); move the file away',
+    zh: '该文件不是数据库（{reason}）；请移走它',
+  },
+  store_fault_foreign: {
+    en: 'it is the database of another program ({reason}); leave it to that program',
+    zh: '该文件是其他程序的数据库（{reason}）；请不要与该程序共用',
+  },
+  store_fault_damaged: {
+    en: 'the database is damaged ({reason}); restore a backup, or move the file away to begin with an empty store',
+    zh: '数据库已损坏（{reason}）；请恢复备份，或移走该文件以空的存储重新开始',
+  },
+  store_fault_newer_format: {
+    en: 'a newer version of Menshen has written it ({reason}); start that version',
+    zh: '该文件由更高版本的门神写入（{reason}）；请启动该版本',
+  },
+  store_fault_no_wal: {
+    en: 'its file system cannot share memory between processes ({reason}); put the file on a local disk',
+    zh: '文件系统不支持进程间共享内存（{reason}）；请把文件放在本地磁盘上',
+  },
+  store_fault_bad_path: {
+    en: 'its path cannot be used ({reason}); make it a file in a folder that this user can write to',
+    zh: '路径不可用（{reason}）；它应为当前用户可写的目录中的文件',
+  },
+  store_fault_io: {
+    en: 'the disk reports an error ({reason}); check the disk and the system log',
+    zh: '磁盘报告错误（{reason}）；请检查磁盘和系统日志',
+  },
+  store_fault_no_answer: {
+    en: 'the disk does not respond ({reason}); check the disk and the system log',
+    zh: '磁盘没有响应（{reason}）；请检查磁盘和系统日志',
+  },
+  store_fault_closed: {
+    en: 'it is closed ({reason}); open it again',
+    zh: '存储已关闭（{reason}）；请重新打开',
+  },
+  store_fault_other: {
+    en: 'SQLite refuses it ({reason}); run menshen doctor',
+    zh: 'SQLite 拒绝了操作（{reason}）；请运行 menshen doctor',
   },
 
   // Settings
@@ -813,8 +869,8 @@ export const PHRASES = {
   },
   store_failed: { en: '{problem} ({reason})', zh: '{problem}（{reason}）' },
   make_store_folder: {
-    en: 'Make it a folder that this user can write to, on a disk with room, or name another one in STORE.',
-    zh: '它应为当前用户可写的目录，且磁盘有剩余空间；也可以在 STORE 中指定另一个目录。',
+    en: 'Make it a file in a folder that this user can write to, on a disk with room, or name another one in STORE.',
+    zh: '它应为当前用户可写的目录中的文件，且磁盘有剩余空间；也可以在 STORE 中指定另一个文件。',
   },
   check_store_server: {
     en: 'Check that the server of STORE is running and can be reached, and the name and password in STORE.',
@@ -822,8 +878,8 @@ export const PHRASES = {
   },
   store_forgets: { en: 'memory: a restart signs everybody out', zh: '内存：重启后所有人都需要重新登录' },
   use_lasting_store: {
-    en: 'STORE=lmdb:./data keeps them on this machine, redis://… for several machines.',
-    zh: 'STORE=lmdb:./data 把会话保存在本机，redis://… 供多台机器共用。',
+    en: 'STORE=sqlite:./data/menshen.db keeps them on this machine, redis://… for several machines.',
+    zh: 'STORE=sqlite:./data/menshen.db 把会话保存在本机，redis://… 供多台机器共用。',
   },
   store_cannot_read: { en: 'what was written cannot be read', zh: '写入的数据读不出来' },
   store_cannot_list: {
@@ -1063,8 +1119,8 @@ export const PHRASES = {
     zh: '无法登录：缺少身份认证平台的设置：{names}。',
   },
   store_not_shared: {
-    en: 'STORE is "memory:", so that the Menshen that is running cannot be asked; stop it and ask again, or use lmdb: or Redis.',
-    zh: 'STORE 是 “memory:”，无法与正在运行的门神通信；请停止它后重试，或改用 lmdb: 或 Redis。',
+    en: 'STORE is "memory:", so that the Menshen that is running cannot be asked; stop it and ask again, or use sqlite: or Redis.',
+    zh: 'STORE 是 “memory:”，无法与正在运行的门神通信；请停止它后重试，或改用 sqlite: 或 Redis。',
   },
   came_back_with_error: {
     en: 'the provider came back with the error {error}',

@@ -228,7 +228,8 @@ function floorOf(folder: string): number {
 function importsOf(text: string): string[] {
   const statements = text.matchAll(/^(?:import|export)\b(?:[^'"`;]*?\bfrom)?\s*['"]([^'"]+)['"]/gm)
   const calls = text.matchAll(/\b(?:import|require)\(\s*['"]([^'"]+)['"]/g)
-  return [...statements, ...calls].map(([, specifier = '']) => specifier)
+  const threads = text.matchAll(/\bnew URL\(\s*['"]([^'"]+\.[jt]s)['"], import\.meta\.url\)/g)
+  return [...statements, ...calls, ...threads].map(([, specifier = '']) => specifier)
 }
 
 function isRelative(specifier: string): boolean {

@@ -16,7 +16,7 @@ import { memoryOf } from '../process-memory.ts'
 import { megabytes, microseconds, ratio, shareMark, spread, whole } from '../report/words.ts'
 import { signIn, startMenshen, startProvider } from '../servers/menshen.ts'
 import type { Served } from '../servers/processes.ts'
-import { openLmdb } from '../servers/stores.ts'
+import { openSqlite } from '../servers/stores.ts'
 import { ADMIN, userNumber } from '../servers/users.ts'
 
 const LEAST = 0.97
@@ -37,7 +37,7 @@ export const age: Part = {
   async run({ plan, cores, say }) {
     await using open = new AsyncDisposableStack()
     const provider = open.use(await startProvider(SHORT_SECONDS, DAY_SECONDS))
-    const store = open.use(await openLmdb())
+    const store = open.use(await openSqlite())
     const start = async () => open.use(await startMenshen(store.address, provider, cores))
     const old = [await start(), await start()]
     say(`${whole(plan.lifeSeconds)} s of load for each`)

@@ -48,11 +48,11 @@ export const home: Part = {
   async run(bench) {
     bench.say('home page')
     await using provider = await startProvider()
-    await using store = await openStore('lmdb')
+    await using store = await openStore('sqlite')
     await using menshen = await startMenshen(store.address, provider, bench.cores)
     const pairs = await againstBare(bench, menshen, base => ({ url: `${base}/` }))
     const columns = ['store', ...comparisonColumns('Menshen', 'bare')]
-    const rows = pairs.map(pair => ['lmdb', ...comparisonCells(pair)])
+    const rows = pairs.map(pair => ['sqlite', ...comparisonCells(pair)])
     return {
       tables: [{ title: 'The home page, as a browser asks for it', columns, rows }],
       marks: pairs.map(({ comparison }) => shareMark(LEAST_OF_HOME, "home page, of a bare server's rate", comparison)),

@@ -35,7 +35,9 @@ export const cold: Part = {
       { ...USUAL, said: 'the default cache', settings: {} },
     ].filter(({ name }) => wants(name))
     const servers = await Promise.all(
-      cases.map(async ({ settings }) => open.use(await startMenshen(`lmdb:${directory}`, provider, cores, settings))),
+      cases.map(async ({ settings }) =>
+        open.use(await startMenshen(`sqlite:${directory}/menshen.db`, provider, cores, settings)),
+      ),
     )
     const [first] = servers
     if (!first) throw new Error('there is no such case')
@@ -53,7 +55,7 @@ export const cold: Part = {
     return {
       tables: [
         {
-          title: `${whole(users)} users in turn, on lmdb`,
+          title: `${whole(users)} users in turn, on sqlite`,
           columns: ['with', ...comparisonColumns('Menshen', 'bare')],
           rows: pairs.map((pair, index) => [cases[index]?.said ?? '', ...comparisonCells(pair)]),
         },

@@ -8,7 +8,7 @@ import { comparisonCells, comparisonColumns, shareMark } from '../report/words.t
 import { withConditions, writeConfiguration } from '../servers/configuration.ts'
 import { signIn, signInBound, startMenshen, startProvider } from '../servers/menshen.ts'
 import { startScript } from '../servers/processes.ts'
-import { openLmdb } from '../servers/stores.ts'
+import { openSqlite } from '../servers/stores.ts'
 
 const LEAST = 0.97
 
@@ -70,7 +70,7 @@ function featurePart({ title, columns, mark, ways }: Feature): Part {
         await using open = new AsyncDisposableStack()
         const contenders = []
         for (const way of ways()) {
-          const store = open.use(await openLmdb())
+          const store = open.use(await openSqlite())
           const given = { UPSTREAM: upstream.url, ...settings, ...way.settings }
           const menshen = open.use(await startMenshen(store.address, provider, bench.cores, given))
           contenders.push(contender(menshen, shapeAt, [await way.signIn(menshen, 'user')]))

@@ -11,7 +11,7 @@ import { comparisonCells, comparisonColumns, milliseconds, rivalMark, shareMark 
 import { startCaddy } from '../servers/caddy.ts'
 import { signIn, startMenshen, startProvider } from '../servers/menshen.ts'
 import { type Served, startScript } from '../servers/processes.ts'
-import { openLmdb } from '../servers/stores.ts'
+import { openSqlite } from '../servers/stores.ts'
 
 interface Case {
   readonly path: string
@@ -38,7 +38,7 @@ export const gateway: Part = {
   async run(bench) {
     await using open = new AsyncDisposableStack()
     const provider = open.use(await startProvider())
-    const store = open.use(await openLmdb())
+    const store = open.use(await openSqlite())
     const upstream = open.use(await startScript('upstream.ts', []))
     const settings = { UPSTREAM: upstream.url, TRUSTED_PROXIES: '' }
     const menshen = open.use(await startMenshen(store.address, provider, bench.cores, settings))

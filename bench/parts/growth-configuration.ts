@@ -9,7 +9,7 @@ import { microseconds, milliseconds, ratio, shareMark, spread, whole } from '../
 import { manyProviders, manyRules, writeConfiguration } from '../servers/configuration.ts'
 import { type Menshen, signIn, signInBy, startMenshen, startProvider } from '../servers/menshen.ts'
 import { type Served, startScript } from '../servers/processes.ts'
-import { openLmdb } from '../servers/stores.ts'
+import { openSqlite } from '../servers/stores.ts'
 
 const LEAST = 0.95
 const FROM_CONFIGURATION = { AUTH_URL: '', CLIENT_ID: '', CLIENT_SECRET: '' }
@@ -80,7 +80,7 @@ async function startEach(
 ): Promise<Menshen[]> {
   const servers: Menshen[] = []
   for (const more of settings) {
-    const store = open.use(await openLmdb())
+    const store = open.use(await openSqlite())
     servers.push(open.use(await startMenshen(store.address, provider, cores, more)))
   }
   return servers

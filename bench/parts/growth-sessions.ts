@@ -79,7 +79,7 @@ export const sessions: Part = {
     const orders = ['started last', 'started first']
     return {
       tables: [
-        { title: 'How it grows with sessions', columns: ['sessions in lmdb', ...plan.storeSizes.map(whole)], rows },
+        { title: 'How it grows with sessions', columns: ['sessions in sqlite', ...plan.storeSizes.map(whole)], rows },
       ],
       marks: [
         belowMark(`${largest}, memory of the process`, memory, MOST_MEMORY, megabytes),
@@ -148,7 +148,7 @@ async function grow(
   const visited = visitedOf(plan, size)
   // Only now: sessions that are minutes old would be noted as seen, a write for each.
   const cookies = await preload(cores, { directory, sessions: visited })
-  const menshen = open.use(await startMenshen(`lmdb:${directory}`, provider, cores))
+  const menshen = open.use(await startMenshen(`sqlite:${directory}/menshen.db`, provider, cores))
   const check = `${menshen.url}/_menshen/check`
   // Just after a start everything takes longer, whatever is swept.
   const warmUntil = performance.now() + plan.warmUpSeconds * 2000

@@ -10,7 +10,7 @@ import { belowMark, microseconds, milliseconds, ratio, shareMark, spread, whole 
 import { manyRules, writeConfiguration } from '../servers/configuration.ts'
 import { type Menshen, signIn, startMenshen, startProvider } from '../servers/menshen.ts'
 import { startScript } from '../servers/processes.ts'
-import { openLmdb } from '../servers/stores.ts'
+import { openSqlite } from '../servers/stores.ts'
 
 const [LEAST_OF_PORTAL, LEAST_OF_ONE, MOST_MS] = [0.97, 0.95, 20]
 const ENTRIES = 50
@@ -28,7 +28,7 @@ export const hosts: Part = {
       const CONFIG = writeConfiguration({
         hosts: Object.fromEntries(names.map(name => [name, { upstream: upstream.url, rules }])),
       })
-      const store = open.use(await openLmdb())
+      const store = open.use(await openSqlite())
       const more = { TRUSTED_PROXIES: '', UPSTREAM: upstream.url, CONFIG }
       servers.push(open.use(await startMenshen(store.address, provider, cores, more)))
     }

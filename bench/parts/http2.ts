@@ -14,7 +14,7 @@ import { CLIENT_SECRET } from '../servers/client-secret.ts'
 import { startProvider } from '../servers/menshen.ts'
 import { folder, type Served, script, served, start, startScript } from '../servers/processes.ts'
 import { writeRecorded } from '../servers/recorded-answer.ts'
-import { openLmdb } from '../servers/stores.ts'
+import { openSqlite } from '../servers/stores.ts'
 
 const LEAST = { check: 0.7, grpc: 0.6 } as const
 const READY_DEADLINE_MS = 30_000
@@ -27,7 +27,7 @@ export const http2: Part = {
     await using open = new AsyncDisposableStack()
     const { certFile, keyFile } = makeCertificate(folder, 'http2', makeAuthority(folder))
     const provider = open.use(await startProvider())
-    const store = open.use(await openLmdb())
+    const store = open.use(await openSqlite())
     const upstream = open.use(await startScript('grpc-upstream.ts', []))
     const menshen = open.use(
       await startSecure(bench, {

@@ -9,7 +9,7 @@ import { comparisonCells, comparisonColumns, shareMark } from '../report/words.t
 import { withKeys, writeConfiguration } from '../servers/configuration.ts'
 import { signIn, startMenshen, startProvider } from '../servers/menshen.ts'
 import { type Served, startScript } from '../servers/processes.ts'
-import { openLmdb } from '../servers/stores.ts'
+import { openSqlite } from '../servers/stores.ts'
 
 const LEAST = 0.7
 
@@ -29,7 +29,7 @@ export const keys: Part = {
     await using upstream = await startScript('upstream.ts', [])
     for (const [name, { shapeAt, settings }] of Object.entries(CASES).filter(([name]) => bench.wants(name))) {
       bench.say(`keys, ${name}`)
-      await using store = await openLmdb()
+      await using store = await openSqlite()
       const machines = [{ name: 'bench', keySha256: keySha256(machineKey) }]
       const CONFIG = writeConfiguration({ rules: withKeys(), machines })
       const given = { UPSTREAM: upstream.url, ...settings, CONFIG }

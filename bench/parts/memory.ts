@@ -20,7 +20,7 @@ export const memory: Part = {
     say(`making ${whole(users)} sessions`)
     const cookies = await preload(cores, { directory, sessions: users })
     await using provider = await startProvider()
-    await using menshen = await startMenshen(`lmdb:${directory}`, provider, cores)
+    await using menshen = await startMenshen(`sqlite:${directory}/menshen.db`, provider, cores)
     const rows: string[][] = []
     const note = (when: string, requests: number): number => {
       const { anonymous, resident } = memoryOf(menshen.pid)
@@ -47,7 +47,7 @@ export const memory: Part = {
     return {
       tables: [
         {
-          title: 'Memory, on lmdb',
+          title: 'Memory, on sqlite',
           columns: ['when', 'requests', 'its own (RssAnon)', 'with the mapped file (RSS)'],
           rows,
         },

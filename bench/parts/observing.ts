@@ -8,7 +8,7 @@ import type { Mark } from '../report/findings.ts'
 import { microseconds, ratio, shareMark, spread, whole } from '../report/words.ts'
 import { signIn, startMenshen, startProvider } from '../servers/menshen.ts'
 import { startScript } from '../servers/processes.ts'
-import { openLmdb } from '../servers/stores.ts'
+import { openSqlite } from '../servers/stores.ts'
 
 const LEAST = 0.95
 const SHAPES: Readonly<Record<string, (base: string) => Shape>> = {
@@ -28,7 +28,7 @@ export const observing: Part = {
     const upstream = open.use(await startScript('upstream.ts', []))
     const servers = []
     for (const { settings } of WAYS) {
-      const store = open.use(await openLmdb())
+      const store = open.use(await openSqlite())
       const more = { UPSTREAM: upstream.url, ...settings }
       const menshen = open.use(await startMenshen(store.address, provider, cores, more))
       servers.push({ menshen, cookie: await signIn(menshen, 'user') })

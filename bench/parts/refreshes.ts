@@ -46,7 +46,7 @@ async function benchRate({ plan, cores, say }: Bench): Promise<Findings> {
   const provider = open.use(await startProvider(SHORT_SECONDS, SHORT_SECONDS))
   const directory = join(folder, 'refreshes')
   const cookies = await preload(cores, { directory, sessions: plan.visitors, lifeSeconds: SHORT_SECONDS })
-  const menshen = open.use(await startMenshen(`lmdb:${directory}`, provider, cores))
+  const menshen = open.use(await startMenshen(`sqlite:${directory}/menshen.db`, provider, cores))
   const shape = checkAt(menshen.url)
   const bare = open.use(
     await startTwin(shape.url, {
@@ -68,13 +68,17 @@ async function benchRate({ plan, cores, say }: Bench): Promise<Findings> {
       {
         title: 'Refreshes',
         columns: ['store', ...comparisonColumns('Menshen', 'bare')],
-        rows: pairs.map(pair => ['lmdb', ...comparisonCells(pair)]),
+        rows: pairs.map(pair => ['sqlite', ...comparisonCells(pair)]),
       },
     ],
     marks: pairs.map(({ comparison }) =>
-      shareMark(LEAST, 'refreshes on lmdb, of a bare server with the same call, a new connection for each', comparison),
+      shareMark(
+        LEAST,
+        'refreshes on sqlite, of a bare server with the same call, a new connection for each',
+        comparison,
+      ),
     ),
-    costs: { 'refresh on lmdb, CPU µs': median(pairs[0]?.ours.cpu ?? []) },
+    costs: { 'refresh on sqlite, CPU µs': median(pairs[0]?.ours.cpu ?? []) },
   }
 }
 
@@ -82,7 +86,7 @@ async function benchStorm({ plan, cores, say }: Bench): Promise<Findings> {
   await using provider = await startProvider(SHORT_SECONDS)
   const directory = join(folder, 'storm')
   const cookies = await preload(cores, { directory, sessions: plan.dueSessions, lifeSeconds: SHORT_SECONDS })
-  await using menshen = await startMenshen(`lmdb:${directory}`, provider, cores)
+  await using menshen = await startMenshen(`sqlite:${directory}/menshen.db`, provider, cores)
   say(`a storm of ${whole(cookies.length)} sessions`)
   const storm = await visitAll(menshen, cookies)
   const refreshed = await refreshesOf(provider)
@@ -95,7 +99,7 @@ async function benchStorm({ plan, cores, say }: Bench): Promise<Findings> {
   return {
     tables: [
       {
-        title: 'A refresh storm, on lmdb',
+        title: 'A refresh storm, on sqlite',
         columns: ['sessions', 'refreshes', 'afterwards', 'failures', 'sign-outs', 'time', 'refreshes /s'],
         rows: [[...figures, `${storm.seconds.toFixed(1)} s`, whole(refreshed / storm.seconds)]],
       },

@@ -7,7 +7,7 @@ import { memoryOf } from '../process-memory.ts'
 import { belowMark, kilobytes, megabytes, milliseconds } from '../report/words.ts'
 import { startMenshen, startProvider } from '../servers/menshen.ts'
 import { runToEnd } from '../servers/processes.ts'
-import { openLmdb } from '../servers/stores.ts'
+import { openSqlite } from '../servers/stores.ts'
 
 const MOST_PACKED = 400e3
 const ROOT = join(import.meta.dirname, '..', '..')
@@ -16,7 +16,7 @@ export const start: Part = {
   async run({ plan, cores, say }) {
     say('starts')
     await using provider = await startProvider()
-    await using store = await openLmdb()
+    await using store = await openSqlite()
     const times: number[] = []
     const memory: number[] = []
     while (times.length < plan.starts) {
@@ -24,7 +24,7 @@ export const start: Part = {
       times.push(menshen.startMs)
       memory.push(memoryOf(menshen.pid).anonymous)
     }
-    const rows = [['lmdb', milliseconds(median(times)), megabytes(median(memory))]]
+    const rows = [['sqlite', milliseconds(median(times)), megabytes(median(memory))]]
     const columns = ['store', 'until ready', 'memory of its own (RssAnon)']
     return { tables: [{ title: 'Start', columns, rows }], marks: [] }
   },

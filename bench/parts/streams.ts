@@ -13,7 +13,7 @@ import { memoryOf } from '../process-memory.ts'
 import { kilobytes, megabytes, microseconds, whole } from '../report/words.ts'
 import { signIn, startMenshen, startProvider } from '../servers/menshen.ts'
 import { startScript } from '../servers/processes.ts'
-import { openLmdb } from '../servers/stores.ts'
+import { openSqlite } from '../servers/stores.ts'
 
 const AT_ONCE = 100
 const IDLE_MS = 5000
@@ -26,7 +26,7 @@ export const streams: Part = {
     const counts = plan.streams.map(count => Math.min(count, mostStreams()))
     await using open = new AsyncDisposableStack()
     const provider = open.use(await startProvider())
-    const store = open.use(await openLmdb())
+    const store = open.use(await openSqlite())
     const upstream = open.use(await startScript('upstream.ts', []))
     const menshen = open.use(
       await startMenshen(store.address, provider, cores, {

@@ -25,7 +25,7 @@ export const sweep: Part = {
     await using provider = await startProvider()
     await using expired = watchExpired(directory)
     const before = expired.count()
-    await using menshen = await startMenshen(`lmdb:${directory}`, provider, cores)
+    await using menshen = await startMenshen(`sqlite:${directory}/menshen.db`, provider, cores)
     const check = `${menshen.url}/_menshen/check`
 
     const startedAt = performance.now()
@@ -55,7 +55,7 @@ export const sweep: Part = {
     return {
       tables: [
         {
-          title: `${whole(swept)} expired sessions swept in ${seconds.toFixed(0)} s, on lmdb`,
+          title: `${whole(swept)} expired sessions swept in ${seconds.toFixed(0)} s, on sqlite`,
           columns: ['other users', 'requests', 'p50', 'p99'],
           rows: [row('while it happens', during), row('afterwards', after)],
         },

@@ -16,15 +16,15 @@ The first three tables are measured, the others are a simulation with these cost
 
 /** What is said of a core, by the name of its cost. */
 const ON_A_CORE = [
-  ['a signed-in check, `lmdb:`', 'check on lmdb, CPU µs'],
+  ['a signed-in check, `sqlite:`', 'check on sqlite, CPU µs'],
   ['a signed-in check, `memory:`', 'check on memory, CPU µs'],
   ['a signed-in check, `redis://`', 'check on redis, CPU µs'],
-  ['a check of a session that is not in the cache, `lmdb:`', 'check of cold users, cache small, CPU µs'],
+  ['a check of a session that is not in the cache, `sqlite:`', 'check of cold users, cache small, CPU µs'],
   ['a check of a session that is not in the cache, `redis://`', 'check on redis, not cached, CPU µs'],
   ['a page of 1 KB through the gateway', 'page of 1KB through the gateway, CPU µs'],
   ['a page of 64 KB through the gateway', 'page of 64KB through the gateway, CPU µs'],
-  ['a sign-in, `lmdb:`', 'sign-in on lmdb, CPU µs'],
-  ['a refresh, `lmdb:`', 'refresh on lmdb, CPU µs'],
+  ['a sign-in, `sqlite:`', 'sign-in on sqlite, CPU µs'],
+  ['a refresh, `sqlite:`', 'refresh on sqlite, CPU µs'],
 ] as const
 const ON_REDIS = [
   ['a check of a session that a process has not cached', 'check on redis, not cached, Redis µs'],

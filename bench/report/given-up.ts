@@ -9,7 +9,7 @@ const REASONS: readonly (readonly [what: RegExp, reason: string])[] = [
   ],
   [
     /^gateway, 1KB-close, /,
-    'runs with this code gave 0.79 to 0.84. Almost every request has a turn of the event loop to itself, and so a look at the store to itself (6 %); the rest is identity (3 %), the address of the client (3 %) and metrics (2 %). Only private parts of lmdb-js would make the look cheaper.',
+    'runs with this code gave 0.79 to 0.84. Almost every request has a turn of the event loop to itself, and so a look at the store to itself (6 %); the rest is identity (3 %), the address of the client (3 %) and metrics (2 %).',
   ],
   [
     /^100,000 users in turn, a cache of 10,000, /,

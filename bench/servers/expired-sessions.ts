@@ -1,19 +1,17 @@
-// How many expired records an embedded store still has, read beside whoever sweeps them.
+// How many expired records an embedded store still has, read beside the process that sweeps them.
 
-import { open } from 'lmdb'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 
 export interface ExpiredSessions extends AsyncDisposable {
   count(): number
 }
 
 export function watchExpired(directory: string): ExpiredSessions {
-  const root = open({ path: directory, readOnly: true, noSubdir: false })
-  const byExpiry = root.openDB<Buffer, [expiresAt: number, key: string]>('byExpiry', { encoding: 'binary' })
+  const database = new DatabaseSync(join(directory, 'menshen.db'), { readOnly: true })
+  const expired = database.prepare('SELECT count(*) AS count FROM records WHERE expires_at <= ?')
   return {
-    count() {
-      byExpiry.resetReadTxn()
-      return byExpiry.getKeysCount({ end: [Date.now(), ''] })
-    },
-    [Symbol.asyncDispose]: () => root.close(),
+    count: () => Number(expired.get(Date.now())?.count),
+    [Symbol.asyncDispose]: async () => database.close(),
   }
 }

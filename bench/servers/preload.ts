@@ -4,17 +4,17 @@
 // is measured. The only part of the benchmarks that knows how Menshen is made inside: a million sign-ins take too long.
 
 import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { DEFAULT_ROLES, roleOf } from '../../src/access/roles.ts'
 import { Secret } from '../../src/config/secret.ts'
 import { createDataKeyring } from '../../src/session/data-keys.ts'
 import { deriveKeys } from '../../src/session/derived-keys.ts'
 import { labelsOf, newPublicPart, newSession, sealPublicPart, toEntry } from '../../src/session/session-record.ts'
 import { newTicket, recordKey } from '../../src/session/ticket.ts'
-import { packEntry } from '../../src/stores/entry-bytes.ts'
-import { openFiles } from '../../src/stores/lmdb/lmdb-files.ts'
-import { openLmdbStore } from '../../src/stores/lmdb/lmdb-store.ts'
-import { updateIndexes } from '../../src/stores/lmdb/lmdb-writer.ts'
-import { type Entry, nextVersion } from '../../src/stores/store.ts'
+import { createChanges } from '../../src/stores/sqlite/sqlite-changes.ts'
+import { openForWriting } from '../../src/stores/sqlite/sqlite-file.ts'
+import { openSqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
+import type { Entry } from '../../src/stores/store.ts'
 
 import { newToken, userInfoOf, userNumber } from './users.ts'
 
@@ -25,7 +25,9 @@ const MAX_HOURS = 168
 const [directory = '', count = '', life = '', file = '', wanted = ''] = process.argv.slice(2)
 const derived = deriveKeys({ SECRET: undefined, CLIENT_SECRET: new Secret(process.env.CLIENT_SECRET ?? '') })
 const keys = await makeKeys()
-const files = await openFiles(directory)
+const database = openForWriting(join(directory, 'menshen.db'))
+database.exec('PRAGMA wal_autocheckpoint = 10000')
+const changes = createChanges(database)
 const cookies: string[] = []
 
 const visited = Math.min(Number(count), Number(wanted))
@@ -37,12 +39,11 @@ writeAll(visited, number => {
   return { key: recordKey(ticket), entry }
 })
 writeFileSync(file, cookies.join('\n'))
-await files.root.flushed
-await files.root.close()
+database.close()
 
 /** As a first start makes them. */
 async function makeKeys() {
-  const store = await openLmdbStore({ directory, now: Date.now, sweepEveryMs: 2 ** 30 })
+  const store = await openSqliteStore({ file: join(directory, 'menshen.db'), now: Date.now, sweepEveryMs: 2 ** 30 })
   const made = await createDataKeyring({ store, keys: derived, now: Date.now, report() {} }).current()
   await store.close()
   return made
@@ -51,13 +52,11 @@ async function makeKeys() {
 /** Not one by one: each would wait for the disk. */
 function writeAll(total: number, make: (number: number) => { key: string; entry: Entry }): void {
   for (let from = 0; from < total; from += AT_ONCE) {
-    files.root.transactionSync(() => {
-      for (let number = from; number < Math.min(from + AT_ONCE, total); number++) {
-        const { key, entry } = make(number)
-        files.records.put(key, packEntry(entry), nextVersion(undefined))
-        updateIndexes(files, key, undefined, entry)
-      }
-    })
+    database.exec('BEGIN')
+    for (let number = from; number < Math.min(from + AT_ONCE, total); number++)
+      changes.apply({ verb: 'create', ...make(number), now: 0 })
+    changes.finish()
+    database.exec('COMMIT')
   }
 }
 

@@ -12,7 +12,7 @@ export interface EmptyStore extends AsyncDisposable {
   readonly address: string
 }
 
-const OPENERS = { lmdb: openLmdb, memory: openMemory, redis: startRedis } as const
+const OPENERS = { sqlite: openSqlite, memory: openMemory, redis: startRedis } as const
 export type StoreName = keyof typeof OPENERS
 export const STORE_NAMES = Object.keys(OPENERS) as StoreName[]
 
@@ -31,8 +31,11 @@ export function hasRedis(): boolean {
   return findProgram('redis-server') !== undefined && findProgram('redis-cli') !== undefined
 }
 
-export async function openLmdb(): Promise<EmptyStore> {
-  return { address: `lmdb:${mkdtempSync(join(folder, 'lmdb-'))}`, [Symbol.asyncDispose]: async () => {} }
+export async function openSqlite(): Promise<EmptyStore> {
+  return {
+    address: `sqlite:${join(mkdtempSync(join(folder, 'sqlite-')), 'menshen.db')}`,
+    [Symbol.asyncDispose]: async () => {},
+  }
 }
 
 async function openMemory(): Promise<EmptyStore> {

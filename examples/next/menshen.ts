@@ -7,7 +7,7 @@ export const { proxy, auth, requireUser, requireRole } = menshen(() =>
   createMenshen({
     settings: readSettings(process.env),
     devProvider: process.env.NODE_ENV !== 'production',
-    store: 'lmdb:./data',
+    store: 'sqlite:./data/menshen.db',
     rules: [
       { path: '/about', public: true },
       { path: '/reports', roles: ['developer'] },

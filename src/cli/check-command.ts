@@ -17,6 +17,7 @@ import { type Phrase, phrase, phraseIn, phraseOf, quoted } from '../phrases.ts'
 import { discoveryUrlOf, needsDiscovery } from '../provider/discovery.ts'
 import { type ProviderPlan, planNamedProvider, receivingAddresses } from '../provider/plan.ts'
 import { planProviders } from '../provider/providers.ts'
+import { storeFile } from '../stores/open-store.ts'
 import { sanitize } from '../util/json-path.ts'
 import { announcementLines, startFields } from './announce.ts'
 import { COMMANDS } from './command-table.ts'
@@ -160,7 +161,8 @@ function tokenHosts(plans: readonly ProviderPlan[]): Phrase | undefined {
 
 /** Without opening anything: whether STORE can be what it says. */
 async function assertStoreAddress({ STORE }: Settings): Promise<void> {
-  if (STORE.startsWith('lmdb:')) return assertFolder(STORE.slice('lmdb:'.length))
+  const file = storeFile(STORE)
+  if (file !== undefined) return assertFile(file)
   if (!STORE.startsWith('redis')) return
   const [{ parseRedisAddress }, { tlsOptionsOf }] = await Promise.all([
     import('../stores/redis/redis-address.ts'),
@@ -169,12 +171,12 @@ async function assertStoreAddress({ STORE }: Settings): Promise<void> {
   tlsOptionsOf(parseRedisAddress(STORE))
 }
 
-function assertFolder(folder: string): void {
-  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() === false)
+function assertFile(file: string): void {
+  if (statSync(file, { throwIfNoEntry: false })?.isFile() === false)
     throw new MenshenError('bad_settings', [
       {
         setting: 'STORE',
-        message: `STORE is "lmdb:${folder}", which is no folder; expected one, or the path of one that can be made.`,
+        message: `STORE is "sqlite:${file}", which is not a file; expected a database file, or the path of one that can be created.`,
       },
     ])
 }

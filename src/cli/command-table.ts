@@ -171,13 +171,13 @@ export const COMMANDS = {
     fails: 'the settings or the store cannot be used',
   },
   backup: {
-    sentence: 'copies the embedded store into an empty folder, also while Menshen runs',
-    usage: ['menshen backup DIR'],
+    sentence: 'copies the embedded store into a new file, also while Menshen runs',
+    usage: ['menshen backup FILE'],
     details:
-      'The copy is a store itself: STORE=lmdb:DIR opens it. It is only of use with the secret of the Menshen that wrote it (SECRET, or without it CLIENT_SECRET), which is not in it. For STORE=lmdb: alone; a Redis is copied by its own means.',
+      'The copy is a store itself: STORE=sqlite:FILE opens it. It is only of use with the secret of the Menshen that wrote it (SECRET, or without it CLIENT_SECRET), which is not in it. For STORE=sqlite: alone; a Redis is copied by its own means.',
     options: {},
-    examples: [['menshen backup /var/backups/menshen-2026-03-01', 'a consistent copy of this moment']],
-    fails: 'the store or the folder cannot be used',
+    examples: [['menshen backup /var/backups/menshen-2026-03-01.db', 'a consistent copy of this moment']],
+    fails: 'the store or the file cannot be used',
   },
   help: {
     sentence: 'explains a command, as menshen COMMAND --help does',

@@ -331,7 +331,7 @@ async function startHere(examined: ExamineOptions, opened: AsyncDisposableStack)
     opened.defer(() => development.close())
   }
   // This account may not be the one that serves, which owns the audit file.
-  const settings = { ...given, STORE: `lmdb:${folder}`, WORKERS: 1, AUDIT_FILE: undefined }
+  const settings = { ...given, STORE: `sqlite:${join(folder, 'menshen.db')}`, WORKERS: 1, AUDIT_FILE: undefined }
   const log = pino({ level: 'silent' })
   const menshen = opened.adopt(await createCore({ settings, config, log, now }), menshen => menshen.close())
   const limited = {

@@ -37,7 +37,6 @@ interface StartOptions {
 }
 
 export async function start({ sources: given, inherited, npmParent, now }: StartOptions): Promise<void> {
-  exitWithPrimary()
   const hangUps = listenForHangUps()
   const primary = cluster.isWorker ? createPrimaryChannel() : undefined
   const read = () => takeSnapshot(given)
@@ -62,7 +61,7 @@ export async function start({ sources: given, inherited, npmParent, now }: Start
   if (cluster.isWorker) process.on('error', () => {})
   const worker = cluster.worker?.id
   const gathering = primary && { gatherMetrics: gatherFromWorkers(primary) }
-  const core = { settings, config, log, now, worker, onStoreBroken: exitWithBrokenStore, countedEvents, ...gathering }
+  const core = { settings, config, log, now, worker, countedEvents, ...gathering }
   const parts: StartParts = { snapshot, reloadOptions, inherited, report, countedEvents }
   const running =
     cluster.isPrimary && settings.WORKERS > 1
@@ -107,19 +106,6 @@ function withDevelopment(target: ReloadTarget, development: Pick<Development, 'r
       }
     },
   }
-}
-
-/**
- * A worker whose primary has died exits at once. Left to node:cluster it would call `process.exit`, which waits for threads: one
- * that is writing to lmdb would wait for us for ever, and block every other writer.
- */
-function exitWithPrimary(): void {
-  cluster.worker?.on('disconnect', () => process.kill(process.pid, 'SIGKILL'))
-}
-
-/** Whoever started this process starts another. No write to lmdb can be under way, for which `process.exit` would wait. */
-function exitWithBrokenStore(): void {
-  process.exit(1)
 }
 
 interface StartParts {

@@ -8,7 +8,7 @@ import { planProviders } from '../provider/providers.ts'
 import { readDataKeys } from '../session/data-keys.ts'
 import { deriveKeys } from '../session/derived-keys.ts'
 import type { DataKeys } from '../session/session-record.ts'
-import { openStore } from '../stores/open-store.ts'
+import { openStore, storeFile } from '../stores/open-store.ts'
 import type { Store } from '../stores/store.ts'
 import type { Paint } from './terminal.ts'
 
@@ -43,11 +43,11 @@ function assertReadable(address: string): void {
   if (address === 'memory:')
     throw new MenshenError(
       'cannot_start',
-      'STORE is "memory:", which only the Menshen that runs can see; expected a store that others can read too, for example lmdb:./data.',
+      'STORE is "memory:", which only the Menshen that runs can see; expected a store that others can read too, for example sqlite:./data/menshen.db.',
     )
-  const folder = address.startsWith('lmdb:') ? address.slice('lmdb:'.length) : undefined
-  if (folder !== undefined && !existsSync(folder))
-    throw new MenshenError('cannot_start', `There is no store in ${folder}: no Menshen has kept anything there yet.`)
+  const file = storeFile(address)
+  if (file !== undefined && !existsSync(file))
+    throw new MenshenError('cannot_start', `There is no store in ${file}: Menshen has not stored anything there yet.`)
 }
 
 async function keysOf(store: Store, derived: ReturnType<typeof deriveKeys>): Promise<[DataKeys, ...DataKeys[]]> {

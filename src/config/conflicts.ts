@@ -47,8 +47,8 @@ export function conflictsIn(checked: CheckedSettings, isGiven: (name: Name) => b
   if (checked.STORE === 'memory:' && checked.WORKERS > 1)
     problems.push({
       setting: 'STORE',
-      message: sentence`${setting('STORE')} is "memory:", which ${setting('WORKERS')} cannot share; expected a store for all, for example lmdb:./data.`,
-      example: 'lmdb:./data',
+      message: sentence`${setting('STORE')} is "memory:", which ${setting('WORKERS')} cannot share; expected a store for all, for example sqlite:./data/menshen.db.`,
+      example: 'sqlite:./data/menshen.db',
     })
   // Without a BASE_URL, it follows from the certificate.
   const isPlain = isGiven('BASE_URL') ? checked.BASE_URL?.startsWith('http:') : !isGiven('TLS_CERT_FILE')

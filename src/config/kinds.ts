@@ -70,10 +70,10 @@ export const upstream = {
 
 export const store = {
   type: 'string' as const,
-  check: z.string().regex(/^(memory:|lmdb:.+|rediss?(\+(sentinel|cluster))?:\/\/.+)$/),
+  check: z.string().regex(/^(memory:|sqlite:.+|rediss?(\+(sentinel|cluster))?:\/\/.+)$/),
   expected:
-    'memory:, lmdb:DIRECTORY, redis://…, redis+sentinel://… or redis+cluster://…, with rediss in place of redis for TLS',
-  example: 'redis://127.0.0.1:6379',
+    'memory:, sqlite:FILE, redis://…, redis+sentinel://… or redis+cluster://…, with rediss in place of redis for TLS',
+  example: 'sqlite:./data/menshen.db',
 }
 
 export const pathOrAddress = {

@@ -518,11 +518,11 @@ const SESSION_ROWS = {
   }),
   STORE: required({
     ...kind.store,
-    default: 'lmdb:./data',
+    default: 'sqlite:./data/menshen.db',
     sentence:
-      'Where sessions live: `memory:` forgets them at the end, `lmdb:DIRECTORY` keeps them on this machine, Redis or Valkey shares them between machines.',
+      'Where sessions live: `memory:` forgets them at the end, `sqlite:FILE` keeps them on this machine, Redis or Valkey shares them between machines.',
     sentenceZh:
-      '会话保存在哪里：`memory:` 保存在内存中，退出即丢失；`lmdb:DIRECTORY` 保存在本机；Redis 或 Valkey 供多台机器共用。',
+      '会话保存在哪里：`memory:` 保存在内存中，退出即丢失；`sqlite:FILE` 保存在本机；Redis 或 Valkey 供多台机器共用。',
   }),
   REFRESH_LEAD_SECONDS: required({
     ...kind.wholeNumber(1, 86_400, 'a number of seconds'),
@@ -700,8 +700,8 @@ const RUNNING_ROWS = {
   WORKERS: required({
     ...kind.wholeNumber(1, 256, 'a number of processes'),
     default: '1',
-    sentence: 'Processes on this machine that share the port and the store (`lmdb:` or Redis).',
-    sentenceZh: '本机上共用端口和存储（`lmdb:` 或 Redis）的进程数。',
+    sentence: 'Processes on this machine that share the port and the store (`sqlite:` or Redis).',
+    sentenceZh: '本机上共用端口和存储（`sqlite:` 或 Redis）的进程数。',
   }),
   RATE_LIMIT_PER_MINUTE: required({
     ...kind.wholeNumber(0, 1_000_000, 'a number'),

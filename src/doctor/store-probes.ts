@@ -1,8 +1,8 @@
 // Whether the store keeps, finds and forgets what it is given, and how fast. What it is given is the doctor's own, under its
 // own key and label, and removed again.
 import { randomBytes } from 'node:crypto'
-import { existsSync, statSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { existsSync, mkdtempSync, rmdirSync, statSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { isProduction } from '../config/deployment.ts'
 import { hidePassword } from '../config/secret.ts'
@@ -11,8 +11,7 @@ import { type Phrase, phrase, quoted } from '../phrases.ts'
 import { inspectDataKeys } from '../session/data-keys.ts'
 import type { DerivedKeys } from '../session/derived-keys.ts'
 import { type DataKeys, publicPartOf, SESSION_LABEL } from '../session/session-record.ts'
-import { folderProblem, isEmptyStore } from '../stores/lmdb/lmdb-files.ts'
-import { openStore } from '../stores/open-store.ts'
+import { openStore, storeFile } from '../stores/open-store.ts'
 import type { RedisServerInfo } from '../stores/redis/redis-server-info.ts'
 import type { Store } from '../stores/store.ts'
 import { sanitize } from '../util/json-path.ts'
@@ -46,10 +45,9 @@ async function probeStore({ settings, now, store: open, keys }: Options): Promis
     ...(keys ? await probeKeys(store, keys) : []),
   ]
   if (open) return look(open)
-  const directory = STORE.startsWith('lmdb:') ? STORE.slice('lmdb:'.length) : undefined
-  // To open it would make it, or make its files for another account than the one that serves.
-  if (directory !== undefined && (!existsSync(directory) || isForAnother(directory)))
-    return [await judgeMissing(directory)]
+  const file = storeFile(STORE)
+  // To open it would create it, perhaps for another account than the one that serves.
+  if (file !== undefined && !existsSync(file)) return [judgeMissing(file)]
   const reasons: unknown[] = []
   try {
     const store = await openStore(STORE, now, (_code, fields) => reasons.push(fields?.reason))
@@ -66,21 +64,30 @@ async function probeStore({ settings, now, store: open, keys }: Options): Promis
   }
 }
 
-async function judgeMissing(directory: string): Promise<Finding> {
-  const store = `lmdb:${directory}`
-  const problem = await folderProblem(resolve(directory))
+function judgeMissing(file: string): Finding {
+  const store = `sqlite:${file}`
+  const problem = folderProblem(dirname(resolve(file)))
   if (problem) return failure('store', phrase('store_cannot_be_made', { store, problem }), remedyFor(store))
   return good('store', phrase('store_will_be_made', { store }))
 }
 
-/** An empty folder of another account, such as one that a service manager has made. */
-function isForAnother(directory: string): boolean {
-  const { uid } = statSync(directory)
-  return isEmptyStore(directory) && uid !== (process.getuid?.() ?? uid)
+/**
+ * Why a new database cannot be created; `undefined` if it can. It is tried with a folder that is removed immediately: permissions do
+ * not tell the truth for every user and path, such as root in /proc.
+ */
+function folderProblem(folder: string): Phrase | undefined {
+  if (!existsSync(folder)) return folderProblem(dirname(folder))
+  if (!statSync(folder).isDirectory()) return phrase('not_a_folder', { directory: folder })
+  try {
+    rmdirSync(mkdtempSync(join(folder, '.menshen-')))
+    return undefined
+  } catch (error) {
+    return phrase('nothing_can_be_made', { directory: folder, code: String(Object(error).code) })
+  }
 }
 
 function remedyFor(address: string): Phrase {
-  return address.startsWith('lmdb:') ? phrase('make_store_folder') : phrase('check_store_server')
+  return storeFile(address) === undefined ? phrase('check_store_server') : phrase('make_store_folder')
 }
 
 function memory({ STORE, NODE_ENV }: Options['settings']): Finding[] {

@@ -26,7 +26,6 @@ export function unpackEntry(record: Buffer): Entry | undefined {
 export function valueIn(record: Buffer): Uint8Array | undefined {
   const valueAt = record.length < HEADER ? Number.POSITIVE_INFINITY : HEADER + record.readUInt32LE(8)
   if (valueAt > record.length) return undefined
-  // Not `byteLength`, which is that of all bytes that lmdb-js reads into.
   return new Uint8Array(record.buffer, record.byteOffset + valueAt, record.length - valueAt)
 }
 

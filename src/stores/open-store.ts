@@ -1,9 +1,8 @@
 // Opens the store that the setting STORE names.
 import type { Report } from '../events.ts'
-import type { OnBroken } from './lmdb/lmdb-files.ts'
-import { openLmdbStore } from './lmdb/lmdb-store.ts'
 import { createMemoryStore } from './memory-store.ts'
 import type { LimitClient, ReadCacheLimits } from './redis/redis-connection.ts'
+import { openSqliteStore } from './sqlite/sqlite-store.ts'
 import type { Store } from './store.ts'
 
 export async function openStore(
@@ -11,13 +10,20 @@ export async function openStore(
   now: () => number,
   report: Report,
   cache?: ReadCacheLimits,
-  onBroken?: OnBroken,
 ): Promise<Store> {
   if (address === 'memory:') return createMemoryStore({ now })
-  if (address.startsWith('lmdb:')) return openLmdbStore({ directory: address.slice('lmdb:'.length), now, onBroken })
+  const file = storeFile(address)
+  if (file !== undefined) return openSqliteStore({ file, now })
   // Loaded only where it is used: the client is slow to load.
   const { openRedisStore } = await import('./redis/redis-store.ts')
   return openRedisStore({ address, now, report, ...(cache && { cache }) })
+}
+
+const EMBEDDED = 'sqlite:'
+
+/** The database file of an embedded store; `undefined` for other stores. */
+export function storeFile(address: string): string | undefined {
+  return address.startsWith(EMBEDDED) ? address.slice(EMBEDDED.length) : undefined
 }
 
 /** The connection over which all instances count rate limits together; `undefined` if each process counts alone. */

@@ -114,7 +114,7 @@ test('a rival may have a share of our rate at most', () => {
 })
 
 test('a part that failed stands in the results beside the others', () => {
-  const table = { title: 'Start', columns: ['store', 'until ready'], rows: [['lmdb', '700 ms']] }
+  const table = { title: 'Start', columns: ['store', 'until ready'], rows: [['sqlite', '700 ms']] }
   const about = { at: '2026-01-01 00:00', seconds: 3, rounds: 40, roundSeconds: 0.5 }
   const page = toPage({
     machine: '2 cores of a test',
@@ -129,8 +129,8 @@ test('a part that failed stands in the results beside the others', () => {
 })
 
 test('what is asked of the command line is understood or refused', () => {
-  const some = readCommandLine(['check:lmdb', 'gateway', '--rounds', '12'])
-  assert.deepEqual(some.parts.get('check'), ['lmdb'])
+  const some = readCommandLine(['check:sqlite', 'gateway', '--rounds', '12'])
+  assert.deepEqual(some.parts.get('check'), ['sqlite'])
   assert.ok(some.parts.get('gateway')?.includes('64KB'))
   assert.equal(some.plan.rounds, 12)
   assert.deepEqual([some.isWhole, some.keeps], [false, false])
@@ -142,7 +142,7 @@ test('what is asked of the command line is understood or refused', () => {
     ['nothing'],
     ['check:nothing'],
     ['--rounds', 'x'],
-    ['check:lmdb', '--keep'],
+    ['check:sqlite', '--keep'],
     ['--quick', '--keep'],
   ])
     assert.throws(() => readCommandLine(wrong), wrong.join(' '))

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
 import { runCheckCommand } from '../../src/cli/check-command.ts'
 import { createPaint } from '../../src/cli/terminal.ts'
@@ -226,7 +226,7 @@ suite('what is wrong', () => {
       [{ CLIENT_AUTH: 'tls_client_auth' }, /^CLIENT_AUTH is "tls_client_auth", which needs a certificate and its key;/],
       [{ PAR: 'on' }, /^PAR is "on", but there is no address/],
       [{ DPOP: 'on', FORWARD_ACCESS_TOKEN: 'true' }, /^DPOP is "on" with FORWARD_ACCESS_TOKEN/],
-      [{ STORE: `lmdb:${garbage}` }, /^STORE is "lmdb:.*", which is no folder/],
+      [{ STORE: `sqlite:${dirname(garbage)}` }, /^STORE is "sqlite:.*", which is not a file/],
       [{ STORE: 'redis://127.0.0.1:99999' }, /^STORE is not a Redis address/],
       [{ STORE: 'rediss://127.0.0.1:9?ca=/nowhere/ca.pem' }, /^STORE names \/nowhere\/ca\.pem as ca/],
       [{ SECRET_FILE: garbage }, /^SECRET_FILE is not usable/],

@@ -286,7 +286,7 @@ suite('what is left behind', { concurrency: 2 }, () => {
 async function prepare(t: TestContext, more: Environment = {}, given?: string) {
   const folder = given ?? join(tempFolder(t), 'data')
   const BASE_URL = `http://localhost:${await freePort()}`
-  const { provider, start } = await setUpInstances(t, { STORE: `lmdb:${folder}`, BASE_URL, ...more })
+  const { provider, start } = await setUpInstances(t, { STORE: `sqlite:${folder}/menshen.db`, BASE_URL, ...more })
   return { folder, provider, start, visitor: () => createClient(BASE_URL) }
 }
 

@@ -24,7 +24,7 @@ suite('npm start', { concurrency: 2 }, () => {
     })
 
   test('npm start with SIGTERM to npm ends all of several processes', async t => {
-    await endsWith(t, 'SIGTERM', ['start'], ROOT, { STORE: `lmdb:${tempFolder(t)}`, WORKERS: '2' })
+    await endsWith(t, 'SIGTERM', ['start'], ROOT, { STORE: `sqlite:${tempFolder(t)}/menshen.db`, WORKERS: '2' })
   })
 
   test('npm start of an application that only says "menshen" ends it too', async t => {
@@ -87,7 +87,7 @@ suite('an old Node', { concurrency: 2 }, () => {
   })
 
   test('a Node that is new enough is used', async t => {
-    for (const version of ['24.9.0', '25.0.0', '100.1.0']) {
+    for (const version of ['24.15.0', '25.0.0', '100.1.0']) {
       const { status, stdout, stderr } = await runAs(t, version)
       assert.deepEqual({ status, stderr }, { status: 0, stderr: '' })
       assert.match(stdout, /^GET \/ as visitor: login/)

@@ -1,7 +1,7 @@
 // `menshen audit` and `menshen sessions`, beside a Menshen that runs.
 
 import assert from 'node:assert/strict'
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import test, { type TestContext } from 'node:test'
 import { runAuditCommand } from '../../src/cli/audit-command.ts'
@@ -33,7 +33,7 @@ const AGENT = 'Mozilla/5.0 (X11; Linux x86_64)'
 async function open(t: TestContext) {
   const { provider, folder, start } = await setUpInstances(t, { AUDIT_FILE: 'audit.jsonl' })
   const instance = await start()
-  const env = { ...provider.settings, STORE: `lmdb:${join(folder, 'data')}`, AUDIT_FILE: 'audit.jsonl' }
+  const env = { ...provider.settings, STORE: `sqlite:${join(folder, 'data', 'menshen.db')}`, AUDIT_FILE: 'audit.jsonl' }
   return {
     provider,
     folder,
@@ -111,7 +111,7 @@ test('beside a Menshen that runs', async t => {
 
 test('sessions says at which hosts each session is used, where there are hosts', async t => {
   const folder = tempFolder(t)
-  const STORE = `lmdb:${join(folder, 'data')}`
+  const STORE = `sqlite:${join(folder, 'data', 'menshen.db')}`
   const scene = await setUpHosts(t, { env: { STORE }, now: Date.now() })
   const zhangsan = await scene.signedIn('zhangsan')
   for (const host of [WIKI, GRAFANA]) await zhangsan.open(`${host}/`)
@@ -137,13 +137,16 @@ test('sessions says at which hosts each session is used, where there are hosts',
 test('a backup that is made while Menshen runs signs everybody in again where it is put in place', async t => {
   const { instance, provider, folder, run } = await open(t)
   const user = await signedIn(instance, provider)
-  const { code, output } = await run(['backup', 'copies/today'])
-  assert.deepEqual([code, output], [0, `The store of ${join(folder, 'data')} is copied to copies/today.`])
-  assert.equal(statSync(join(folder, 'copies/today/data.mdb')).mode & 0o777, 0o600)
+  const { code, output } = await run(['backup', 'copies/today.db'])
+  assert.deepEqual(
+    [code, output],
+    [0, `The store of ${join(folder, 'data', 'menshen.db')} is copied to copies/today.db.`],
+  )
+  assert.equal(statSync(join(folder, 'copies/today.db')).mode & 0o777, 0o600)
   await signedIn(instance, provider, 'lisi')
   assert.ok(isServed(await user.get(instance)), 'it goes on')
 
-  const restored = { STORE: `lmdb:${join(folder, 'copies/today')}` }
+  const restored = { STORE: `sqlite:${join(folder, 'copies/today.db')}` }
   const listed = await run(['sessions', '--json'], restored)
   assert.deepEqual(
     listed.output.split('\n').map(line => JSON.parse(line).user),
@@ -154,11 +157,11 @@ test('a backup that is made while Menshen runs signs everybody in again where it
 test('a backup overwrites nothing, and says what cannot be copied', async t => {
   const folder = tempFolder(t)
   const sentences: [args: string[], env: Environment, says: RegExp][] = [
-    [['backup'], {}, /^There is no folder for the copy; expected menshen backup DIR\.$/],
-    [['backup', 'a', 'b'], {}, /^Unexpected argument "b"; expected menshen backup DIR\.$/],
+    [['backup'], {}, /^There is no file for the copy; expected menshen backup FILE\.$/],
+    [['backup', 'a', 'b'], {}, /^Unexpected argument "b"; expected menshen backup FILE\.$/],
     [['backup', 'a'], { STORE: 'memory:' }, /^Only the embedded store can be copied .* "memory:" keeps nothing\.$/],
     [['backup', 'a'], { STORE: 'redis://127.0.0.1' }, /^Only the embedded store can be copied .* such as BGSAVE\.$/],
-    [['backup', 'a'], { STORE: 'lmdb:./none' }, /^There is no store in \.\/none: /],
+    [['backup', 'a'], { STORE: 'sqlite:./none' }, /^There is no store in \.\/none: /],
   ]
   for (const [args, env, says] of sentences) {
     const { code, output } = await commands.run(env, { cwd: folder, args })
@@ -167,10 +170,9 @@ test('a backup overwrites nothing, and says what cannot be copied', async t => {
   }
   assert.deepEqual(readdirSync(folder), [])
   const { run, folder: own } = await open(t)
-  mkdirSync(join(own, 'full'))
-  writeFileSync(join(own, 'full', 'file'), 'kept')
-  assert.match((await run(['backup', 'full'])).output, /^The folder full is not empty; expected a new or empty one\.$/)
-  assert.equal(readFileSync(join(own, 'full', 'file'), 'utf8'), 'kept')
+  writeFileSync(join(own, 'file'), 'kept')
+  assert.match((await run(['backup', 'file'])).output, /^The file file exists; expected the name of a new file\.$/)
+  assert.equal(readFileSync(join(own, 'file'), 'utf8'), 'kept')
 })
 
 test('a time is a moment, a day, or how long ago', () => {
@@ -243,7 +245,10 @@ test('sessions of a secret that is gone are not passed over in silence', async t
   const { folder, provider, start } = await setUpInstances(t)
   const [former, present] = ['f'.repeat(40), 'p'.repeat(40)]
   const run = (SECRET: string, ...args: string[]) =>
-    commands.run({ ...provider.settings, STORE: `lmdb:${join(folder, 'data')}`, SECRET }, { cwd: folder, args })
+    commands.run(
+      { ...provider.settings, STORE: `sqlite:${join(folder, 'data', 'menshen.db')}`, SECRET },
+      { cwd: folder, args },
+    )
   const before = await start({ SECRET: former })
   const user = await signedIn(before, provider)
   await before.killAll('SIGTERM')

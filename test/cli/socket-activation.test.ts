@@ -159,7 +159,12 @@ async function startManaged(t: TestContext, env: Record<string, string>) {
   const [cwd, place] = [tempFolder(t), String(await freePort())]
   const url = `http://localhost:${place}`
   // Another port: the socket alone says where it listens.
-  const own = { BASE_URL: url, PORT: String(await freePort()), STORE: 'lmdb:data', RATE_LIMIT_PER_MINUTE: '0' }
+  const own = {
+    BASE_URL: url,
+    PORT: String(await freePort()),
+    STORE: 'sqlite:data/menshen.db',
+    RATE_LIMIT_PER_MINUTE: '0',
+  }
   const manager = startServiceManager(t, { place, cwd, env: { ...provider.settings, ...own, ...env } })
   return { manager, provider, url }
 }

@@ -134,7 +134,12 @@ test('the command beside the service has the service’s settings, secrets and s
   const { CLIENT_SECRET: clientSecret = '', ...settings } = provider.settings
   mkdirSync(join(folder, 'etc/menshen'), { recursive: true })
   const write = (name: string, text: string) => writeFileSync(join(folder, 'etc/menshen', name), text)
-  const given = { ...settings, STORE: `lmdb:${join(folder, 'data')}`, ALLOW_PLAIN_HTTP: 'true', BASE_URL: instance.url }
+  const given = {
+    ...settings,
+    STORE: `sqlite:${join(folder, 'data', 'menshen.db')}`,
+    ALLOW_PLAIN_HTTP: 'true',
+    BASE_URL: instance.url,
+  }
   write(
     'menshen.env',
     Object.entries(given)

@@ -138,7 +138,7 @@ suite('a configuration', { concurrency: 2 }, () => {
       "export default { rules: [{ path: '/a', public: true }], upstreams: { '/api': 'http://127.0.0.1:9' } }\n"
     const cwd = folderWith(t, { 'menshen.config.mts': config })
     for (const WORKERS of ['1', '2']) {
-      const env = { ...PROVIDER, STORE: 'lmdb:./data', UPSTREAM: 'http://127.0.0.1:8', WORKERS }
+      const env = { ...PROVIDER, STORE: 'sqlite:./data/menshen.db', UPSTREAM: 'http://127.0.0.1:8', WORKERS }
       const { config, rules, upstreams } = await startedLine(t, env, cwd)
       assert.deepEqual([config, rules], [join(cwd, 'menshen.config.mts'), 1])
       assert.deepEqual(upstreams, { '/': 'http://127.0.0.1:8', '/api': 'http://127.0.0.1:9' })

@@ -53,7 +53,7 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
   CLIENT_SECRET_FILE: ['/nowhere/secret', '/dev', '/dev/null', 'CANARY'],
   SECRET: ['CANARY', ',,,,', ' \n ', 'x'.repeat(31), `${'x'.repeat(32)},CANARY`, '门神'.repeat(15)],
   SECRET_FILE: ['/nowhere/secret', '/dev', '/dev/null', 'CANARY'],
-  STORE: ['memory', 'lmdb', 'lmdb:', 'mysql://localhost', 'MEMORY:'],
+  STORE: ['memory', 'sqlite', 'sqlite:', 'lmdb:./data', 'mysql://localhost', 'MEMORY:'],
   UPSTREAM: ['127.0.0.1:8080', 'http://127.0.0.1:8080/path', 'unix:relative', 'unix:', 'ftp://127.0.0.1'],
   UPSTREAM_HOST_HEADER: ['Browser', 'app.example.com'],
   UPSTREAM_CA_FILE: ['/nowhere/ca.pem', '/dev'],
@@ -263,9 +263,12 @@ suite('a start', { concurrency: 2 }, () => {
   test('a start with a data folder that cannot be made names STORE and the folder', async t => {
     const folder = join(tempFolder(t), 'file', 'data')
     writeFileSync(join(folder, '..'), 'a file, not a folder')
-    await processFails({ ...PROVIDER, PORT: String(await freePort()), STORE: `lmdb:${folder}` }, ['STORE', folder])
+    await processFails({ ...PROVIDER, PORT: String(await freePort()), STORE: `sqlite:${folder}/menshen.db` }, [
+      'STORE',
+      folder,
+    ])
     const ports = { PORT: String(await freePort()), DEV_PROVIDER_PORT: String(await freePort()) }
-    await processFails({ ...ports, STORE: `lmdb:${folder}` }, ['STORE', folder])
+    await processFails({ ...ports, STORE: `sqlite:${folder}/menshen.db` }, ['STORE', folder])
   })
 
   test('a start with a client secret file that is missing names the setting and the path', async () => {
@@ -550,7 +553,7 @@ suite('the log', { concurrency: 2 }, () => {
     assert.ok(started, output.join('\n'))
     assert.equal(started.address, url)
     assert.match(String(started.provider), new RegExp(`http://localhost:${DEV_PROVIDER_PORT}\\b.*not for production`))
-    assert.equal(started.store, 'lmdb:./data')
+    assert.equal(started.store, 'sqlite:./data/menshen.db')
     assert.ok(Array.isArray(started.users) && started.users.includes('admin') && started.users.includes('zhangsan'))
   })
 

@@ -14,6 +14,7 @@ import { suite, type TestContext, test } from 'node:test'
 import { decodeJwt, exportJWK, exportPKCS8, generateKeyPair } from 'jose'
 import { runDoctorCommand } from '../../src/cli/doctor-command.ts'
 import { createPaint } from '../../src/cli/terminal.ts'
+import { openSqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import { filesOf, makeAuthority, makeCertificate } from '../gateway/certificates.ts'
 import { createCommandRunner } from '../kit/command-runner.ts'
 import { freePort } from '../kit/free-port.ts'
@@ -510,22 +511,25 @@ suite('menshen doctor and the store', { concurrency: 2 }, () => {
 
   test('files of this machine are tried out, and what cannot be one is said', async t => {
     const folder = tempFolder(t)
-    const good = await doctor({ ...ALONE, STORE: `lmdb:${folder}` })
+    const file = join(folder, 'menshen.db')
+    await (await openSqliteStore({ file, now: Date.now })).close()
+    const good = await doctor({ ...ALONE, STORE: `sqlite:${file}` })
     assert.match(good.check('store').seen, /writes, reads, lists, expires and removes/)
-    writeFileSync(join(folder, 'file'), '')
-    const bad = await doctor({ ...ALONE, STORE: `lmdb:${join(folder, 'file')}` })
+    writeFileSync(join(folder, 'file'), 'something else '.repeat(100))
+    const bad = await doctor({ ...ALONE, STORE: `sqlite:${join(folder, 'file')}` })
     assert.equal(bad.check('store').ok, false)
+    assert.match(bad.check('store').seen, /not a database/)
   })
 
   test('a store that cannot be made is a failure, and one that can is not made', async t => {
     const folder = tempFolder(t)
     writeFileSync(join(folder, 'file'), '')
     for (const place of [join(folder, 'file', 'data'), '/proc/menshen/data']) {
-      const { check, code } = await doctor({ ...ALONE, STORE: `lmdb:${place}` })
+      const { check, code } = await doctor({ ...ALONE, STORE: `sqlite:${place}` })
       assert.equal(code, 1, place)
       assert.match(check('store').seen, /cannot be made: /)
     }
-    const { check } = await doctor({ ...ALONE, STORE: `lmdb:${join(folder, 'one', 'two')}` })
+    const { check } = await doctor({ ...ALONE, STORE: `sqlite:${join(folder, 'one', 'two')}` })
     assert.match(check('store').seen, /the start will make it/)
     assert.ok(!existsSync(join(folder, 'one')))
   })

@@ -72,7 +72,7 @@ async function scene(t: TestContext, env: Environment = {}) {
   return {
     provider,
     cwd,
-    env: { ...provider.settings, BASE_URL, PORT: port, STORE: `lmdb:${join(cwd, 'data')}`, ...env },
+    env: { ...provider.settings, BASE_URL, PORT: port, STORE: `sqlite:${join(cwd, 'data', 'menshen.db')}`, ...env },
     BASE_URL,
   }
 }

@@ -417,9 +417,9 @@ before(async () => {
 })
 after(() => redis?.stop())
 
-for (const kind of ['lmdb', 'redis'] as const)
+for (const kind of ['sqlite', 'redis'] as const)
   test(`two processes with one store (${kind}) know the same device`, async t => {
-    const env = shared(kind === 'lmdb' ? `lmdb:${tempFolder(t)}` : `redis://127.0.0.1:${redis.port}`)
+    const env = shared(kind === 'sqlite' ? `sqlite:${tempFolder(t)}/menshen.db` : `redis://127.0.0.1:${redis.port}`)
     const scene = await setUp(t, { env })
     const other = await openGateway(t, { ...scene.provider.settings, UPSTREAM: scene.upstream.url, ...env })
     const user = await boundUser(scene)
@@ -446,7 +446,7 @@ for (const kind of ['lmdb', 'redis'] as const)
   })
 
 test('turned off, sessions stay bound, and new ones are not', async t => {
-  const env = shared(`lmdb:${tempFolder(t)}`)
+  const env = shared(`sqlite:${tempFolder(t)}/menshen.db`)
   const scene = await setUp(t, { env })
   const { client, device, id } = await provenUser(scene)
   const cookies = cookieOf(client)

@@ -190,7 +190,7 @@ test('keys change, and an assertion of any moment verifies with keys fetched min
 })
 
 test('a restart keeps the keys, and a new client secret does not lock everybody out', async t => {
-  const STORE = `lmdb:${tempFolder(t)}`
+  const STORE = `sqlite:${tempFolder(t)}/menshen.db`
   const scene = await setUp(t, { env: { STORE } })
   const user = await scene.user()
   const keysOf = async ({ url }: { url: string }): Promise<JSONWebKeySet> =>

@@ -205,7 +205,12 @@ test('the paths of the sign-in may be moved', async t => {
 
 test('the library answers a late callback like the command', async t => {
   const { provider } = await setUp(t, { application: false })
-  const settings = readSettings({ STORE: `lmdb:${tempFolder(t)}`, PORT: '3000', ...provider.settings, ...BOUND })
+  const settings = readSettings({
+    STORE: `sqlite:${tempFolder(t)}/menshen.db`,
+    PORT: '3000',
+    ...provider.settings,
+    ...BOUND,
+  })
   const menshen = await createMenshen({ settings })
   t.after(() => menshen.close())
   const answer = await menshen.fetch(new Request(`http://localhost:3000${STRANGE}`), { address: '192.0.2.1' })

@@ -175,7 +175,7 @@ test('the process writes no secret either, at any level', async t => {
 test('the store at rest holds no token, no ticket and no personal data', async t => {
   const folder = tempFolder(t)
   const { provider, visitor, passSeconds, close } = await setUp(t, {
-    env: { STORE: `lmdb:${folder}`, STATE_CHECK: 'suffix', PKCE: 'S256' },
+    env: { STORE: `sqlite:${folder}/menshen.db`, STATE_CHECK: 'suffix', PKCE: 'S256' },
     application: false,
   })
   const client = visitor()

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { dirname } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { WebSocket, WebSocketServer } from 'ws'
 import type { Config } from '../../src/index.ts'
@@ -210,9 +211,9 @@ async function redisOf(t: TestContext): Promise<string> {
   return `redis://${redis.host}`
 }
 
-for (const store of ['lmdb', 'redis'] as const)
+for (const store of ['sqlite', 'redis'] as const)
   test(`on ${store} a key made at one instance counts at another, and is refused there once it is revoked`, async t => {
-    const STORE = store === 'lmdb' ? `lmdb:${tempFolder(t)}` : await redisOf(t)
+    const STORE = store === 'sqlite' ? `sqlite:${tempFolder(t)}/menshen.db` : await redisOf(t)
     const { user, make, revoke, bring, provider, upstream, baseUrl } = await openStage(t, {
       env: { STORE },
       now: Date.now(),
@@ -228,9 +229,9 @@ for (const store of ['lmdb', 'redis'] as const)
     assert.equal((await bring(key)).status, 401)
     assert.equal((await bringThere()).status, 401)
     assert.equal((await bring(newKey())).status, 401)
-    if (store !== 'lmdb') return
+    if (store !== 'sqlite') return
     // By another process: when this one closes a file of the store, it loses its locks.
-    const folder = STORE.slice('lmdb:'.length)
+    const folder = dirname(STORE.slice('sqlite:'.length))
     for (const secret of [key, 'zhangsan', 'laptop'])
       assert.equal(spawnSync('grep', ['-rlaF', secret, folder]).stdout.toString(), '', secret)
     const next = await make(client, 'next')
@@ -241,7 +242,7 @@ for (const store of ['lmdb', 'redis'] as const)
   })
 
 test('no key survives that is made while its user is signed out everywhere', async t => {
-  const STORE = `lmdb:${tempFolder(t)}`
+  const STORE = `sqlite:${tempFolder(t)}/menshen.db`
   const { user, post, bring, events } = await openStage(t, { env: { STORE }, now: Date.now() })
   const admin = await user('admin')
   for (const username of ['ann', 'bob', 'eve', 'dan']) {

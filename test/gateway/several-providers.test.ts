@@ -398,7 +398,7 @@ test('refresh and sign-out go to the session’s own provider, with its own toke
 })
 
 test('a provider that was taken out of the configuration vouches for nobody any more', async t => {
-  const STORE = `lmdb:${tempFolder(t)}`
+  const STORE = `sqlite:${tempFolder(t)}/menshen.db`
   const before = await openStage(t, { env: { STORE } })
   const [staff, partner] = [await before.signIn('staff'), await before.signIn('partners')]
   await before.end(0)

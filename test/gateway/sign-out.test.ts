@@ -291,9 +291,9 @@ test('who is not signed in is sent to /login, and nobody is told', async t => {
   }
 })
 
-for (const kind of ['memory', 'lmdb'])
+for (const kind of ['memory', 'sqlite'])
   test(`signing out several times at once is signing out once (${kind})`, async t => {
-    const STORE = kind === 'memory' ? 'memory:' : `lmdb:${tempFolder(t)}`
+    const STORE = kind === 'memory' ? 'memory:' : `sqlite:${tempFolder(t)}/menshen.db`
     const { visitor, provider, cookie, lives } = await openSignedIn(t, { STORE })
     const headers = { cookie }
     const answers = await Promise.all([1, 2, 3, 4].map(() => visitor.post('/logout', {}, { headers })))

@@ -345,7 +345,11 @@ test('neither the log nor the store shows a token, and a restart finds the one t
   const provider = await startOidcServer(t)
   const app = await startUpstream(t)
   const config: Config = { upstreams: { '/': { url: app.url, accessToken: { audience: 'one' } } } }
-  const env = { ...provider.settings, STORE: `lmdb:${folder}`, SECRET: 'a secret of the test that is long enough' }
+  const env = {
+    ...provider.settings,
+    STORE: `sqlite:${folder}/menshen.db`,
+    SECRET: 'a secret of the test that is long enough',
+  }
   const first = await openGateway(t, env, { config })
   provider.now = first.now
   const client = await signedInAt(first.url, first.now)
@@ -368,7 +372,7 @@ test('two instances with one store make one call between them', async t => {
   const app = await startUpstream(t)
   const config: Config = { upstreams: { '/': { url: app.url, accessToken: { audience: 'one' } } } }
   const secret = 'a secret of the test that is long enough'
-  const env = { ...provider.settings, STORE: `lmdb:${tempFolder(t)}`, SECRET: secret }
+  const env = { ...provider.settings, STORE: `sqlite:${tempFolder(t)}/menshen.db`, SECRET: secret }
   const instances = [await openGateway(t, env, { config }), await openGateway(t, env, { config })] as const
   const [{ url, now }] = instances
   provider.now = now

@@ -188,7 +188,7 @@ export async function setUpInstances(t: TestContext, env: Environment = {}, beha
   const all = {
     ...provider.settings,
     HOST: '127.0.0.1',
-    STORE: `lmdb:${join(folder, 'data')}`,
+    STORE: `sqlite:${join(folder, 'data', 'menshen.db')}`,
     RATE_LIMIT_PER_MINUTE: '0',
     ...env,
   }

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
@@ -8,4 +8,11 @@ export function tempFolder(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'menshen-'))
   t.after(() => rmSync(folder, { recursive: true, force: true }))
   return folder
+}
+
+/** All files of a folder, as one text with a character for each byte. Not for a store that this process has open. */
+export function bytesOf(folder: string): string {
+  return readdirSync(folder)
+    .map(name => readFileSync(join(folder, name), 'latin1'))
+    .join('')
 }

@@ -113,10 +113,10 @@ async function openWorld(t: TestContext, uploads: string, random: World['random'
   const data = join(disk.folder, 'data')
   const [embedded, redis] = await Promise.all([
     startSite(t, {
-      name: 'lmdb',
-      env: { ...settings, STORE: `lmdb:${data}` },
+      name: 'sqlite',
+      env: { ...settings, STORE: `sqlite:${data}/menshen.db` },
       logs: disk.folder,
-      storeSize: async () => statSync(join(data, 'data.mdb')).size,
+      storeSize: async () => statSync(join(data, 'menshen.db')).size,
     }),
     startSite(t, { name: 'Redis', env: { ...settings, STORE }, logs: tempFolder(t), storeSize: () => servers.size() }),
   ])

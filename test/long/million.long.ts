@@ -9,7 +9,7 @@ import test from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { open } from 'lmdb'
+import { watchExpired } from '../../bench/servers/expired-sessions.ts'
 import { userNumber } from '../../bench/servers/users.ts'
 import { type Instance, setUpInstances, signedIn } from '../kit/instance.ts'
 import { CLIENT_SECRET } from '../kit/strict-provider.ts'
@@ -80,13 +80,9 @@ async function preload(folder: string, directory: string): Promise<string[]> {
 }
 
 function countExpired(t: { after(work: () => Promise<void>): void }, directory: string): () => number {
-  const root = open({ path: directory, noSubdir: false, readOnly: true })
-  t.after(() => root.close())
-  const byExpiry = root.openDB<Buffer, [number, string]>('byExpiry', { encoding: 'binary' })
-  return () => {
-    byExpiry.resetReadTxn()
-    return byExpiry.getKeysCount({ end: [Date.now(), ''] })
-  }
+  const expired = watchExpired(directory)
+  t.after(async () => expired[Symbol.asyncDispose]())
+  return expired.count
 }
 
 /** One request after the other, from several users; how long each took, in order of length. */

@@ -92,7 +92,7 @@ suite('createMenshen', () => {
       UPSTREAM: 'http://127.0.0.1:8080',
     }
     for (const env of [{}, all, { NODE_ENV: 'production', BASE_URL: 'https://app.example.com' }]) {
-      const settings = readSettings({ STORE: `lmdb:${tempFolder(t)}`, ...env })
+      const settings = readSettings({ STORE: `sqlite:${tempFolder(t)}/menshen.db`, ...env })
       await (await createMenshen({ settings, log: createTestLog().log })).close()
     }
   })
@@ -105,7 +105,7 @@ suite('createMenshen', () => {
       CLIENT_SECRET: 'y',
     }
     const settings = readSettings({
-      STORE: `lmdb:${folder}`,
+      STORE: `sqlite:${folder}/menshen.db`,
       AUTH_URL,
       CLIENT_ID,
       CLIENT_SECRET,
@@ -125,7 +125,7 @@ suite('createMenshen', () => {
 
 suite('after close', () => {
   test('after close no listener, timer or descriptor is left, with files', async t => {
-    await leavesNothing(t, `lmdb:${tempFolder(t)}`)
+    await leavesNothing(t, `sqlite:${tempFolder(t)}/menshen.db`)
   })
 
   test('after close no listener, timer or descriptor is left, with Redis', async t => {

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { SETTINGS } from '../../src/config/settings.ts'
@@ -295,8 +295,8 @@ suite('the development provider', () => {
 
   test('the development provider is closed by a start that fails', async t => {
     const devProviderPort = await freePort()
-    const store = `lmdb:${join(tempFolder(t), 'file')}`
-    writeFileSync(store.slice('lmdb:'.length), '')
+    const store = `sqlite:${join(tempFolder(t), 'file', 'menshen.db')}`
+    writeFileSync(dirname(store.slice('sqlite:'.length)), '')
     await refusalOf({ store, devProvider: true, devProviderPort }, 'cannot_start')
     await assert.rejects(fetch(`http://localhost:${devProviderPort}/`))
   })

@@ -54,7 +54,7 @@ test('two workers write whole lines to one file, which is rotated by SIGHUP with
   assert.partialDeepStrictEqual(line, { level: 'warn', event: 'sign_in_failed', reason: 'access_denied' })
   assert.ok(isAlive(instance.pid) && instance.workers().every(isAlive))
   await instance.killAll('SIGTERM')
-  const STORE = `lmdb:${join(folder, 'data')}`
+  const STORE = `sqlite:${join(folder, 'data', 'menshen.db')}`
   const events = await auditOf(folder, { ...provider.settings, STORE })
   const kept = events.filter(({ event }) => event === 'sign_in_failed')
   const ids = new Set([...linesIn(old), ...linesIn(file)].map(({ requestId }) => requestId))

@@ -1,12 +1,12 @@
 // The audit trail from outside: what happens over HTTP is in the store, sealed, and `menshen audit` reads it.
 
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import test, { type TestContext } from 'node:test'
 import { createClient, type Response, signIn } from '../kit/client.ts'
 import { type Instance, setUpInstances, signedIn } from '../kit/instance.ts'
 import { startRedis } from '../kit/redis-server.ts'
+import { bytesOf } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
 import { type AuditLine, auditOf } from './audit-lines.ts'
 
@@ -33,7 +33,7 @@ const SCENE = ['sign_in', 'refused', 'sign_out', 'sign_in_failed']
 async function keepsAll(t: TestContext, env: Record<string, string>, readStore: (folder: string) => Promise<string>) {
   const { provider, folder, start } = await setUpInstances(t, env)
   const first = await start()
-  const settings = { ...provider.settings, STORE: `lmdb:${join(folder, 'data')}`, ...env }
+  const settings = { ...provider.settings, STORE: `sqlite:${join(folder, 'data', 'menshen.db')}`, ...env }
   const audit = (...args: string[]) => auditOf(folder, settings, ...args)
   const ids = await playScene(first, provider, 'zhangsan')
   await until(async () => (await audit()).length === SCENE.length)
@@ -90,8 +90,8 @@ async function keepsAll(t: TestContext, env: Record<string, string>, readStore: 
   })
 }
 
-test('LMDB keeps the audit trail:', async t => {
-  await keepsAll(t, {}, async folder => readFileSync(join(folder, 'data', 'data.mdb'), 'latin1'))
+test('SQLite keeps the audit trail:', async t => {
+  await keepsAll(t, {}, async folder => bytesOf(join(folder, 'data')))
 })
 
 test('Redis keeps the audit trail:', async t => {
@@ -134,7 +134,7 @@ test('two workers write to one trail, and say which of them', async t => {
   const user = await signedIn(instance, provider, 'lisi')
   await Promise.all(Array.from({ length: 60 }, () => user.get(instance, '/_menshen/console')))
   await instance.killAll('SIGTERM')
-  const events = await auditOf(folder, { ...provider.settings, STORE: `lmdb:${join(folder, 'data')}` })
+  const events = await auditOf(folder, { ...provider.settings, STORE: `sqlite:${join(folder, 'data', 'menshen.db')}` })
   assert.deepEqual(codes(events), ['sign_in', ...Array(29).fill('refused')], 'AUDIT_KEEP is for all of them together')
   for (const { worker } of events) assert.ok(worker === 1 || worker === 2)
 })

@@ -17,7 +17,7 @@ import { freePort } from '../kit/free-port.ts'
 import { type Environment, startInstance } from '../kit/instance.ts'
 import { answerOf, type OidcCall, type OidcServer, signedInAt, startOidcServer } from '../kit/oidc-server.ts'
 import { openGateway } from '../kit/set-up.ts'
-import { tempFolder } from '../kit/temp.ts'
+import { bytesOf, tempFolder } from '../kit/temp.ts'
 import { startUpstream } from '../kit/upstream.ts'
 
 const SECRET = 'a text of thirty-two characters or more'
@@ -232,7 +232,7 @@ test('a token that is not bound is refused with DPOP=on, and taken with auto', a
 
 test('sessions outlive a change of the setting: old ones stay without a key until the provider demands one', async t => {
   const op = await startOidcServer(t)
-  const [STORE, PORT] = [`lmdb:${join(tempFolder(t), 'data')}`, String(await freePort())]
+  const [STORE, PORT] = [`sqlite:${join(tempFolder(t), 'data', 'menshen.db')}`, String(await freePort())]
   let at = Date.parse('2026-03-01T08:00:00Z')
   op.now = () => at
   const start = (DPOP: string) => openGateway(t, { ...op.settings, SECRET, STORE, PORT, DPOP }, { now: at })
@@ -280,7 +280,7 @@ test('sessions outlive a change of the setting: old ones stay without a key unti
 test('two instances that refresh one session at once send one proof, by the key of the session', async t => {
   const op = await startOidcServer(t)
   Object.assign(op, { tokenType: 'DPoP', now: Date.now, expiresIn: 4 })
-  const STORE = `lmdb:${join(tempFolder(t), 'data')}`
+  const STORE = `sqlite:${join(tempFolder(t), 'data', 'menshen.db')}`
   const port = await freePort()
   const env = { ...op.settings, STORE, SECRET, DPOP: 'on', BASE_URL: `http://localhost:${port}` }
   const instances = [
@@ -313,7 +313,7 @@ test('the key of a session is in no log line, page, header or audit row, and sea
   })
   const env = {
     DPOP: 'on',
-    STORE: `lmdb:${join(folder, 'data')}`,
+    STORE: `sqlite:${join(folder, 'data', 'menshen.db')}`,
     AUDIT_FILE: join(folder, 'audit'),
     UPSTREAM: upstream.url,
   }
@@ -345,7 +345,7 @@ test('the key of a session is in no log line, page, header or audit row, and sea
   const again =
     (await proofOf({ ...op, now: op.now } as OidcServer, op.callsTo('/token').at(-1) as OidcCall)).jwk.x ?? ''
   await close()
-  const stored = readFileSync(join(folder, 'data', 'data.mdb')).toString('latin1')
+  const stored = bytesOf(join(folder, 'data'))
   for (const key of [x, again]) {
     assert.ok(!seen.some(text => text.includes(key)))
     assert.ok(!stored.includes(key))
@@ -390,7 +390,7 @@ test('a bound token is not given to an application, whatever the settings say by
     sent.push(request.headers.authorization)
     response.end('hello')
   })
-  const [STORE, PORT] = [`lmdb:${join(tempFolder(t), 'data')}`, String(await freePort())]
+  const [STORE, PORT] = [`sqlite:${join(tempFolder(t), 'data', 'menshen.db')}`, String(await freePort())]
   const env = { ...op.settings, SECRET, STORE, PORT, UPSTREAM: upstream.url }
   const before = await openGateway(t, { ...env, DPOP: 'on' })
   op.now = before.now

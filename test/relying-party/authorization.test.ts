@@ -96,7 +96,7 @@ test('iss is demanded where the metadata promises it; a wrong or doubled one doe
 })
 
 test('an instance that has not read the metadata yet reads it before it judges iss', async t => {
-  const STORE = `lmdb:${tempFolder(t)}`
+  const STORE = `sqlite:${tempFolder(t)}/menshen.db`
   const { op, rp, visitor, comeBack } = await openRelyingParty(t, { STORE })
   op.bend.discovery = right => ({ ...right, ...PROMISED })
   const other = await openGateway(t, { ...op.settings, STORE, BASE_URL: rp.url })
@@ -110,7 +110,7 @@ test('an instance that has not read the metadata yet reads it before it judges i
 })
 
 test('while an instance cannot read the metadata, a callback is a token_error and spends nothing', async t => {
-  const STORE = `lmdb:${tempFolder(t)}`
+  const STORE = `sqlite:${tempFolder(t)}/menshen.db`
   const { op, rp, visitor, comeBack } = await openRelyingParty(t, { STORE })
   const client = visitor()
   const { pathname, search } = new URL(String((await comeBack(client)).headers.location))

@@ -27,7 +27,7 @@ const isIn = async (client: Client) => (await client.get('/_menshen/me')).status
 async function openTwo(t: TestContext) {
   const provider = await startScriptedProvider()
   t.after(() => provider.close())
-  const env = { ...provider.settings, STORE: `lmdb:${tempFolder(t)}` }
+  const env = { ...provider.settings, STORE: `sqlite:${tempFolder(t)}/menshen.db` }
   const [one, other] = [await openGateway(t, env), await openGateway(t, env)]
   async function user(username: string, { url, now }: typeof one, more = {}): Promise<Client> {
     const client = createClient(url, now)

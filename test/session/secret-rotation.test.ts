@@ -17,7 +17,7 @@ type Secrets = Record<string, string>
 async function prepare(t: TestContext) {
   const provider = await startScriptedProvider()
   t.after(() => provider.close())
-  const STORE = `lmdb:${tempFolder(t)}`
+  const STORE = `sqlite:${tempFolder(t)}/menshen.db`
   let running: Gateway | undefined
 
   async function start(secrets: Secrets) {

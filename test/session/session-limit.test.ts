@@ -1,9 +1,10 @@
 // SESSIONS_PER_USER: a sign-in beyond the limit ends the oldest sessions of its user, and exactly those.
 
 import assert from 'node:assert/strict'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { openLmdbStore } from '../../src/stores/lmdb/lmdb-store.ts'
 import { openRedisStore } from '../../src/stores/redis/redis-store.ts'
+import { openSqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { type RedisServer, startRedis } from '../kit/redis-server.ts'
 import { tempFolder } from '../kit/temp.ts'
@@ -113,10 +114,10 @@ describe('A hundred parallel sign-ins at two instances leave exactly the limit',
       await signInAtOnce(scene, perUser)
     })
 
-    test(`in LMDB, with a limit of ${perUser}`, async t => {
+    test(`in SQLite, with a limit of ${perUser}`, async t => {
       const scene = createEndScene()
       const folder = tempFolder(t)
-      const open = () => openLmdbStore({ directory: folder, now: scene.now })
+      const open = () => openSqliteStore({ file: join(folder, 'menshen.db'), now: scene.now })
       const stores = [await open(), await open()] as const
       t.after(async () => {
         await scene.close()

@@ -10,7 +10,7 @@ import { createDataKeyring } from '../../src/session/data-keys.ts'
 import { deriveKeys } from '../../src/session/derived-keys.ts'
 import { createSessions, type Sessions } from '../../src/session/sessions.ts'
 import { recordKey } from '../../src/session/ticket.ts'
-import { openLmdbStore } from '../../src/stores/lmdb/lmdb-store.ts'
+import { openSqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import { createScene, settle, signedIn, tokens } from '../faults/doubles.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { openGateway } from '../kit/set-up.ts'
@@ -78,7 +78,7 @@ test('a sign-in through the gateway is listed with the address and the browser t
   const directory = join(await tempFolder(t), 'data')
   const gateway = await openGateway(
     t,
-    { ...provider.settings, STORE: `lmdb:${directory}`, TRUSTED_PROXIES: '127.0.0.1' },
+    { ...provider.settings, STORE: `sqlite:${directory}/menshen.db`, TRUSTED_PROXIES: '127.0.0.1' },
     { now: Date.now() },
   )
   const visitor = gateway.visitor()
@@ -86,7 +86,7 @@ test('a sign-in through the gateway is listed with the address and the browser t
   const headers = { 'user-agent': ORIGIN.userAgent, 'x-forwarded-for': ORIGIN.address }
   assert.equal((await visitor.get(back.pathname + back.search, { headers })).status, 302)
 
-  const store = await openLmdbStore({ directory, now: Date.now })
+  const store = await openSqliteStore({ file: `${directory}/menshen.db`, now: Date.now })
   t.after(() => store.close())
   const clientSecret = provider.settings.CLIENT_SECRET
   const keys = deriveKeys({ SECRET: undefined, CLIENT_SECRET: new Secret(clientSecret) })

@@ -1,10 +1,10 @@
-// A second process on the folder of an embedded store: does the calls that it is sent, all at once, and answers with
+// A second process on the file of an embedded store: does the calls that it is sent, all at once, and answers with
 // their outcomes.
 
-import { openLmdbStore } from '../../src/stores/lmdb/lmdb-store.ts'
+import { openSqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import type { Calls, Order, Outcome } from './neighbour.ts'
 
-const store = await openLmdbStore({ directory: process.argv[2] ?? '', now: Date.now })
+const store = await openSqliteStore({ file: process.argv[2] ?? '', now: Date.now })
 process.send?.('ready')
 
 process.on('message', async ({ id, calls, thenDie }: Order) => {

@@ -29,12 +29,11 @@ export interface Neighbour {
   readonly leave: () => Promise<number | null>
 }
 
-export async function startNeighbour(directory: string): Promise<Neighbour> {
-  const child = fork(new URL('neighbour-process.ts', import.meta.url), [directory], {
+export async function startNeighbour(file: string): Promise<Neighbour> {
+  const child = fork(new URL('neighbour-process.ts', import.meta.url), [file], {
     serialization: 'advanced',
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
-  // lmdb-js prints every failed commit.
   const printed: string[] = []
   child.stderr?.setEncoding('utf8').on('data', text => printed.push(text))
   const ended = once(child, 'exit')

@@ -24,8 +24,8 @@ test('the same seed plans the same day, and no process is ended in the afternoon
 
 test('an error is explained only by a fault that is not over and that expects it', () => {
   const record = createRecord()
-  const fail = (kind: string) => record.failed({ began: record.now(), site: 'lmdb', user: 'a', kind, action: 'page' })
-  const fault = record.beginFault('store away', 'lmdb', ['503'])
+  const fail = (kind: string) => record.failed({ began: record.now(), site: 'sqlite', user: 'a', kind, action: 'page' })
+  const fault = record.beginFault('store away', 'sqlite', ['503'])
   fail('503')
   assert.equal(record.violations.length, 0)
   fail('500')
@@ -33,27 +33,27 @@ test('an error is explained only by a fault that is not over and that expects it
   fail('503')
   assert.deepEqual(
     record.violations.map(sentence => sentence.replace(/^.* s: /, '')),
-    ['a of lmdb, page: 500 during store away (lmdb)', 'a of lmdb, page: 503 during no fault'],
+    ['a of sqlite, page: 500 during store away (sqlite)', 'a of sqlite, page: 503 during no fault'],
   )
   assert.match(faultTable(record), /store away +\| 1 +\| 1 × 503/)
-  assert.ok(drawDay(record, plan).includes('<title>store away (lmdb)</title>'))
+  assert.ok(drawDay(record, plan).includes('<title>store away (sqlite)</title>'))
 })
 
 test('a day fails if memory grows, or if pages between the faults take more than twice as long', () => {
   const judge = (growth: number, slowness: number) => {
     const record = createRecord()
-    const fault = record.beginFault('reload', 'lmdb', [])
+    const fault = record.beginFault('reload', 'sqlite', [])
     Object.assign(fault, { began: plan.firstFault, over: plan.firstFault + 10 })
     for (let at = 0; at < plan.end; at++) {
       const isLate = at > plan.end / 2
       const memory = 300e6 * (isLate ? growth : 1)
-      record.samples.push({ at, site: 'lmdb', memory, descriptors: 50, store: 1e6 })
+      record.samples.push({ at, site: 'sqlite', memory, descriptors: 50, store: 1e6 })
       const isBetween = at > plan.firstFault && at < plan.lastFault
       record.answers.push({ began: at, ended: at + 0.01 * (isBetween ? slowness : 1), isPage: true })
     }
     return [...judgePages(record, plan).problems, ...judgeLevels(record, plan).problems]
   }
   assert.deepEqual(judge(1.2, 1.9), [])
-  assert.deepEqual(judge(1.4, 1.9), ['lmdb: memory, MB went from 300.0 to 420.0'])
+  assert.deepEqual(judge(1.4, 1.9), ['sqlite: memory, MB went from 300.0 to 420.0'])
   assert.deepEqual(judge(1.2, 2.1), ['p99 between the faults is 21.0 ms, and 10.0 ms when it is quiet'])
 })

@@ -1,0 +1,189 @@
+// The changes of the embedded store, as the thread makes them. All of them run inside a transaction.
+
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import { type Entry, nextVersion } from '../store.ts'
+import { type Lane, surplusOf, type TrailEvent } from '../trail.ts'
+import { readLabels } from './sqlite-labels.ts'
+
+/** One change, as it is sent to the thread. Times are those of the caller's clock. */
+export type Change =
+  | { readonly verb: 'create'; readonly key: string; readonly entry: Entry; readonly now: number }
+  | {
+      readonly verb: 'replace'
+      readonly key: string
+      readonly entry: Entry
+      readonly version: number
+      readonly now: number
+    }
+  | { readonly verb: 'remove'; readonly key: string; readonly now: number }
+  | { readonly verb: 'take'; readonly key: string; readonly now: number }
+  | { readonly verb: 'append'; readonly events: readonly TrailEvent[]; readonly keep: number }
+  | { readonly verb: 'sweep'; readonly now: number }
+  /** Proves that the file can be written to. */
+  | { readonly verb: 'prove' }
+  /** Proves that the file is open. */
+  | { readonly verb: 'open' }
+
+/** What a change returns: a version, whether there was an entry, the entry, how many records were swept. */
+export type ChangeResult = number | boolean | Entry | undefined
+
+export interface Changes {
+  apply(change: Change): ChangeResult
+  /** Before the commit: notes what the applied changes mean for readers. */
+  finish(): void
+  /** After a transaction that failed. */
+  forget(): void
+}
+
+/** How many expired records one step removes: no other change waits long for it. */
+export const SWEEP_STEP = 30
+/** How many events more than were added one append drops: after `keep` became smaller no caller waits long. */
+const MOST_TRIMMED = 1000
+const NO_KIND = ''
+const NO_VALUE = new Uint8Array()
+
+interface Found {
+  readonly id: number
+  readonly key: string
+  readonly version: number
+  readonly expires_at: number
+  readonly since: number | null
+  readonly labels: string
+}
+
+export function createChanges(database: DatabaseSync): Changes {
+  const sql = (text: string) => database.prepare(text)
+  const find = sql('SELECT id, key, version, expires_at, since, labels FROM records WHERE key = ?')
+  const readValue = sql('SELECT value FROM records WHERE id = ?')
+  const insert = sql('INSERT INTO records (key, version, expires_at, since, labels, value) VALUES (?, ?, ?, ?, ?, ?)')
+  const update = sql('UPDATE records SET version = ?, expires_at = ?, since = ?, labels = ?, value = ? WHERE id = ?')
+  const remove = sql('DELETE FROM records WHERE id = ?')
+  const addLabel = sql('INSERT OR IGNORE INTO record_labels (label, key) VALUES (?, ?)')
+  const dropLabel = sql('DELETE FROM record_labels WHERE label = ? AND key = ?')
+  const expired = sql(
+    `SELECT id, key, version, expires_at, since, labels FROM records WHERE expires_at <= ? ORDER BY expires_at LIMIT ${SWEEP_STEP}`,
+  )
+  const addToState = sql('UPDATE store_state SET number = number + ? WHERE name = ?')
+  const trail = createTrailChanges(sql)
+
+  let hasChanged = false
+  let moreWithSince = 0
+
+  function findRecord(key: string): Found | undefined {
+    return find.get(key) as Found | undefined
+  }
+
+  function put(key: string, entry: Entry, old: Found | undefined): number {
+    const version = nextVersion(old)
+    const { expiresAt, since = null, value } = entry
+    const labels = JSON.stringify(entry.labels)
+    if (old) update.run(version, expiresAt, since, labels, value, old.id)
+    else insert.run(key, version, expiresAt, since, labels, value)
+    if (old?.labels !== labels) changeLabels(key, readLabels(old?.labels), entry.labels)
+    moreWithSince += Number(since !== null) - Number((old?.since ?? null) !== null)
+    hasChanged = true
+    return version
+  }
+
+  function drop({ id, key, since, labels }: Found): void {
+    remove.run(id)
+    changeLabels(key, readLabels(labels), [])
+    moreWithSince -= Number(since !== null)
+  }
+
+  function changeLabels(key: string, before: readonly string[], after: readonly string[]): void {
+    for (const label of before) if (!after.includes(label)) dropLabel.run(label, key)
+    for (const label of after) if (!before.includes(label)) addLabel.run(label, key)
+  }
+
+  function takeOut(key: string, now: number, withValue: boolean): Entry | undefined {
+    const old = findRecord(key)
+    if (!old || old.expires_at <= now) return undefined
+    const value = withValue ? (Object(readValue.get(old.id)).value as Uint8Array) : NO_VALUE
+    const { expires_at: expiresAt, since } = old
+    drop(old)
+    hasChanged = true
+    return { value, expiresAt, labels: readLabels(old.labels), ...(since !== null && { since }) }
+  }
+
+  function apply(change: Change): ChangeResult {
+    switch (change.verb) {
+      case 'create': {
+        const old = findRecord(change.key)
+        return old && old.expires_at > change.now ? undefined : put(change.key, change.entry, old)
+      }
+      case 'replace': {
+        const old = findRecord(change.key)
+        const isCurrent = old?.version === change.version && old.expires_at > change.now
+        return isCurrent ? put(change.key, change.entry, old) : undefined
+      }
+      case 'remove':
+        return takeOut(change.key, change.now, false) !== undefined
+      case 'take':
+        return takeOut(change.key, change.now, true)
+      case 'append':
+        return trail.append(change.events, change.keep)
+      case 'sweep': {
+        // Readers take expired records for absent: nothing changes for them.
+        const found = expired.all(change.now) as unknown as Found[]
+        for (const record of found) drop(record)
+        return found.length
+      }
+      case 'prove':
+        return void addToState.run(0, 'generation')
+      case 'open':
+        return undefined
+    }
+  }
+
+  function forget(): void {
+    hasChanged = false
+    moreWithSince = 0
+  }
+
+  return {
+    apply,
+    finish() {
+      if (hasChanged) addToState.run(1, 'generation')
+      if (moreWithSince !== 0) addToState.run(moreWithSince, 'records_with_since')
+      forget()
+    },
+    forget,
+  }
+}
+
+function createTrailChanges(sql: (text: string) => StatementSync) {
+  const readKinds = sql('SELECT kind, events, last_number FROM audit_kinds')
+  const insert = sql('INSERT INTO audit_events (number, kind, tags, value) VALUES (?, ?, ?, ?)')
+  const trim = sql(
+    'DELETE FROM audit_events WHERE number IN (SELECT number FROM audit_events WHERE kind = ? ORDER BY number LIMIT ?)',
+  )
+  const writeKind = sql('INSERT OR REPLACE INTO audit_kinds (kind, events, last_number) VALUES (?, ?, ?)')
+
+  function append(events: readonly TrailEvent[], keep: number): undefined {
+    const lanes = new Map<string, Lane>()
+    for (const { kind, events, last_number } of readKinds.all())
+      lanes.set(String(kind), { count: Number(events), last: Number(last_number) })
+    const changed = new Set<string>()
+    let last = Math.max(0, ...[...lanes.values()].map(lane => lane.last))
+    for (const { kind = NO_KIND, tags, value } of events) {
+      insert.run(++last, kind, JSON.stringify(tags), value)
+      lanes.set(kind, { count: (lanes.get(kind)?.count ?? 0) + 1, last })
+      changed.add(kind)
+    }
+    const total = [...lanes.values()].reduce((sum, { count }) => sum + count, 0)
+    for (const [kind, surplus] of surplusOf(lanes, Math.max(keep, total - events.length - MOST_TRIMMED))) {
+      const { count, last } = lanes.get(kind) ?? { count: 0, last: 0 }
+      trim.run(kind, surplus)
+      lanes.set(kind, { count: count - surplus, last })
+      changed.add(kind)
+    }
+    for (const kind of changed) {
+      const { count, last } = lanes.get(kind) ?? { count: 0, last: 0 }
+      writeKind.run(kind, count, last)
+    }
+    return undefined
+  }
+
+  return { append }
+}

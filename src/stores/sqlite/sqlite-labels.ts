@@ -1,0 +1,11 @@
+// Labels and tags as the database keeps them: a JSON list. A damaged one reads as none.
+
+export function readLabels(json: unknown): string[] {
+  if (typeof json !== 'string') return []
+  try {
+    const labels: unknown = JSON.parse(json)
+    return Array.isArray(labels) ? labels.filter(label => typeof label === 'string') : []
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,146 @@
+// The embedded store: one database file, shared by the processes of one machine, consistent after any crash.
+
+import { resolve } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { MenshenError, sentence, setting } from '../../errors.ts'
+import { phrase, phraseIn } from '../../phrases.ts'
+import type { Store } from '../store.ts'
+import { pageInSteps } from '../trail.ts'
+import type { Change, ChangeResult } from './sqlite-changes.ts'
+import { faultOf, SqliteFault } from './sqlite-faults.ts'
+import { createSqliteReader } from './sqlite-reader.ts'
+import { startSweeper } from './sqlite-sweeper.ts'
+import { acquireWriter } from './sqlite-writer.ts'
+
+interface SqliteStoreOptions {
+  readonly file: string
+  readonly now: () => number
+  readonly sweepEveryMs?: number
+}
+
+export async function openSqliteStore({ file, now, sweepEveryMs = 1000 }: SqliteStoreOptions): Promise<Store> {
+  const path = resolve(file)
+  const writer = await acquireWriter(path).catch(error => {
+    throw cannotOpen(file, error)
+  })
+  const reader = createSqliteReader({ file: path, now, opened: writer.opened })
+  let isClosed = false
+  /** The last change failed: the next question whether the store is ready tries to write. */
+  let isFailing = false
+
+  async function change(change: Change): Promise<ChangeResult> {
+    try {
+      if (isClosed) throw new SqliteFault('closed', 'the store is closed')
+      const result = await writer.change(change)
+      isFailing = false
+      return result
+    } catch (cause) {
+      isFailing = true
+      throw unavailable(file, 'could not be written', cause)
+    } finally {
+      reader.lookAgain()
+    }
+  }
+
+  function reading<Result>(look: () => Result): Result {
+    try {
+      return look()
+    } catch (cause) {
+      throw unavailable(file, 'could not be read', cause)
+    }
+  }
+
+  const isLiving = (key: string) => reading(() => reader.living(key)) !== undefined
+  const sweeper = startSweeper({ now, everyMs: sweepEveryMs, hasExpired: reader.hasExpired, change })
+
+  return {
+    trail: {
+      async append(events, keep) {
+        await change({ verb: 'append', events: events.map(copyOf), keep })
+      },
+      read: query =>
+        pageInSteps(query, async step => {
+          await nextTurn()
+          return reading(() => reader.trailPage(step))
+        }),
+    },
+
+    async create(key, entry) {
+      return (await change({ verb: 'create', key, entry: copyOf(entry), now: now() })) as number | undefined
+    },
+
+    async read(key) {
+      return reading(() => reader.living(key))
+    },
+
+    readSync: key => reading(() => reader.livingValue(key)),
+    beginTurn: reader.beginTurn,
+    holds: (key, version, proof) => reading(() => reader.holds(key, version, proof)),
+
+    async replace(key, entry, version) {
+      if (reading(() => reader.living(key))?.version !== version) return undefined
+      return (await change({ verb: 'replace', key, entry: copyOf(entry), version, now: now() })) as number | undefined
+    },
+
+    async remove(key) {
+      return isLiving(key) && (await change({ verb: 'remove', key, now: now() })) === true
+    },
+
+    async take(key) {
+      if (!isLiving(key)) return undefined
+      return (await change({ verb: 'take', key, now: now() })) as Awaited<ReturnType<Store['take']>>
+    },
+
+    async list(query) {
+      return reading(() => reader.list(query))
+    },
+
+    async newest(query) {
+      return reading(() => reader.newest(query))
+    },
+
+    async count() {
+      return reading(reader.count)
+    },
+
+    async ready() {
+      reading(reader.count)
+      if (isFailing) await change({ verb: 'prove' })
+    },
+
+    async close() {
+      if (isClosed) return
+      isClosed = true
+      try {
+        await sweeper.stop()
+        reader.close()
+        // Last: the connection that writes removes the WAL.
+        await writer.release()
+      } catch (cause) {
+        throw unavailable(file, 'could not be closed', cause)
+      }
+    },
+  }
+}
+
+/** The bytes of this moment, without others of the same buffer, which would be sent with them. */
+function copyOf<Valued extends { readonly value: Uint8Array }>(valued: Valued): Valued {
+  return { ...valued, value: new Uint8Array(valued.value) }
+}
+
+function faultPhrase(error: unknown) {
+  const { kind, reason } = faultOf(error)
+  return phrase(`store_fault_${kind}`, { reason })
+}
+
+function unavailable(file: string, problem: string, cause: unknown): MenshenError {
+  const fault = phraseIn('en', faultPhrase(cause))
+  return new MenshenError('store_unavailable', `The store in ${file} ${problem}: ${fault}.`, cause)
+}
+
+export function cannotOpen(file: string, cause: unknown): MenshenError {
+  const fault = faultPhrase(cause)
+  const message = sentence`The store cannot be opened in ${file}: ${phraseIn('en', fault)}, or name another one in ${setting('STORE')}.`
+  const said = phrase('store_cannot_be_opened', { file, fault })
+  return new MenshenError('cannot_start', [{ setting: 'STORE', message }], cause, said)
+}

@@ -1,0 +1,139 @@
+// The thread that writes to a database file. It receives batches of changes, makes each batch one transaction, and answers when the
+// transaction is on the disk. It opens the file when it is needed, and again after a fault.
+
+import { type Stats, statSync } from 'node:fs'
+import type { DatabaseSync } from 'node:sqlite'
+import { parentPort, workerData } from 'node:worker_threads'
+import { type Change, type ChangeResult, type Changes, createChanges } from './sqlite-changes.ts'
+import { type FaultKind, faultOf, isBusy, isRefused } from './sqlite-faults.ts'
+import { openForWriting, readPragma } from './sqlite-file.ts'
+import { type Answer, type Batch, CLOSE, type Outcome } from './sqlite-messages.ts'
+
+interface OpenFile {
+  readonly database: DatabaseSync
+  readonly changes: Changes
+  readonly identity: string
+}
+
+const file: string = workerData.file
+let open: OpenFile | undefined
+let opened = 0
+let changesSinceCheckpoint = 0
+
+function openFile(): OpenFile {
+  if (open && identityOf(statSync(file, { throwIfNoEntry: false })) !== open.identity) closeFile()
+  if (open) return open
+  const database = openForWriting(file)
+  opened++
+  open = { database, changes: createChanges(database), identity: identityOf(statSync(file)) }
+  return open
+}
+
+/** A file that was deleted or replaced has another one. Changes to it would be lost. */
+function identityOf(stats: Stats | undefined): string {
+  return stats ? `${stats.dev} ${stats.ino}` : 'missing'
+}
+
+function closeFile(): void {
+  const { database } = open ?? {}
+  open = undefined
+  database?.close()
+}
+
+function run({ changes, lockMs }: Batch): Outcome[] {
+  const until = performance.now() + lockMs
+  try {
+    return runTogether(changes, until).map(result => ({ result }))
+  } catch (error) {
+    // One change that cannot be stored does not fail the others.
+    if (isRefused(error) && changes.length > 1) return changes.flatMap(change => run({ changes: [change], lockMs }))
+    const fault = faultOf(error)
+    return changes.map(() => ({ fault }))
+  }
+}
+
+function runTogether(batch: readonly Change[], until: number): ChangeResult[] {
+  const { database, changes } = openFile()
+  try {
+    begin(database, until)
+    const results = batch.map(changes.apply)
+    changes.finish()
+    database.exec('COMMIT')
+    changesSinceCheckpoint += batch.length
+    return results
+  } catch (error) {
+    changes.forget()
+    undo(database, error)
+    throw error
+  }
+}
+
+/** Faults after which the connection is as good as before. */
+const PASSING: readonly FaultKind[] = ['locked', 'full']
+
+function undo(database: DatabaseSync, error: unknown): void {
+  try {
+    if (database.isTransaction) database.exec('ROLLBACK')
+    if (PASSING.includes(faultOf(error).kind) || isRefused(error)) return
+  } catch {
+    // The connection is of no use.
+  }
+  closeFile()
+}
+
+const sleeper = new Int32Array(new SharedArrayBuffer(4))
+
+/** SQLite waits longer and longer between its attempts, so that a process that is late seldom gets its turn. */
+const LOCK_PAUSE_MS = 1
+
+function begin(database: DatabaseSync, until: number): void {
+  for (;;) {
+    try {
+      database.exec('BEGIN IMMEDIATE')
+      return
+    } catch (error) {
+      if (!isBusy(error) || performance.now() >= until) throw error
+      Atomics.wait(sleeper, 0, 0, LOCK_PAUSE_MS)
+    }
+  }
+}
+
+// Maintenance, between batches.
+
+/** One change, or one step of sweeping, writes about ten pages to the WAL. */
+const CHECKPOINT_AFTER = 100
+/** Pages of a WAL that readers and other writers have not let start again. */
+const LONGEST_WAL = 4000
+/** Free pages that the file keeps for new records. */
+const FREE_PAGES = 2500
+const FREE_SHARE = 1 / 4
+const VACUUM_STEP = 100
+
+function maintain(): void {
+  if (!open || changesSinceCheckpoint < CHECKPOINT_AFTER) return
+  changesSinceCheckpoint = 0
+  const { database } = open
+  try {
+    const free = Number(readPragma(database, 'freelist_count'))
+    if (free > FREE_PAGES && free > Number(readPragma(database, 'page_count')) * FREE_SHARE)
+      database.exec(`PRAGMA incremental_vacuum(${VACUUM_STEP})`)
+    if (checkpoint(database, 'PASSIVE') > LONGEST_WAL) checkpoint(database, 'RESTART')
+  } catch {
+    // Another process does it, or the next change finds the fault.
+  }
+}
+
+/** Returns how many pages the WAL has. */
+function checkpoint(database: DatabaseSync, mode: 'PASSIVE' | 'RESTART'): number {
+  return Number(Object(database.prepare(`PRAGMA wal_checkpoint(${mode})`).get()).log)
+}
+
+parentPort?.on('message', (message: Batch | typeof CLOSE) => {
+  if (message === CLOSE) {
+    parentPort?.close()
+    closeFile()
+    return
+  }
+  parentPort?.postMessage({ outcomes: run(message), opened } satisfies Answer)
+  maintain()
+})
