@@ -40,62 +40,80 @@ export function dispatchExpecting(
 ): (reason: Error) => void {
   const { body, deadlines } = request
   const outgoing = dial(request)
+  let state: 'connecting' | 'asking' | 'sending' | 'answered' | 'over' = 'connecting'
   let answer: IncomingMessage | undefined
-  let isOver = false
-  let isSending = false
+  /** Until the application is connected, has asked for the body, and then has done the next step. */
+  let timer: NodeJS.Timeout | undefined
+  setDeadline(deadlines.connectMs, () => end(new errors.ConnectTimeoutError('no connection')))
 
   const controller = {
     abort: (reason: Error) => end(reason),
     pause: () => void answer?.pause(),
-    resume: () => void answer?.resume(),
+    resume() {
+      timer?.refresh()
+      answer?.resume()
+    },
   } as unknown as Dispatcher.DispatchController
 
   function end(error?: Error): void {
-    if (isOver) return
-    isOver = true
-    clearTimeout(connecting)
-    clearTimeout(waiting)
+    if (state === 'over') return
+    state = 'over'
+    setDeadline(0, end)
     if (error) handler.onResponseError?.(controller, error)
     // An application that has answered does not need the rest of the body.
     outgoing.destroy()
   }
 
-  function proceed(): void {
-    clearTimeout(waiting)
-    if (isSending || isOver || answer) return
-    isSending = true
-    request.onContinue()
-    sendBody(outgoing, body).catch((error: Error) => end(error))
+  /** In place of the one before; 0 for none. */
+  function setDeadline(ms: number, onDeadline: () => void): void {
+    clearTimeout(timer)
+    timer = ms > 0 ? setTimeout(onDeadline, ms) : undefined
   }
 
-  const connecting = setTimeout(() => end(new errors.ConnectTimeoutError('no connection')), deadlines.connectMs)
-  let waiting: NodeJS.Timeout | undefined
+  /** While we wait for the client, the application has time. */
+  function onNoAnswer(): void {
+    if (outgoing.writableEnded || outgoing.writableNeedDrain) end(new errors.HeadersTimeoutError())
+    else timer?.refresh()
+  }
+
+  function onPause(): void {
+    if (answer?.isPaused()) timer?.refresh()
+    else end(new errors.BodyTimeoutError())
+  }
+
+  function proceed(): void {
+    if (state !== 'asking') return
+    state = 'sending'
+    setDeadline(deadlines.headersMs, onNoAnswer)
+    request.onContinue()
+    sendBody(outgoing, body, () => state === 'sending' && timer?.refresh()).catch((error: Error) => end(error))
+  }
+
   outgoing.once('socket', (socket: Socket) => {
     writeBytes(socket)
     socket.once('connect', () => {
-      clearTimeout(connecting)
-      waiting = setTimeout(proceed, CONTINUE_MS)
+      if (state !== 'connecting') return
+      state = 'asking'
+      setDeadline(CONTINUE_MS, proceed)
     })
-  })
-  outgoing.setTimeout(deadlines.headersMs, () => {
-    if (answer) end(new errors.BodyTimeoutError())
-    // Otherwise we wait for the client.
-    else if (outgoing.writableEnded || outgoing.writableNeedDrain) end(new errors.HeadersTimeoutError())
   })
   outgoing.on('continue', proceed)
   outgoing.on('information', ({ statusCode, rawHeaders }) => {
-    if (statusCode !== 100 && !isOver) handler.onResponseStart?.(controller, statusCode, headersIn(rawHeaders))
+    if (statusCode !== 100 && state !== 'over') handler.onResponseStart?.(controller, statusCode, headersIn(rawHeaders))
   })
   outgoing.on('response', received => {
-    clearTimeout(waiting)
-    if (isOver) return
+    if (state === 'over') return
+    state = 'answered'
     answer = received
-    outgoing.setTimeout(deadlines.idleMs)
+    setDeadline(deadlines.idleMs, onPause)
     const { statusCode = 502, statusMessage, rawHeaders } = received
-    received.on('data', (chunk: Buffer) => handler.onResponseData?.(controller, chunk))
+    received.on('data', (chunk: Buffer) => {
+      timer?.refresh()
+      handler.onResponseData?.(controller, chunk)
+    })
     received.on('error', end)
     received.on('end', () => {
-      if (isOver) return
+      if (state === 'over') return
       handler.onResponseEnd?.(controller, received.trailers)
       end()
     })
@@ -134,12 +152,15 @@ function writeBytes(socket: Socket): void {
       : write(chunk, ...more)
 }
 
-async function sendBody(outgoing: ClientRequest, body: AsyncIterable<Buffer>): Promise<void> {
+async function sendBody(outgoing: ClientRequest, body: AsyncIterable<Buffer>, onProgress: () => void): Promise<void> {
   for await (const chunk of body) {
     if (outgoing.destroyed) return
+    onProgress()
     if (!outgoing.write(chunk)) await drained(outgoing)
+    onProgress()
   }
   if (!outgoing.destroyed) outgoing.end()
+  onProgress()
 }
 
 function drained(outgoing: ClientRequest): Promise<void> {

@@ -340,6 +340,8 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
   #bodyLeft = Number.NaN
   /** A part of the body was written. */
   #isInParts = false
+  /** Both sides speak HTTP/2, which has trailers after a body of a known length, too. */
+  #takesTrailers = false
   #suffix: Buffer | undefined
 
   constructor(options: ExchangeOptions) {
@@ -446,8 +448,11 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
       if (this.#isDone) return
     }
     this.#bodyLeft = Number(received['content-length'])
+    if (this.#connection?.isHttp2 && response instanceof Http2Response)
+      this.#takesTrailers = response.takesTrailers = true
     const given = withChanges(upstream.responseChanges, received)
-    const headers = hasTrailers(response, status, received) ? given : { ...given, trailer: undefined }
+    const canFollow = this.#takesTrailers || hasTrailers(response, status, received)
+    const headers = canFollow ? given : { ...given, trailer: undefined }
     if (takesScript) this.#suffix = sessionScriptFor(status, given)
     const sent = this.#suffix ? headersOfLonger(headers, this.#suffix.length) : headers
     response.writeHead(status, plainReason(statusMessage), this.#options.answerHeaders(sent))
@@ -459,7 +464,7 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
     const { response } = this.#options
     if (this.#isDone) return
     this.#bodyLeft -= chunk.length
-    if (this.#bodyLeft === 0) {
+    if (this.#bodyLeft === 0 && !this.#takesTrailers) {
       // Together with the end; a page that came in one chunk goes together with its head, too.
       const last = this.#suffix ? Buffer.concat([chunk, this.#suffix]) : chunk
       if (this.#isInParts) response.end(last)

@@ -208,8 +208,7 @@ export class Http2Exchange {
     const { ':status': status = 502 } = headers
     this.#state = 'answered'
     this.#body?.forgetKept()
-    clearTimeout(this.#timer)
-    clearTimeout(this.#continueTimer)
+    this.#stopTimers()
     if (sizeOf(rawHeaders) > this.#options.maxHeaderSize) return void this.end(new errors.HeadersOverflowError())
     const { idleMs } = this.#options.deadlines
     if (idleMs > 0 && !this.#request.isGrpc) this.#startTimer(idleMs)
@@ -242,8 +241,7 @@ export class Http2Exchange {
   /** Nothing more happens to it. With a code its stream is reset; false if that has to wait. */
   #release(code?: number): boolean {
     this.#state = 'over'
-    clearTimeout(this.#timer)
-    clearTimeout(this.#continueTimer)
+    this.#stopTimers()
     this.#body?.release()
     const stream = this.#stream
     if (!stream) return true
@@ -264,14 +262,20 @@ export class Http2Exchange {
   /** False if it was repeated too often, or its body cannot be sent again. */
   #repeat(connection: Http2Connection): boolean {
     if (this.refusedBy.length >= MOST_REPEATS || this.#body?.isRepeatable === false) return false
-    clearTimeout(this.#timer)
-    clearTimeout(this.#continueTimer)
+    this.#stopTimers()
     this.refusedBy.push(connection)
     this.#state = 'queued'
     this.#stream = undefined
     this.#body?.hold()
     this.#options.again(this)
     return true
+  }
+
+  /** A timer that was cleared would start again with `refresh`. */
+  #stopTimers(): void {
+    clearTimeout(this.#timer)
+    clearTimeout(this.#continueTimer)
+    this.#timer = this.#continueTimer = undefined
   }
 
   #startTimer(ms: number): void {

@@ -130,6 +130,8 @@ export class Http2Response {
   bytesWritten = 0
   /** Set by slow-clients.ts. */
   isWatched = false
+  /** Trailers may follow a body of a known length. Set before the head; without a length they may always. */
+  takesTrailers = false
   readonly #stream: ServerHttp2Stream
   /** The head, until it is sent: together with the end, if there is no body. */
   #head: HeaderList | undefined
@@ -209,11 +211,11 @@ export class Http2Response {
     this.write('')
   }
 
-  end(chunk?: string | Uint8Array | null): this {
+  end(chunk?: string | Uint8Array | null, encoding: BufferEncoding = 'utf8'): this {
     if (this.writableEnded) return this
     this.writableEnded = true
     if (!this.headersSent) this.writeHead(this.statusCode)
-    const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
+    const bytes = typeof chunk === 'string' ? Buffer.from(chunk, encoding) : chunk
     const hasBody = bytes !== undefined && bytes !== null && bytes.length > 0
     if (this.#head) this.#sendHead(this.#isWithoutBody || (!hasBody && !this.#trailers))
     if (!this.#isWithoutBody && this.#isWritable()) {
@@ -293,7 +295,7 @@ export class Http2Response {
     const stream = this.#stream
     this.#head = undefined
     if (!head || stream.destroyed || stream.closed) return
-    const waitForTrailers = !endStream && !this.#hasLength
+    const waitForTrailers = !endStream && (!this.#hasLength || this.takesTrailers)
     this.#isWaitingForTrailers = waitForTrailers
     if (waitForTrailers) stream.on('wantTrailers', () => this.#sendTrailers())
     try {

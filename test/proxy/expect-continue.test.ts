@@ -2,16 +2,18 @@
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { Socket } from 'node:net'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer as createHttp2, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
+import type { AddressInfo, Socket } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import test, { type TestContext } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { cookieOf } from '../kit/client.ts'
 import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
-import { watch } from '../kit/upstream.ts'
+import { startUpstream, watch } from '../kit/upstream.ts'
 import { openWire, startRawUpstream, statusOf } from './raw.ts'
 
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'
@@ -160,3 +162,116 @@ test('a large upload that was asked for arrives whole, over a socket of this mac
   wire.socket.write(Buffer.alloc(size))
   assert.ok((await wire.rest()).includes(`${size} bytes`))
 })
+
+test('a client that pauses longer than the deadline has its upload finished, and then the application has the deadline', async t => {
+  for (const isHttp2 of [false, true]) {
+    const { url, wait } = isHttp2 ? await startSilentHttp2(t) : await startSilentHttp1(t)
+    const env = { UPSTREAM: url, UPSTREAM_HEADERS_TIMEOUT_MS: '300', UPSTREAM_CONNECTIONS: '1' }
+    const scene = await setUp(t, { env })
+    const cookie = `cookie: ${cookieOf(await scene.user())}`
+    const wire = await openWire(scene.url)
+    wire.socket.write(`POST / HTTP/1.1\r\nhost: a\r\n${cookie}\r\nexpect: 100-continue\r\ncontent-length: 4\r\n\r\n`)
+    await wire.sees(CONTINUE)
+    // Two pauses, each of them longer than the deadline: by then it has come several times.
+    for (const part of ['a', 'b']) {
+      await passes(700)
+      wire.socket.write(part)
+      await wait(part)
+    }
+    assert.equal(wire.seen, CONTINUE)
+    wire.socket.write('cd')
+    await wire.sees('HTTP/1.1 504 ')
+    assert.match(JSON.stringify(scene.lines), /UND_ERR_HEADERS_TIMEOUT/)
+    wire.socket.destroy()
+  }
+})
+
+test('a client that reads slowly is not blamed on the application, and a pause of the application is', async t => {
+  for (const isHttp2 of [false, true]) {
+    const { url, streams } = await startPausing(t, isHttp2)
+    const scene = await setUp(t, { env: { UPSTREAM: url, UPSTREAM_IDLE_TIMEOUT_MS: '300' } })
+    const cookie = `cookie: ${cookieOf(await scene.user())}`
+    const wire = await openWire(scene.url)
+    wire.socket.pause()
+    wire.socket.write(
+      `POST / HTTP/1.1\r\nhost: a\r\n${cookie}\r\nexpect: 100-continue\r\ncontent-length: 4\r\n\r\nabcd`,
+    )
+    await until(() => streams.length === 1)
+    await passes(1000)
+    assert.ok(!scene.lines.some(({ event }) => event === 'upstream_failed'))
+    wire.socket.resume()
+    // The application has not said the end: now it is the one that pauses.
+    await until(() => scene.lines.some(({ event }) => event === 'upstream_failed'))
+    assert.match(JSON.stringify(scene.lines), /UND_ERR_BODY_TIMEOUT/)
+    assert.ok((await wire.rest()).length > LARGE)
+  }
+})
+
+/** Several times the deadline of a test: what would happen too early happens within it. */
+const passes = (ms: number) => pause(ms)
+
+async function startSilentHttp1(t: TestContext) {
+  let body = ''
+  const upstream = await startUpstream(t, request => {
+    request.on('data', chunk => {
+      body += chunk
+    })
+  })
+  upstream.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+    response.writeContinue()
+    upstream.server.emit('request', request, response)
+  })
+  return { url: upstream.url, wait: (part: string) => until(() => body.endsWith(part)) }
+}
+
+async function startHttp2(t: TestContext, onStream: (stream: ServerHttp2Stream) => void) {
+  const server = createHttp2()
+  const sessions: ServerHttp2Session[] = []
+  server.on('session', session => sessions.push(session))
+  server.on('stream', (stream: ServerHttp2Stream) => {
+    stream.additionalHeaders({ ':status': 100 })
+    stream.on('error', () => {})
+    onStream(stream)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => {
+    for (const session of sessions) session.destroy()
+    server.close()
+  })
+  return `h2c://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+async function startSilentHttp2(t: TestContext) {
+  let body = ''
+  const url = await startHttp2(t, stream =>
+    stream.on('data', chunk => {
+      body += chunk
+    }),
+  )
+  return { url, wait: (part: string) => until(() => body.endsWith(part)) }
+}
+
+/** More than all buffers on the way. */
+const LARGE = 24 * 1024 * 1024
+
+async function startPausing(t: TestContext, isHttp2: boolean) {
+  const streams: unknown[] = []
+  const begin = (response: ServerResponse | ServerHttp2Stream) => {
+    streams.push(response)
+    response.write(Buffer.alloc(LARGE))
+  }
+  if (isHttp2) {
+    const url = await startHttp2(t, stream => {
+      stream.resume()
+      stream.respond({ ':status': 200 })
+      begin(stream)
+    })
+    return { url, streams }
+  }
+  const upstream = await startUpstream(t, (request, response) => {
+    request.resume()
+    begin(response)
+  })
+  return { url: upstream.url, streams }
+}
