@@ -1,7 +1,9 @@
 // The documentation says what the code says.
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
 import test from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { COMMANDS_PAGE, commandsPage } from '../scripts/commands.ts'
 import { EVENTS_PAGE, withEvents } from '../scripts/events.ts'
 import { ALLOWED, LICENCES_PAGE, productionDependencies, withLicences } from '../scripts/licences.ts'
@@ -11,6 +13,15 @@ import { WORDS_PAGE, withWords } from '../scripts/words.ts'
 import { SETTINGS } from '../src/config/settings.ts'
 import { ERRORS } from '../src/errors.ts'
 import { EVENTS } from '../src/events.ts'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+
+/** Texts below a folder. */
+const listFiles = (folder: string) =>
+  readdirSync(new URL(`../${folder}/`, import.meta.url), { recursive: true, withFileTypes: true })
+    .filter(entry => entry.isFile() && !entry.parentPath.includes('node_modules'))
+    .map(({ parentPath, name }) => relative(ROOT, join(parentPath, name)))
+    .filter(path => !/\.(?:png|svg)$/.test(path))
 
 const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')
 
@@ -63,6 +74,21 @@ test('every setting of the code is in the reference, and the code has every sett
 test('every error code is explained in docs/troubleshooting.md', () => {
   const page = read('docs/troubleshooting.md')
   for (const code of Object.keys(ERRORS)) assert.match(page, new RegExp(`^\\| \`${code}\` \\|`, 'm'))
+})
+
+test('no page, example or comment tells readers to install the package by its bare name', () => {
+  const files = [
+    ...listFiles('docs'),
+    ...listFiles('examples'),
+    'README.md',
+    'README.zh-CN.md',
+    'Dockerfile',
+    'package.json',
+  ]
+  for (const file of files) {
+    assert.doesNotMatch(read(file), /npm (?:install|i|add|exec)(?: -\S+| --prefix \S+)* menshen\b(?!\/)/, file)
+    assert.doesNotMatch(read(file), /github\.com\/menshen/, file)
+  }
 })
 
 test('docs/security.md names an existing test for each statement', () => {
