@@ -9,8 +9,8 @@ const [major, minor] = engines.node.match(/\d+/g).map(Number)
 if (isNewEnough(process.versions.node)) {
   const { useCompileCache } = await import('./compile-cache.js')
   useCompileCache()
-  const source = new URL('../src/cli/main.ts', import.meta.url)
-  await import(existsSync(source) ? source.href : new URL('../dist/cli/main.js', import.meta.url).href)
+  const source = new URL('../src/cli/entry.ts', import.meta.url)
+  await import(existsSync(source) ? source.href : new URL('../dist/cli/entry.js', import.meta.url).href)
 } else if (isNewEnough(readPackage('../node_modules/node/package.json').version)) {
   // In a clone: the machine's Node is old, and npm ci has brought another.
   const { runWith } = await import('./own-node.js')

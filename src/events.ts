@@ -169,6 +169,12 @@ export const EVENTS = {
     sentence: 'a row of machines has expired: its key is refused',
     fields: ['remedy'],
   },
+  internal_error: {
+    level: 'error',
+    sentence:
+      'an error that no code handles; after an exception this process finishes its requests, and another takes its place',
+    fields: [],
+  },
   worker_died: { level: 'error', sentence: 'a worker died and is replaced', fields: ['exitCode', 'signal'] },
   inherited_socket_lost: {
     level: 'error',

@@ -16,7 +16,7 @@ import { createLiveStreams } from './console/live-streams.ts'
 import { createExamination, createKnownFindings, type ReloadStatus, reloadFindings } from './doctor/doctor.ts'
 import { createTestSignIns } from './doctor/test-sign-ins.ts'
 import { MenshenError } from './errors.ts'
-import type { Measure, MeasureSync } from './events.ts'
+import type { Measure, MeasureSync, Report } from './events.ts'
 import { type BearerPolicy, createBearerCallers } from './gateway/bearer-callers.ts'
 import { type ClientErrorListener, createClientErrorListener } from './gateway/client-error.ts'
 import type { GatewayContext, HostEntries, Observe } from './gateway/context.ts'
@@ -101,6 +101,8 @@ export interface Core extends Menshen {
   noteRefused(refused: { file: string; detail: string }): void
   /** For the metrics: the server uses a certificate that expires then, in milliseconds since the epoch. */
   noteCertificate(expiresAt: number): void
+  /** Logs and counts an event. */
+  readonly report: Report
 }
 
 export interface ReloadFields {
@@ -163,6 +165,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
         await changeSecrets(parts, before.keys, next.keys)
       }
     },
+    report: parts.observe.report,
     noteRefused(refused) {
       parts.reloads.refused = { ...refused, at: options.now() }
     },
@@ -375,6 +378,7 @@ export async function openProcessParts(
     settings,
     log,
     now,
+    worker,
     mainProvider: () => mainProvider,
     countedEvents,
   })

@@ -4,14 +4,13 @@ import { type ConfigurationSources, ENV_FILE, tryConfiguration, withEnvFile } fr
 import { MenshenError } from '../errors.ts'
 import { ownPathsOf } from '../paths.ts'
 import { takeInheritedSocket } from './inherited-socket.ts'
+import { npmParentOf } from './signals.ts'
+import { takeOnlyWorker } from './supervisor.ts'
 import { createPaint, say, terminalLines, wantsColours } from './terminal.ts'
 import { type CommandLine, readCommandLine, UsageError } from './usage.ts'
 import { setV8Flags } from './v8-flags.ts'
 
-/** The values of npm_lifecycle_event with which npm starts us. */
-const NPM_STARTS = ['start', 'npx']
 const sources: ConfigurationSources = { environment: process.env, envFile: ENV_FILE, folder: process.cwd() }
-const npmParent = NPM_STARTS.includes(process.env.npm_lifecycle_event ?? '') ? process.ppid : undefined
 
 function run(line: CommandLine): Promise<void> {
   if (line.kind === 'start') return runStart()
@@ -34,9 +33,10 @@ async function sayHelp({ command }: Extract<CommandLine, { kind: 'help' }>): Pro
 
 async function runStart(): Promise<void> {
   setV8Flags()
+  const isOnlyWorker = takeOnlyWorker(process.env)
   const inherited = takeInheritedSocket(process.env)
   const { start } = await import('./start.ts')
-  await start({ sources, inherited, npmParent, now: Date.now })
+  await start({ sources, inherited, isOnlyWorker, npmParent: npmParentOf(process.env), now: Date.now })
 }
 
 type Command = Extract<CommandLine, { kind: 'command' }>

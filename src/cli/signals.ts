@@ -2,6 +2,7 @@
 
 import cluster from 'node:cluster'
 import { isatty } from 'node:tty'
+import type { Environment } from '../config/settings.ts'
 import type { Report } from '../events.ts'
 
 export interface Reopenable {
@@ -29,12 +30,27 @@ export interface Closable {
   close(): Promise<void>
 }
 
+/** The values of npm_lifecycle_event with which npm starts us. */
+const NPM_STARTS = ['start', 'npx']
+
+/** The process between npm and us, if npm started us. */
+export function npmParentOf({ npm_lifecycle_event: event = '' }: Environment): number | undefined {
+  return NPM_STARTS.includes(event) ? process.ppid : undefined
+}
+
 const PARENT_CHECK_MS = 250
 /** npm passes on a signal that a terminal or a service manager has sent to all: it arrives twice within milliseconds. */
 const SAME_SIGNAL_MS = 1000
 
-/** Closes them one after the other. `npmParent` is the process between npm and us, if npm started us. */
-export function closeWhenAsked(running: readonly Closable[], report: Report, npmParent: number | undefined): void {
+/**
+ * Closes them one after the other, and exits with `process.exitCode`. `npmParent` is the process between npm and us, if npm
+ * started us. The returned function closes them for another reason.
+ */
+export function closeWhenAsked(
+  running: readonly Closable[],
+  report: Report,
+  npmParent: number | undefined,
+): (why: { reason: string }) => void {
   let closing = false
   let firstAt = 0
   const close = (why: { signal: string } | { reason: string }) => {
@@ -54,13 +70,16 @@ export function closeWhenAsked(running: readonly Closable[], report: Report, npm
   process.on('SIGINT', signal => close({ signal }))
   if (npmParent !== undefined && cluster.isPrimary)
     whenEnded(npmParent, () => closing || close({ reason: 'npm has ended' }))
+  return why => {
+    if (!closing) close(why)
+  }
 }
 
 async function closeAll(running: readonly Closable[], report: Report): Promise<void> {
   try {
     for (const part of running) await part.close()
     report('stopped')
-    process.exit(0)
+    process.exit()
   } catch (error) {
     report('close_failed', { err: error })
     process.exit(1)

@@ -18,11 +18,12 @@ import { type ReloadOptions, type Snapshot, takeSnapshot } from './reload-change
 import { followPrimary, readLikeOthers, reloadWorkers } from './reload-workers.ts'
 import { listenAddress, serve } from './serve.ts'
 import { type Closable, closeWhenAsked, listenForHangUps, type Reopenable } from './signals.ts'
+import { surviveErrors } from './survive-errors.ts'
 import { isForPeople, openLog } from './terminal.ts'
 import { keepSpeedWhenQuiet } from './v8-flags.ts'
 import { createPrimaryChannel, createWorkerChannel } from './worker-messages.ts'
-import { gatherFromWorkers } from './worker-metrics.ts'
-import { startWorkers } from './workers.ts'
+import { gatherFromWorkers, sumUpWorkers } from './worker-metrics.ts'
+import { SERVING, startWorkers } from './workers.ts'
 
 /** How long requests in flight may take to finish when the process is asked to end. */
 const CLOSE_DEADLINE_MS = 10_000
@@ -31,14 +32,16 @@ interface StartOptions {
   readonly sources: ConfigurationSources
   /** The socket of a service manager that listens for us. */
   readonly inherited: InheritedSocket | undefined
+  /** A supervisor has started this process, and it is the only one that serves. */
+  readonly isOnlyWorker: boolean
   /** The process between npm and us, if npm started us. */
   readonly npmParent: number | undefined
   readonly now: () => number
 }
 
-export async function start({ sources: given, inherited, npmParent, now }: StartOptions): Promise<void> {
+export async function start({ sources: given, inherited, isOnlyWorker, npmParent, now }: StartOptions): Promise<void> {
   const hangUps = listenForHangUps()
-  const primary = cluster.isWorker ? createPrimaryChannel() : undefined
+  const primary = cluster.isWorker && !isOnlyWorker ? createPrimaryChannel() : undefined
   const read = () => takeSnapshot(given)
   const first = await (primary ? readLikeOthers(primary, read) : read())
   const listens = inherited === undefined
@@ -50,35 +53,38 @@ export async function start({ sources: given, inherited, npmParent, now }: Start
   const snapshot = development ? await takeSnapshot(sources) : first
   const { settings, config, configFile, environment } = snapshot
   const reloadOptions = { sources, hadEnvFile: existsSync(ENV_FILE), listens }
-  const log = openLog(settings, environment)
+  const worker = isOnlyWorker ? undefined : cluster.worker?.id
+  const log = openLog(settings, environment, worker)
   const events = createEventLog(log, now)
   const countedEvents = createEventCounter()
   const report: Report = (code, fields) => {
     countedEvents.count(code)
     events.report(code, fields)
   }
+  const failures = surviveErrors(report)
   // A message to a primary that is exiting fails, which must not end the worker.
   if (cluster.isWorker) process.on('error', () => {})
-  const worker = cluster.worker?.id
   const gathering = primary && { gatherMetrics: gatherFromWorkers(primary) }
   const core = { settings, config, log, now, worker, countedEvents, ...gathering }
-  const parts: StartParts = { snapshot, reloadOptions, inherited, report, countedEvents }
+  const startParts: StartParts = { snapshot, reloadOptions, inherited, report, countedEvents }
   const running =
     cluster.isPrimary && settings.WORKERS > 1
-      ? await startAll({ ...development?.settings, ...inherited?.forWorkers }, parts)
-      : await startOne(core, parts)
+      ? await startAll({ ...development?.settings, ...inherited?.forWorkers }, startParts)
+      : await startOne(core, startParts)
   const target = development ? withDevelopment(running.target, development) : running.target
   const reloader = primary ? followPrimary(primary, target, snapshot) : createReloader(target, snapshot, report)
   // Last: it writes the counts of repeated events.
   const eventLog = { close: async () => events.close() }
-  closeWhenAsked([reloader, running, ...(development ? [development] : []), eventLog], report, npmParent)
+  const parts = [reloader, running, ...(development ? [development] : []), eventLog]
+  failures.watch(closeWhenAsked(parts, report, npmParent), running.report)
   hangUps.hand({
     reopenFiles() {
       running.reopenFiles()
       reloader.reload('signal')
     },
   })
-  if (cluster.isPrimary)
+  if (cluster.isWorker) process.send?.(SERVING)
+  if (!primary)
     announce(report, {
       settings,
       inherited,
@@ -117,6 +123,8 @@ interface StartParts {
 }
 
 interface Running extends Closable, Reopenable {
+  /** Logs and counts an event. */
+  readonly report: Report
   readonly target: ReloadTarget
 }
 
@@ -133,6 +141,7 @@ async function startOne(options: CoreOptions, parts: StartParts): Promise<Runnin
   keepSpeedWhenQuiet()
   return {
     target: reloadProcess(menshen, server, snapshot, reloadOptions),
+    report: menshen.report,
     reopenFiles: () => menshen.reopenFiles(),
     async close() {
       await server.close(CLOSE_DEADLINE_MS)
@@ -147,11 +156,8 @@ async function startAll(env: Environment, parts: StartParts): Promise<Running> {
   // Before the first worker starts: each asks for permission to serve.
   const target = reloadWorkers(channel, snapshot, reloadOptions)
   const isSocketInherited = inherited !== undefined
-  const workers = await startWorkers(
-    snapshot.settings.WORKERS,
-    { channel, env, isSocketInherited, countedEvents },
-    report,
-  )
+  sumUpWorkers(channel, countedEvents)
+  const workers = await startWorkers(snapshot.settings.WORKERS, { env, isSocketInherited }, report)
   // The worker has said why.
-  return workers ? { ...workers, target } : process.exit(1)
+  return workers ? { ...workers, target, report } : process.exit(1)
 }

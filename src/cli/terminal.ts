@@ -1,6 +1,5 @@
 // Output on a terminal: colours, log lines for people, and text that cannot move the cursor.
 
-import cluster from 'node:cluster'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { isatty } from 'node:tty'
@@ -34,18 +33,23 @@ export function isForPeople({ LOG_FORMAT }: LogSettings, isTerminal = isatty(STD
   return LOG_FORMAT === 'pretty' || (LOG_FORMAT === 'auto' && isTerminal)
 }
 
-export function openLog(settings: LogSettings, environment: Environment): Logger {
+/** `worker` is the number of this process, if there are several. */
+export function openLog(settings: LogSettings, environment: Environment, worker?: number): Logger {
   const isTerminal = isatty(STDOUT)
-  if (!isForPeople(settings, isTerminal)) return createLog(settings, jsonTo(pino.destination(STDOUT)))
+  if (!isForPeople(settings, isTerminal)) return createLog(settings, jsonTo(pino.destination(STDOUT)), worker)
   // Synchronous, so that lines keep their order with other output.
   const stdout = pino.destination({ dest: STDOUT, sync: true })
-  return createLog(settings, prettyTo(stdout, wantsColours(environment, isTerminal)))
+  return createLog(settings, prettyTo(stdout, wantsColours(environment, isTerminal)), worker)
 }
 
-export function createLog({ LOG_LEVEL }: Pick<LogSettings, 'LOG_LEVEL'>, destination: DestinationStream): Logger {
+export function createLog(
+  { LOG_LEVEL }: Pick<LogSettings, 'LOG_LEVEL'>,
+  destination: DestinationStream,
+  worker?: number,
+): Logger {
   const options = {
     level: LOG_LEVEL,
-    base: cluster.worker ? { worker: cluster.worker.id } : null,
+    base: worker === undefined ? null : { worker },
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (level: string) => ({ level }) },
   }

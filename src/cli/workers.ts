@@ -1,88 +1,141 @@
-// Several processes on one machine that share the port and the store: the primary only starts, replaces and ends them.
+// Processes that share the port and the store, and the process that starts, replaces and ends them. It imports nothing of the
+// gateway: with WORKERS=1 it is all that the supervisor loads.
+
 import cluster, { type Worker } from 'node:cluster'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Environment } from '../config/settings.ts'
-import type { Report } from '../events.ts'
-import type { EventCounter } from '../observe/metrics.ts'
-import type { WorkerChannel } from './worker-messages.ts'
-import { sumUpWorkers } from './worker-metrics.ts'
+import type { EventCode } from '../events.ts'
+
+/** What a worker tells: it serves. */
+export const SERVING = 'menshen: serving'
+/** It had an uncaught exception. It serves until another worker does, and gets SIGTERM then. */
+export const FAILING = 'menshen: failing'
 
 /**
  * A worker that dies at every start must not keep the machine busy. And Ctrl-C and service managers signal every process: a worker
  * that is just starting dies of it, maybe before the signal has reached us.
  */
 const REPLACE_AFTER_MS = 500
+/** Workers that die again and again are replaced ever later, up to this. */
+const LONGEST_PAUSE_MS = 15_000
+const SOON_MS = 60_000
 
 interface Workers {
   /** Tells all of them. */
   reopenFiles(): void
-  /** Resolves when all have exited; a second call kills them. */
+  /** Resolves when all have exited, and rejects if one of them failed; a second call kills them. */
   close(): Promise<void>
 }
 
 interface WorkerOptions {
-  readonly channel: WorkerChannel
   /** What each has besides our own environment. */
   readonly env: Environment
   readonly isSocketInherited: boolean
-  /** The primary's own events. */
-  readonly countedEvents: EventCounter
 }
 
-/** Resolves when the first one listens; `undefined` if it exited before that, and has said why. */
+type WriteEvent = (code: EventCode, fields?: object) => void | Promise<void>
+
+/** Resolves when the first one serves; `undefined` if it exited before that, and has said why. */
 export async function startWorkers(
   count: number,
-  { channel, env, isSocketInherited, countedEvents }: WorkerOptions,
-  report: Report,
+  { env, isSocketInherited }: WorkerOptions,
+  write: WriteEvent,
 ): Promise<Workers | undefined> {
   // Each worker accepts connections itself. One that the primary hands to a worker that is dying or closing would hang.
   cluster.schedulingPolicy = cluster.SCHED_NONE
   let closing = false
+  let hasFailed = false
   const exited = Promise.withResolvers<void>()
   const workers = () => Object.values(cluster.workers ?? {}) as Worker[]
-  // Sending to a worker that is exiting fails; its exit is what counts.
+  const serving = new Set<number>()
+  const failing = new Set<Worker>()
+  /** Workers whose successors are on their way. */
+  const replaced = new Set<Worker>()
+  const pauseMs = createPauses(count, () => performance.now())
+  // Sending to a worker that is exiting fails; its exit is what matters.
   cluster.on('fork', worker => worker.on('error', () => {}))
 
-  sumUpWorkers(channel, countedEvents)
-  const listening = new Set<number>()
-  cluster.on('listening', ({ id }) => listening.add(id))
+  cluster.on('message', (worker, message: unknown) => {
+    if (message === SERVING) {
+      serving.add(worker.id)
+      for (const old of failing) old.process.kill('SIGTERM')
+      failing.clear()
+    } else if (message === FAILING && !replaced.has(worker)) {
+      failing.add(worker)
+      replaced.add(worker)
+      void replace()
+    }
+  })
+
+  async function replace(): Promise<void> {
+    await pause(pauseMs())
+    if (!closing) cluster.fork(env)
+  }
 
   const first = cluster.fork(env)
-  const listens = await new Promise<boolean>(resolve => {
-    first.once('listening', () => resolve(true))
+  const isServing = await new Promise<boolean>(resolve => {
+    first.on('message', message => {
+      if (message === SERVING) resolve(true)
+    })
     first.once('exit', () => resolve(false))
   })
-  if (!listens) return undefined
+  if (!isServing) return undefined
 
   cluster.on('exit', async (worker, code, signal) => {
-    if (!closing) await pause(REPLACE_AFTER_MS)
+    const hasServed = serving.delete(worker.id)
+    failing.delete(worker)
+    const isReplaced = replaced.delete(worker)
+    if (!closing) await pause(isReplaced ? REPLACE_AFTER_MS : pauseMs())
     if (closing) {
+      hasFailed ||= hasServed && code !== 0
       if (workers().length === 0) exited.resolve()
       return
     }
-    report('worker_died', { worker: worker.id, exitCode: code, signal })
+    const isLost = isSocketInherited && workers().length === 0
+    if (!isReplaced && !isLost) cluster.fork(env)
+    await tryToWrite('worker_died', { worker: worker.id, exitCode: code, signal })
+    if (!isLost) return
     // With its last worker the cluster closes the inherited socket; only the service manager still has it.
-    if (isSocketInherited && workers().length === 0) {
-      report('inherited_socket_lost')
-      process.exit(1)
-    }
-    cluster.fork(env)
+    await tryToWrite('inherited_socket_lost')
+    process.exit(1)
   })
   for (let started = 1; started < count; started++) cluster.fork(env)
+
+  /** An event that cannot be written must not end the process. */
+  async function tryToWrite(code: EventCode, fields?: object): Promise<void> {
+    try {
+      await write(code, fields)
+    } catch {
+      // The next one may be written.
+    }
+  }
 
   return {
     reopenFiles() {
       for (const worker of workers()) {
+        const hangUp = () => worker.process.kill('SIGHUP')
         // The signal would end a worker that is just starting.
-        if (listening.has(worker.id)) worker.process.kill('SIGHUP')
-        else worker.once('listening', () => worker.process.kill('SIGHUP'))
+        if (serving.has(worker.id)) hangUp()
+        else worker.on('message', message => void (message === SERVING && hangUp()))
       }
     },
-    close() {
+    async close() {
       if (workers().length === 0) exited.resolve()
       for (const worker of workers()) worker.process.kill(closing ? 'SIGKILL' : 'SIGTERM')
       closing = true
-      return exited.promise
+      await exited.promise
+      if (hasFailed) throw new Error('A worker could not close everything.')
     },
+  }
+}
+
+/** How long each replacement waits. The pause doubles while workers die soon after each other. */
+export function createPauses(count: number, now: () => number): () => number {
+  let recent: number[] = []
+  return () => {
+    const at = now()
+    recent = [...recent.filter(time => at - time < SOON_MS), at]
+    const repeats = Math.max(0, recent.length - count - 1)
+    return Math.min(REPLACE_AFTER_MS * 2 ** repeats, LONGEST_PAUSE_MS)
   }
 }

@@ -6,15 +6,17 @@ import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { createRequire, type LoadHookSync, type ResolveHookSync, registerHooks } from 'node:module'
 import { join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { parseEnv } from 'node:util'
 import { draftsOf, MenshenError, sentence, setting } from '../errors.ts'
 import { type Config, checkConfig } from './config-file.ts'
 import { refuseTakenHeaders, refuseTakenPaths } from './conflicts.ts'
 import { DEVELOPMENT_CLIENT } from './dev-provider-config.ts'
+import { ENV_FILE, withEnvFile } from './env-file.ts'
 import { refuseHosts } from './host-names.ts'
 import { checkSettings, readOver, readSettings, wantsDevProvider } from './read.ts'
 import { type Environment, isSetting, type Row, SETTINGS, type Settings } from './settings.ts'
 import { assertUpstreamFiles, filesOfUpstreams } from './upstream-files.ts'
+
+export { ENV_FILE, withEnvFile }
 
 export interface ConfigurationSources {
   /** Settings as text, by their names. */
@@ -264,39 +266,6 @@ function positionIn(stack: string): string {
   return ` (${file.startsWith('file:') ? fileURLToPath(file) : file}:${line})`
 }
 
-// The file .env.
-
-export const ENV_FILE = '.env'
-
 function environmentOf({ environment, envFile }: ConfigurationSources): Environment {
   return envFile === undefined ? environment : withEnvFile(environment, envFile)
-}
-
-/** The environment wins over the file, except for empty variables, which count as not set. */
-export function withEnvFile(environment: Environment, file: string): Environment {
-  const set = Object.entries(environment).filter(([, value]) => value)
-  return { ...readEnvFile(file), ...Object.fromEntries(set) }
-}
-
-function readEnvFile(file: string): Environment {
-  try {
-    return parseEnvText(readFileSync(file, 'utf8').replace(/^\ufeff/, ''))
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT') return {}
-    throw new MenshenError('cannot_start', `${file} cannot be read (${code}); make it a readable file, or remove it.`)
-  }
-}
-
-const UNQUOTED = /^\s*(?:export\s+)?(?<name>[\w.-]+)[ \t]*=(?![ \t]*['"`])(?<value>[^\r\n]*#[^\r\n]*)/gm
-
-/** Node ends a value without quotes at its first #, which would shorten a secret such as `ab#cd`. Here, as in a shell, a comment begins after a space. */
-function parseEnvText(text: string): Environment {
-  const parsed: Record<string, string | undefined> = parseEnv(text)
-  for (const { groups: { name = '', value = '' } = {} } of text.matchAll(UNQUOTED)) {
-    const cut = value.slice(0, value.indexOf('#')).trim()
-    // Otherwise the line is part of a longer value, or a later line sets the name again.
-    if (parsed[name] === cut) parsed[name] = value.replace(/\s#.*$/, '').trim()
-  }
-  return parsed
 }

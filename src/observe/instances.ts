@@ -1,7 +1,6 @@
 // All processes that share the store: which are alive, and the history of each. The next process that starts takes over the
 // history of an ended one.
 
-import cluster from 'node:cluster'
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { promisify } from 'node:util'
@@ -154,6 +153,6 @@ export async function readInstance(value: Uint8Array): Promise<InstanceRecord | 
 
 // This process, as the others see it.
 
-export function thisInstance(startedAt: number): Instance {
-  return { host: hostname(), pid: process.pid, worker: cluster.worker?.id, version: readVersion(), startedAt }
+export function thisInstance(startedAt: number, worker: number | undefined): Instance {
+  return { host: hostname(), pid: process.pid, worker, version: readVersion(), startedAt }
 }

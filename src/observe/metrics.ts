@@ -54,6 +54,7 @@ export function createMetrics(events: EventCounter = createEventCounter()): Metr
   const sessionsEnded = counter('menshen_sessions_ended_total')
   const refreshes = counter('menshen_refreshes_total')
   const rateLimited = counter('menshen_rate_limited_total')
+  const internalErrors = counter('menshen_internal_errors_total')
   const readProcess = createProcessMetrics()
 
   const byEvent: Partial<Record<EventCode, (fields: Readonly<Record<string, unknown>>) => void>> = {
@@ -82,6 +83,7 @@ export function createMetrics(events: EventCounter = createEventCounter()): Metr
     session_refreshed: () => refreshes.add('ok'),
     session_refresh_failed: ({ reason }) => refreshes.add(String(reason)),
     rate_limited: () => rateLimited.add(),
+    internal_error: () => internalErrors.add(),
   }
 
   function countEnded(reason: string, ended: unknown): void {
@@ -292,6 +294,10 @@ export const METRICS = {
   menshen_rate_limited_total: {
     type: 'counter',
     help: 'Requests that were more than RATE_LIMIT_PER_MINUTE allows',
+  },
+  menshen_internal_errors_total: {
+    type: 'counter',
+    help: 'Errors that no code handles: rejected promises and uncaught exceptions; each is an `internal_error` in the log',
   },
   menshen_events_total: {
     type: 'counter',

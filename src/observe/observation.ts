@@ -117,6 +117,7 @@ interface ObservationOptions {
   readonly settings: Settings
   readonly log: Log
   readonly now: () => number
+  readonly worker?: number | undefined
   /** The id of the main provider, for users without one. */
   readonly mainProvider: () => string
   readonly countedEvents: EventCounter | undefined
@@ -125,11 +126,11 @@ interface ObservationOptions {
 /** The observers are closed with `opened`. */
 export async function openObservation(
   opened: AsyncDisposableStack,
-  { settings, log, now, mainProvider, countedEvents }: ObservationOptions,
+  { settings, log, now, worker, mainProvider, countedEvents }: ObservationOptions,
 ) {
   const eventLog = opened.adopt(createEventLog(log, now), events => events.close())
   const metrics = settings.METRICS_FROM === 'none' ? undefined : createMetrics(countedEvents)
-  const series = createHistory({ instance: thisInstance(now()), now })
+  const series = createHistory({ instance: thisInstance(now(), worker), now })
   const shadowRefusals = createShadowRefusals(now)
   const tracing = await openTracing({
     baseUrl: settings.BASE_URL,

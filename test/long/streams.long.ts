@@ -38,7 +38,7 @@ test('1 GiB down and 1 GiB up arrive as they were sent, in less than 64 MB', { t
   const { cookie } = await signedIn(menshen, provider)
   const expected = await digestOf(gift.stream())
   // Node lets tens of megabytes of read buffers pile up before it collects them, whatever the size of what is streamed.
-  const atStart = memoryOf(menshen.pid).resident
+  const atStart = memoryOf(menshen.workers()[0] ?? 0).resident
   await text(await ask(menshen, '/up', cookie, gift.stream(WARM_UP)))
 
   const down = await watchMemory(menshen, async () => digestOf(await ask(menshen, '/down', cookie)))

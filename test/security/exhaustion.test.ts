@@ -119,7 +119,7 @@ test(`${LEAVING} requests that wait and are left leave no memory and no descript
   }
   const { menshen, upstream, slow, other, send } = await open(t, env)
   requireLinux('/proc')
-  const descriptors = () => readdirSync(`/proc/${menshen.pid}/fd`).length
+  const descriptors = () => readdirSync(`/proc/${menshen.workers()[0]}/fd`).length
   const before = descriptors()
   const holding = await send(head('GET /hung', slow))
   await until(() => upstream.received.length === 1)

@@ -1,0 +1,63 @@
+// The process above the only worker. It starts the worker, passes signals on, and starts another one when the worker dies or has
+// an uncaught exception. It holds the socket in between, so that no connection is refused while the next worker takes over.
+//
+//   supervisor                 worker 1                         worker 2
+//   fork ────────────────────▶ starts, SERVING
+//                              uncaught exception, FAILING
+//   fork ──────────────────────────────────────────────────────▶ starts, SERVING
+//   SIGTERM ─────────────────▶ finishes its requests, exit 1
+//
+// With WORKERS=2 and more the primary of start.ts does the same, and coordinates reloads and metrics besides.
+
+import { ENV_FILE, withEnvFile } from '../config/env-file.ts'
+import type { Environment } from '../config/settings.ts'
+import type { EventCode } from '../events.ts'
+import { takeInheritedSocket } from './inherited-socket.ts'
+import { closeWhenAsked, listenForHangUps, npmParentOf } from './signals.ts'
+import { startWorkers } from './workers.ts'
+
+/** Tells a worker that it is the only one: it reloads, announces and counts on its own. */
+const ONLY_WORKER = 'MENSHEN_ONLY_WORKER'
+
+/** False for several workers, and for whatever main.ts refuses in one sentence. */
+export function canSupervise(environment: Environment): boolean {
+  try {
+    takeInheritedSocket({ ...environment })
+    return !(Number(withEnvFile(environment, ENV_FILE).WORKERS) > 1)
+  } catch {
+    return false
+  }
+}
+
+/** Takes the variable away, so that no process that we start takes it for its own. */
+export function takeOnlyWorker(environment: Record<string, string | undefined>): boolean {
+  const isOnly = environment[ONLY_WORKER] !== undefined
+  delete environment[ONLY_WORKER]
+  return isOnly
+}
+
+export async function supervise(environment: Record<string, string | undefined>, now: () => number): Promise<void> {
+  const npmParent = npmParentOf(environment)
+  const hangUps = listenForHangUps()
+  const inherited = takeInheritedSocket(environment)
+  const env = { ...inherited?.forWorkers, [ONLY_WORKER]: '1' }
+  const workers = await startWorkers(1, { env, isSocketInherited: inherited !== undefined }, (code, fields) =>
+    write(withEnvFile(environment, ENV_FILE), now, code, fields),
+  )
+  // The worker has said why.
+  if (!workers) process.exit(1)
+  // The worker reports its end.
+  closeWhenAsked([workers], () => {}, npmParent)
+  hangUps.hand(workers)
+}
+
+/** The log is loaded with the first event, which is about a worker that died. */
+async function write(environment: Environment, now: () => number, code: EventCode, fields?: object): Promise<void> {
+  const [{ openLog }, { createEventLog }] = await Promise.all([import('./terminal.ts'), import('../log.ts')])
+  // The worker has checked both.
+  const { LOG_LEVEL = 'info', LOG_FORMAT = 'auto' } = environment
+  const settings = { LOG_LEVEL, LOG_FORMAT } as Parameters<typeof openLog>[0]
+  const events = createEventLog(openLog(settings, environment), now)
+  events.write(code, fields)
+  events.close()
+}
