@@ -143,6 +143,17 @@ export const EVENTS = {
     sentence: 'REVOKE is "always", but the provider has no revocation address: tokens stay valid after a sign-out',
     fields: ['remedy'],
   },
+  bearer_without_audience: {
+    level: 'warn',
+    sentence:
+      'a rule accepts access tokens and names no audience: tokens for this client, or for the address of the rule, are accepted',
+    fields: ['remedy'],
+  },
+  max_age_with_keys: {
+    level: 'warn',
+    sentence: 'a rule with keys also has maxAge, which needs a sign-in: it refuses every key',
+    fields: ['remedy'],
+  },
   console_for_nobody: {
     level: 'warn',
     sentence: 'roles give nobody the role developer: nobody can see the console',

@@ -439,6 +439,22 @@ export const PHRASES = {
     en: 'revocationUrl of the provider, or REVOKE=never',
     zh: '设置身份认证平台的 revocationUrl，或设置 REVOKE=never',
   },
+  advise_audience: {
+    en: "audience of the rule, or BEARER_AUDIENCE: the name of this API at the provider; audience: 'any' accepts introspected tokens of every client",
+    zh: "设置规则的 audience 或 BEARER_AUDIENCE，即这个 API 在平台上的名称；audience: 'any' 接受任何客户端的不透明令牌",
+  },
+  advise_max_age: {
+    en: 'two rules: one with keys, and one with maxAge for the methods or paths that need a recent sign-in',
+    zh: '分成两条规则：一条写 keys，另一条为需要重新登录的方法或路径写 maxAge',
+  },
+  advice_bearer_without_audience: {
+    en: EVENTS.bearer_without_audience.sentence,
+    zh: '有规则接受访问令牌，但没有写明受众：接受颁发给本客户端或以该规则地址为受众的令牌',
+  },
+  advice_max_age_with_keys: {
+    en: EVENTS.max_age_with_keys.sentence,
+    zh: '有规则同时写了 keys 和 maxAge。maxAge 需要登录，所有密钥都会被拒绝',
+  },
   advice_open_to_anyone: {
     en: EVENTS.open_to_anyone.sentence,
     zh: '公共身份认证平台上的任何账号都可以登录：配置中没有用 require、roles 或 rules 限制谁能进入',

@@ -2,7 +2,7 @@
 // console use it; the sentence for operators is that of the event.
 import type { EventCode } from '../events.ts'
 import { type Phrase, phrase } from '../phrases.ts'
-import { CONSOLE_ROLE, type Config, countRules, type RoleConfig } from './config-file.ts'
+import { CONSOLE_ROLE, type Config, countRules, effectiveRules, type RoleConfig } from './config-file.ts'
 import { isLoopback, isProduction, isUnknownEnvironment, portIn } from './deployment.ts'
 import { APP_PRESETS } from './provider-config.ts'
 import { isSecure } from './read.ts'
@@ -25,6 +25,8 @@ export type AdviceCode = Extract<
   | 'open_to_anyone'
   | 'admin_is_developer'
   | 'revoke_without_address'
+  | 'bearer_without_audience'
+  | 'max_age_with_keys'
 >
 
 interface Advice {
@@ -136,6 +138,19 @@ const ROWS: readonly AdviceRow[] = [
     code: 'revoke_without_address',
     applies: (_settings, providers) => providers.some(revokesNowhere),
     remedy: phrase('advise_revocation_url'),
+  },
+  {
+    code: 'bearer_without_audience',
+    applies: ({ BEARER_AUDIENCE }, _providers, _roles, _hasExpiredMachine, config = {}) =>
+      BEARER_AUDIENCE === undefined &&
+      effectiveRules(config).some(({ bearer, audience }) => bearer && audience === undefined),
+    remedy: phrase('advise_audience'),
+  },
+  {
+    code: 'max_age_with_keys',
+    applies: (_settings, _providers, _roles, _hasExpiredMachine, config = {}) =>
+      effectiveRules(config).some(({ keys, maxAge }) => keys && maxAge !== undefined),
+    remedy: phrase('advise_max_age'),
   },
 ]
 

@@ -129,7 +129,7 @@ export interface Rule<R extends Role = Role> extends RuleConditions {
   readonly users?: readonly string[] | undefined
   /** Machines too, with an access token of the provider as `Authorization: Bearer`. */
   readonly bearer?: boolean | undefined
-  /** Whom such a token has to be for; by default BEARER_AUDIENCE. */
+  /** Whom such a token has to be for; by default BEARER_AUDIENCE. `any` accepts introspected tokens of every client. */
   readonly audience?: string | readonly string[] | undefined
   /** Such a token needs all of these scopes. */
   readonly scopes?: readonly string[] | undefined
@@ -200,6 +200,11 @@ export function countRules({ rules = [], hosts = {} }: Config): number {
   return Object.values(hosts).reduce((sum, host) => sum + (host.rules?.length ?? 0), rules.length)
 }
 
+/** Of BASE_URL and of all hosts, without shadow rules. */
+export function effectiveRules({ rules = [], hosts = {} }: Pick<Config, 'rules' | 'hosts'>): readonly Rule[] {
+  return [...rules, ...Object.values(hosts).flatMap(host => host.rules ?? [])].filter(({ shadow }) => !shadow)
+}
+
 /** Gives the file its types: the roles that it names, and no others, are those of its rules. */
 export function defineConfig<R extends Role = DefaultRole, F extends string = never>(
   config: Config<R, F>,
@@ -231,6 +236,9 @@ const method = z
     if (!METHODS.includes(text))
       context.addIssue(`there is no such method${likely === undefined ? '' : `; did you mean ${likely}?`}`)
   })
+
+/** The `audience` of a rule that accepts introspected tokens of every client. */
+export const ANY_AUDIENCE = 'any'
 
 /** Of a token; a wildcard would fit none. */
 const tokenAudience = audience.check.refine(
@@ -279,7 +287,13 @@ const rule = z
     groups: names.optional(),
     users: names.optional(),
     bearer: z.boolean().optional(),
-    audience: z.union([tokenAudience, z.array(tokenAudience).min(1)]).optional(),
+    audience: z
+      .union([tokenAudience, z.array(tokenAudience).min(1)])
+      .refine(
+        given => !Array.isArray(given) || !given.includes(ANY_AUDIENCE),
+        `expected audience: '${ANY_AUDIENCE}', not in a list`,
+      )
+      .optional(),
     scopes: z.array(scope, SCOPES_EXPECTED).min(1, SCOPES_EXPECTED).optional(),
     keys: z.literal([true, false, 'personal'], 'expected true or "personal"').optional(),
     public: z.literal(true).optional(),

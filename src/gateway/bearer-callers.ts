@@ -6,7 +6,7 @@ import { LRUCache } from 'lru-cache'
 import { roleOf } from '../access/roles.ts'
 import type { Rules } from '../access/rules.ts'
 import type { ScopedName } from '../access/scoped-name.ts'
-import type { RoleConfig, Rule } from '../config/config-file.ts'
+import { ANY_AUDIENCE, type RoleConfig, type Rule } from '../config/config-file.ts'
 import type { Settings } from '../config/settings.ts'
 import { MenshenError } from '../errors.ts'
 import { type BearerUser, TokenRefused } from '../provider/bearer.ts'
@@ -200,8 +200,10 @@ export function audiencesOf(
   const named = rules
     .filter(({ bearer }) => bearer)
     .map(({ path, audience }): Audience => {
-      const configured = audience === undefined ? BEARER_AUDIENCE : [audience].flat()
-      return { configured, addresses: [...resourceNames(BASE_URL, path), ...(configured ? [] : [BASE_URL])] }
+      const isAny = audience === ANY_AUDIENCE
+      const configured = audience === undefined ? BEARER_AUDIENCE : isAny ? undefined : [audience].flat()
+      const addresses = [...resourceNames(BASE_URL, path), ...(configured ? [] : [BASE_URL])]
+      return { configured, addresses, ...(isAny && { isAny }) }
     })
   const byText = new Map(named.map(names => [JSON.stringify(names), names]))
   return [...byText.values()]

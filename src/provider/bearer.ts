@@ -42,6 +42,8 @@ export interface DemandedAudience {
   readonly names: readonly string[]
   /** Configured by a rule or a setting, not only our own name. */
   readonly isConfigured: boolean
+  /** The rule accepts tokens of every client; for introspected tokens alone. */
+  readonly isAny?: boolean
 }
 
 /** Whether the audience of a token satisfies every interpretation of the path. */
@@ -181,20 +183,23 @@ export type Introspection = z.infer<typeof introspection>
 /** Throws `provider_refused` if the token is not valid for us. What the response leaves out, the provider has checked. */
 export function readIntrospection(
   body: unknown,
-  { alsoIssuers }: Pick<ProviderPlan, 'alsoIssuers'>,
+  { alsoIssuers, clientId }: Pick<ProviderPlan, 'alsoIssuers' | 'clientId'>,
   { issuer }: Metadata,
   demanded: readonly DemandedAudience[],
   now: number,
 ): Introspection {
   const { success, data } = introspection.safeParse(body)
   if (!success) throw new MenshenError('provider_answer', 'unusable in the answer of the introspection')
-  const { active, exp, nbf, iss, aud } = data
+  const { active, exp, nbf, iss, aud, client_id } = data
   if (!active) throw refused('inactive')
   if ((exp !== undefined && exp * 1000 <= now) || (nbf !== undefined && nbf * 1000 > now)) throw refused('exp')
   if (iss !== undefined && issuer !== undefined && !matchesIssuer(iss, issuer, alsoIssuers)) throw refused('iss')
-  // A response may leave `aud` out (RFC 7662, 2.2). With a configured audience it has to be there.
-  const isDemanded = aud !== undefined || demanded.some(({ isConfigured }) => isConfigured)
-  if (isDemanded && !isFor(aud, demanded)) throw refused('aud')
+  const judged = demanded.filter(({ isAny }) => !isAny)
+  // A response may leave `aud` out (RFC 7662, 2.2). With a configured audience it has to be there; without one the token has to
+  // be our own: any client of the provider could send us the tokens of its users (RFC 9700, 4.10).
+  const isDemanded = aud !== undefined || judged.some(({ isConfigured }) => isConfigured)
+  if (isDemanded && !isFor(aud, judged)) throw refused('aud')
+  if (!isDemanded && judged.length > 0 && client_id !== clientId) throw refused('client_id')
   // A refresh token is active too.
   if (!saysAccess(data)) throw refused('typ')
   if (data.cnf !== undefined) throw refused('cnf')

@@ -37,6 +37,8 @@ export interface SignInCalls {
 export interface Audience {
   /** By a rule or a setting; without them the client's identifier counts. */
   readonly configured?: readonly string[] | undefined
+  /** `audience: 'any'` of the rule: introspected tokens of every client are accepted. */
+  readonly isAny?: true
   /** The addresses of what is asked for. */
   readonly addresses: readonly string[]
 }
@@ -257,9 +259,10 @@ export function createProvider(
     introspect: token => measure('provider', 'introspection', () => introspectToken(asking('introspection'), token)),
 
     verifyBearer(token, audiences, owner) {
-      const demanded = audiences.map(({ configured, addresses }) => ({
+      const demanded = audiences.map(({ configured, addresses, isAny }) => ({
         names: [...(configured ?? [plan.clientId]), ...addresses],
         isConfigured: configured !== undefined,
+        isAny: isAny === true,
       }))
       return bearerSlots.withSlot(() => verifyBearer(asking('introspection'), token, demanded, measure), owner)
     },

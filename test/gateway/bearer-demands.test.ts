@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { JWTPayload } from 'jose'
-import type { Config } from '../../src/index.ts'
+import type { Config, Rule } from '../../src/index.ts'
 import { createClient } from '../kit/client.ts'
 import { startOidcServer } from '../kit/oidc-server.ts'
 import { scrape } from '../kit/scrape.ts'
@@ -25,11 +25,14 @@ const CONFIG: Config = {
   ],
 }
 
-async function openStage(t: TestContext, { env = {} }: { env?: Record<string, string> } = {}) {
+async function openStage(
+  t: TestContext,
+  { env = {}, config = CONFIG }: { env?: Record<string, string>; config?: Config } = {},
+) {
   const provider = await startOidcServer(t)
   const upstream = await startUpstream(t)
   const settings = { ...provider.settings, UPSTREAM: upstream.url, TRUSTED_PROXIES: '127.0.0.1', ...env }
-  const gateway = await openGateway(t, settings, { config: CONFIG })
+  const gateway = await openGateway(t, settings, { config })
   provider.now = gateway.now
   const bring = (token: string, path: string, headers: Record<string, string> = {}) =>
     createClient(gateway.url).get(path, { headers: { authorization: `Bearer ${token}`, ...headers } })
@@ -57,7 +60,7 @@ test('the audience of every interpretation of a path is demanded, not only that 
 test('an introspection that does not say whom a token is for is not enough where an audience is configured', async t => {
   const { provider, bring, lines } = await openStage(t)
   const answers: Record<string, object> = {
-    silent: { active: true, sub: 'u-7', username: 'zhangsan' },
+    silent: { active: true, sub: 'u-7', username: 'zhangsan', client_id: provider.clientId },
     outer: { active: true, sub: 'u-7', username: 'zhangsan', aud: OUTER },
     ours: { active: true, sub: 'u-7', username: 'zhangsan', aud: provider.clientId },
     another: { active: true, sub: 'u-7', username: 'zhangsan', aud: ['x'] },
@@ -80,6 +83,45 @@ test('an introspection that does not say whom a token is for is not enough where
   const set = await openStage(t, { env: { BEARER_AUDIENCE: 'https://set.example' } })
   set.provider.introspect = () => ({ active: true, sub: 'u-7', username: 'zhangsan' })
   assert.equal((await set.bring('silent', '/plain')).status, 401)
+})
+
+test('an opaque token of another client is refused where no audience is configured, unless the rule says any', async t => {
+  const rules: Rule[] = [
+    { path: '/plain', roles: ['*'], bearer: true },
+    { path: '/any', roles: ['*'], bearer: true, audience: 'any' },
+    { path: '/any/named', roles: ['*'], bearer: true, audience: OUTER },
+  ]
+  const { provider, bring, lines } = await openStage(t, { config: { rules } })
+  const user = { active: true, sub: 'u-7', username: 'zhangsan' }
+  const answers: Record<string, object> = {
+    ours: { ...user, client_id: provider.clientId },
+    theirs: { ...user, client_id: 'other-app' },
+    silent: user,
+    list: { ...user, client_id: [provider.clientId] },
+    'for-us': { ...user, client_id: 'other-app', aud: provider.clientId },
+    'for-others': { ...user, client_id: provider.clientId, aud: 'x' },
+    named: { ...user, client_id: 'other-app', aud: OUTER },
+  }
+  provider.introspect = token => answers[token] ?? { active: false }
+  for (const [token, plain, any, named] of [
+    ['ours', 200, 200, 401],
+    ['theirs', 401, 200, 401],
+    ['silent', 401, 200, 401],
+    ['list', 401, 200, 401],
+    ['for-us', 200, 200, 401],
+    ['for-others', 401, 200, 401],
+    ['named', 401, 200, 200],
+  ] as const) {
+    const statuses = []
+    for (const path of ['/plain', '/any', '/any/named']) statuses.push((await bring(token, path)).status)
+    assert.deepEqual(statuses, [plain, any, named], token)
+  }
+  assert.ok(lines.some(({ event, fields }) => event === 'token_refused' && fields.reason === 'client_id'))
+  const signed = await provider.sign(
+    { sub: 'u-7', preferred_username: 'zhangsan', aud: 'other-app', scope: 'read' },
+    AT,
+  )
+  assert.equal((await bring(signed, '/any')).status, 401, 'any is about introspected tokens alone')
 })
 
 test('a token that does not say its type has to show by its claims that it is an access token', async t => {
@@ -143,6 +185,7 @@ test('a rule’s scopes are all demanded, of every interpretation, and named in 
   )
   provider.introspect = token => ({
     active: true,
+    client_id: provider.clientId,
     sub: 'u',
     scope: token === 'wide' ? 'mcp:read mcp:write' : 'mcp:read',
   })
@@ -155,7 +198,7 @@ test('a token that names nobody is refused, and the log says which claim is miss
   const { provider, bring, lines } = await openStage(t)
   const nobody = { ...MACHINE, sub: undefined, client_id: 'CANARY' } as unknown as JWTPayload
   assert.equal((await bring(await provider.sign(nobody, AT), '/plain')).status, 401)
-  provider.introspect = () => ({ active: true, client_id: 'CANARY' })
+  provider.introspect = () => ({ active: true, client_id: 'CANARY', aud: provider.clientId })
   assert.equal((await bring('opaque', '/plain')).status, 401)
   const told = lines
     .filter(({ event }) => event === 'token_refused')
@@ -170,7 +213,7 @@ test('a token that names nobody is refused, and the log says which claim is miss
 
 test('a token that is shown to the provider is measured as an introspection', async t => {
   const { provider, bring, url } = await openStage(t, { env: { TRUSTED_PROXIES: '' } })
-  provider.introspect = () => ({ active: true, sub: 'u-7', username: 'zhangsan' })
+  provider.introspect = () => ({ active: true, client_id: provider.clientId, sub: 'u-7', username: 'zhangsan' })
   for (let n = 0; n < 3; n++) assert.equal((await bring('opaque', '/plain')).status, 200)
   const series = 'menshen_provider_seconds_count{call="introspection",result="ok"}'
   assert.equal((await scrape(url)).value(series), 1, 'once: the answer is kept')

@@ -204,15 +204,27 @@ test('an opaque token is shown to the provider, and what it says is kept for a m
   const { provider, upstream, bring } = stage
   const seconds = Math.floor(stage.now() / 1000)
   const answers: Record<string, object> = {
-    good: { active: true, sub: 'u-7', username: 'zhangsan', exp: seconds + 600 },
-    soon: { active: true, sub: 'u-7', username: 'zhangsan', exp: seconds + 10 },
-    late: { active: true, sub: 'u-7', username: 'zhangsan', exp: seconds },
-    early: { active: true, sub: 'u-7', username: 'zhangsan', nbf: seconds + 60 },
-    other: { active: true, sub: 'u-7', username: 'zhangsan', aud: 'other' },
-    refresh: { active: true, sub: 'u-7', username: 'zhangsan', token_type: 'refresh_token' },
-    bound: { active: true, sub: 'u-7', username: 'zhangsan', cnf: { jkt: 'x' } },
-    nobody: { active: true },
-    foreign: { active: true, sub: 'u-7', username: 'zhangsan', iss: 'https://evil.example' },
+    good: { active: true, client_id: provider.clientId, sub: 'u-7', username: 'zhangsan', exp: seconds + 600 },
+    soon: { active: true, client_id: provider.clientId, sub: 'u-7', username: 'zhangsan', exp: seconds + 10 },
+    late: { active: true, client_id: provider.clientId, sub: 'u-7', username: 'zhangsan', exp: seconds },
+    early: { active: true, client_id: provider.clientId, sub: 'u-7', username: 'zhangsan', nbf: seconds + 60 },
+    other: { active: true, client_id: provider.clientId, sub: 'u-7', username: 'zhangsan', aud: 'other' },
+    refresh: {
+      active: true,
+      client_id: provider.clientId,
+      sub: 'u-7',
+      username: 'zhangsan',
+      token_type: 'refresh_token',
+    },
+    bound: { active: true, client_id: provider.clientId, sub: 'u-7', username: 'zhangsan', cnf: { jkt: 'x' } },
+    nobody: { active: true, client_id: provider.clientId },
+    foreign: {
+      active: true,
+      client_id: provider.clientId,
+      sub: 'u-7',
+      username: 'zhangsan',
+      iss: 'https://evil.example',
+    },
   }
   provider.introspect = token => answers[token] ?? { active: false }
   const asked = () => provider.callsTo('/introspect').map(({ form }) => form.get('token'))
@@ -245,7 +257,7 @@ test('an opaque token is shown to the provider, and what it says is kept for a m
 test('while the provider cannot be asked, nothing is refused for good', async t => {
   const stage = await openStage(t, { env: { TRUSTED_PROXIES: '127.0.0.1' } })
   const { provider, bring } = stage
-  provider.introspect = () => ({ active: true, sub: 'u-7', username: 'zhangsan' })
+  provider.introspect = () => ({ active: true, client_id: provider.clientId, sub: 'u-7', username: 'zhangsan' })
   provider.isAway = true
   const away = await bring('good')
   assert.equal(away.status, 503)
@@ -263,7 +275,7 @@ test('while the provider cannot be asked, nothing is refused for good', async t 
   provider.introspect = () => ({ hello: 1 })
   stage.passSeconds(2)
   assert.equal((await bring('good')).status, 503)
-  provider.introspect = () => ({ active: true, sub: 'u-7', username: 'zhangsan' })
+  provider.introspect = () => ({ active: true, client_id: provider.clientId, sub: 'u-7', username: 'zhangsan' })
   assert.equal((await bring('good')).status, 200)
 })
 
@@ -272,7 +284,9 @@ test('made-up tokens are counted before the provider is asked, and a valid machi
   const stage = await openStage(t, { env })
   const { provider, bring, lines } = stage
   provider.introspect = token =>
-    token.startsWith('good') ? { active: true, sub: token, username: 'zhangsan' } : { active: false }
+    token.startsWith('good')
+      ? { active: true, client_id: provider.clientId, sub: token, username: 'zhangsan' }
+      : { active: false }
   const from = (address: string) => ({ 'x-forwarded-for': address })
   for (let n = 0; n < 12; n++) assert.equal((await bring(`good-${n}`, '/api', from('192.0.2.1'))).status, 200)
   const made = await Promise.all(Array.from({ length: 40 }, (_, n) => bring(`made-up-${n}`, '/api', from('192.0.2.1'))))
@@ -297,7 +311,9 @@ test('a valid machine is never limited, however many of its requests wait for on
   const { provider, bring } = stage
   provider.introspect = async token => {
     for (let n = 0; n < 200; n++) await nextTurn()
-    return token.startsWith('good') ? { active: true, sub: token, username: 'zhangsan' } : { active: false }
+    return token.startsWith('good')
+      ? { active: true, client_id: provider.clientId, sub: token, username: 'zhangsan' }
+      : { active: false }
   }
   const many = async (token: string) => {
     const answers = await Promise.all(Array.from({ length: 200 }, () => bring(token)))
@@ -323,7 +339,9 @@ test('a token that is limited in one network is asked about for another that bri
   const env = { RATE_LIMIT_PER_MINUTE: '1', TRUSTED_PROXIES: '127.0.0.1' }
   const { provider, bring } = await openStage(t, { env })
   provider.introspect = token =>
-    token === 'good' ? { active: true, sub: 's', username: 'zhangsan' } : { active: false }
+    token === 'good'
+      ? { active: true, client_id: provider.clientId, sub: 's', username: 'zhangsan' }
+      : { active: false }
   const from = (address: string) => ({ 'x-forwarded-for': address })
   assert.equal((await bring('made-up', '/api', from('192.0.2.1'))).status, 401)
   const [limited, other] = await Promise.all([
@@ -340,7 +358,9 @@ test('one network has a quarter of the slots for tokens: a machine elsewhere is 
   const held = Promise.withResolvers<void>()
   provider.introspect = async token => {
     if (token.startsWith('made')) await held.promise
-    return token.startsWith('made') ? { active: false } : { active: true, sub: 's', username: 'zhangsan' }
+    return token.startsWith('made')
+      ? { active: false }
+      : { active: true, client_id: provider.clientId, sub: 's', username: 'zhangsan' }
   }
   const made = Array.from({ length: 8 }, (_, n) => bring(`made-up-${n}`, '/api', { 'x-forwarded-for': '192.0.2.1' }))
   while (provider.callsTo('/introspect').length === 0) await nextTurn()
@@ -412,7 +432,7 @@ test('an open stream of a machine with an opaque token stays while the provider 
   const onRejection = (reason: unknown) => void rejections.push(reason)
   process.on('unhandledRejection', onRejection)
   t.after(() => process.off('unhandledRejection', onRejection))
-  provider.introspect = () => ({ active: true, sub: 'u-7', username: 'zhangsan' })
+  provider.introspect = () => ({ active: true, client_id: provider.clientId, sub: 'u-7', username: 'zhangsan' })
   const wire = await openWire(stage.url)
   wire.socket.write(request('GET /api/events HTTP/1.1', 'authorization: Bearer opaque'))
   await wire.sees('data: 1')
@@ -536,7 +556,7 @@ test('of several providers the one that it names verifies it, and opaque ones ar
     (await bring(await partners.sign({ sub: 'p-1', iss: staff.issuer, aud: staff.clientId }, AT))).status,
     401,
   )
-  staff.introspect = () => ({ active: true, sub: 'u', username: 'zhangsan' })
+  staff.introspect = () => ({ active: true, client_id: staff.clientId, sub: 'u', username: 'zhangsan' })
   assert.equal((await bring('opaque')).status, 200)
   assert.equal(partners.callsTo('/introspect').length, 0)
   partners.isAway = true
@@ -576,7 +596,7 @@ test('a key is never shown to the provider, whether or not the rule is for keys,
       ],
     },
   })
-  provider.introspect = () => ({ active: true, sub: 'u-7', username: 'zhangsan' })
+  provider.introspect = () => ({ active: true, client_id: provider.clientId, sub: 'u-7', username: 'zhangsan' })
   for (const path of ['/both', '/other']) assert.equal((await bring(`mk_${'a'.repeat(43)}`, path)).status, 401)
   assert.equal((await bring('mk_short', '/both')).status, 401)
   assert.equal(provider.callsTo('/introspect').length, 0)

@@ -228,7 +228,7 @@ test('a token that is shown to the provider has the call as a span below its req
   const rules = [{ path: '/api', roles: ['*' as const], bearer: true }]
   const gateway = await openGateway(t, { ...provider.settings, UPSTREAM: upstream.url }, { config: { rules } })
   provider.now = gateway.now
-  provider.introspect = () => ({ active: true, sub: 'u-7' })
+  provider.introspect = () => ({ active: true, client_id: provider.clientId, sub: 'u-7' })
   const answer = await createClient(gateway.url).get('/api', { headers: { authorization: 'Bearer opaque' } })
   assert.equal(answer.status, 200)
   assert.equal(childOf(await requestSpan('/api'), 'provider introspection').kind, SpanKind.CLIENT)

@@ -68,6 +68,10 @@ export const en: Sentences<typeof zhCN> = {
     'The configuration has no roles: the user with the name admin at the provider is a developer and can see this console. Name your developers in roles.',
   'advice.revoke_without_address':
     'REVOKE is "always", but the provider has no revocation address: tokens stay valid after a sign-out. Set revocationUrl of the provider, or REVOKE=never.',
+  'advice.bearer_without_audience':
+    'A rule accepts access tokens and names no audience. Set audience of the rule, or BEARER_AUDIENCE, to the name of this API at the provider.',
+  'advice.max_age_with_keys':
+    'A rule with keys also has maxAge, which needs a sign-in: it refuses every key. Write two rules.',
   'advice.machine_expired':
     'A row of machines has expired: its key is refused. Give the machine a new key, or remove the row.',
   'advice.plain_http_allowed':

@@ -64,6 +64,9 @@ export const zhCN = {
     '没有配置 roles：平台上用户名为 admin 的用户就是 developer，可以查看本控制台。请用 roles 写明谁是开发者。',
   'advice.revoke_without_address':
     'REVOKE 为 always，但身份认证平台没有吊销地址：退出登录后令牌仍然有效。请设置平台的 revocationUrl，或设置 REVOKE=never。',
+  'advice.bearer_without_audience':
+    '有规则接受访问令牌，但没有写明受众。请把规则的 audience 或 BEARER_AUDIENCE 设为这个 API 在平台上的名称。',
+  'advice.max_age_with_keys': '有规则同时写了 keys 和 maxAge。maxAge 需要登录，所有密钥都会被拒绝。请分成两条规则。',
   'advice.machine_expired': 'machines 中有一行已经过期，它的密钥会被拒绝。请为这台机器换一个新密钥，或删除这一行。',
   'advice.plain_http_allowed':
     '生产环境允许使用 http（ALLOW_PLAIN_HTTP=true）：令牌和 Cookie 在途中可能被读取。请改用 https。',
