@@ -287,6 +287,12 @@ export const EVENTS = {
     fields: [],
   },
   session_refreshed: { level: 'info', sentence: 'the tokens of a session were refreshed', fields: [] },
+  id_token_unverified: {
+    level: 'warn',
+    sentence:
+      'the tokens of a session were refreshed, and the keys for the id_token are not available; it is verified later, and until then the user stays as before',
+    fields: [],
+  },
   session_refresh_failed: { level: 'warn', sentence: 'a refresh failed', fields: ['outcome'], audited: true },
   identity_changed: {
     level: 'info',
@@ -351,6 +357,17 @@ export const EVENTS = {
     fields: [],
   },
   provider_not_told: { level: 'warn', sentence: 'the provider could not be told of a sign-out', fields: [] },
+  tokens_not_revoked: {
+    level: 'warn',
+    sentence: 'tokens that will not be used could not be revoked; they expire',
+    fields: [],
+  },
+  sign_in_incomplete: {
+    level: 'warn',
+    sentence: 'a user has signed in, and a later step failed; the session is valid',
+    // `limit`: SESSIONS_PER_USER was not enforced. `key_owner`: personal keys keep the roles of before.
+    fields: ['step'],
+  },
   id_token_unusable: {
     level: 'warn',
     sentence: 'an ID token could not be verified: the provider can end this session only together with all of its user',

@@ -11,6 +11,8 @@ import { type BoundedFetch, readAnswer } from './fetch.ts'
 export interface ProviderKeys extends JWTVerifyGetKey {
   /** Fetches the keys again because a signature does not match; false if the allowance is used up. */
   lookAgain(): Promise<boolean>
+  /** Resolves when there are any keys; rejects if they cannot be fetched. */
+  warm(): Promise<void>
 }
 
 const FRESH_MS = 3_600_000
@@ -63,6 +65,10 @@ export function createProviderKeys({ url, fetch, now }: ProviderKeysOptions): Pr
   }
 
   return Object.assign(find, {
+    async warm() {
+      await current()
+    },
+
     async lookAgain() {
       if (!mayLookForSignature()) return false
       await keys.reload()

@@ -2,7 +2,7 @@
 
 import { decodeJwt } from 'jose'
 import type { Settings } from '../config/settings.ts'
-import { MenshenError } from '../errors.ts'
+import { errorFields, MenshenError } from '../errors.ts'
 import { type Measure, type Report, type TraceCall, unmeasured, type Work } from '../events.ts'
 import { createAddressGuard } from './address-guard.ts'
 import { authorizationUrl, type SentAttempt } from './authorization-url.ts'
@@ -80,6 +80,8 @@ export interface Provider extends SignInCalls {
   /** Revokes these access tokens, where a sign-out does. */
   revoke(tokens: readonly string[]): Promise<void>
   /** The URL at which the browser signs out, which leads back to the login page; `undefined` if there is none. */
+  /** Revokes tokens that will not be used, where tokens are revoked, in the background. A failure is reported. */
+  discard(tokens: SessionTokens): void
   signOutUrl(tokens: SessionTokens, state: string): Promise<string | undefined>
   /** Whether it publishes keys that verify its signatures. */
   readonly canVerify: boolean
@@ -156,6 +158,8 @@ export function createProvider(
   const slots = createSlots(settings.PROVIDER_PARALLEL_CALLS, SIGN_INS_WAITING)
   /** Sign-ins do not wait for the tokens of applications. */
   const exchangeSlots = createSlots(settings.PROVIDER_PARALLEL_CALLS, EXCHANGES_WAITING)
+  /** Of many sign-ins that fail, the tokens beyond this are left to expire. */
+  const discardSlots = createSlots(settings.PROVIDER_PARALLEL_CALLS, SIGN_INS_WAITING)
   /** Anybody can start an attempt: those who come back with a code do not wait for them. */
   const pushSlots = createSlots(settings.PROVIDER_PARALLEL_CALLS, SIGN_INS_WAITING)
 
@@ -173,7 +177,7 @@ export function createProvider(
     return {
       redeem: redemption =>
         measure('provider', 'token', async () =>
-          company ? company.tokenSet() : redeemCode(asking('token', connection), redemption),
+          company ? company.tokenSet() : redeemCode(asking('token', connection), redemption, discard),
         ),
       fetchClaims,
       fetchUser: async (tokens, code) => mapUser(await fetchClaims(tokens, code), plan),
@@ -183,6 +187,18 @@ export function createProvider(
   /** Made-up tokens must not take slots of sign-ins, nor those of machines in other networks. */
   const share = Math.ceil(settings.PROVIDER_PARALLEL_CALLS * SHARE_OF_ONE_NETWORK)
   const bearerSlots = createSlots(settings.PROVIDER_PARALLEL_CALLS, SIGN_INS_WAITING, share)
+
+  async function revokeAll(tokens: readonly SessionTokens[]): Promise<void> {
+    const due = await revocationCalls(connection, tokens, traced('sign_out', signOutFetch.fetch))
+    if (due.length > 0) await measure('provider', 'sign_out', () => makeSignOutCalls(due))
+  }
+
+  function discard(tokens: SessionTokens): void {
+    if (plan.revoke !== 'always') return
+    discardSlots
+      .withSlot(() => revokeAll([tokens]))
+      .catch((error: unknown) => report('tokens_not_revoked', { ...errorFields(error), provider: plan.id }))
+  }
 
   return {
     plan,
@@ -245,9 +261,9 @@ export function createProvider(
       if (due.length > 0) await measure('provider', 'sign_out', () => makeSignOutCalls(due))
     },
     async revoke(tokens) {
-      const due = await revocationCalls(connection, tokens, traced('sign_out', signOutFetch.fetch))
-      if (due.length > 0) await measure('provider', 'sign_out', () => makeSignOutCalls(due))
+      await revokeAll(tokens.map(accessToken => ({ accessToken })))
     },
+    discard,
     signOutUrl: (tokens, state) => signOutUrl(connection, BASE_URL + LOGIN_PATH, tokens, state),
 
     canVerify: canVerify(plan),
@@ -307,6 +323,7 @@ export function unconfiguredProvider(plan: ProviderPlan): Provider {
     refreshUser: refuse,
     signOut: refuse,
     revoke: refuse,
+    discard: () => {},
     signOutUrl: async () => undefined,
     canVerify: false,
     verify: refuse,

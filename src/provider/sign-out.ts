@@ -40,16 +40,19 @@ export async function signOutCalls(
   return calls
 }
 
-/** For further access tokens of a session. */
+/** For tokens whose session goes on, or never began: the user stays signed in at the provider. */
 export async function revocationCalls(
   connection: ProviderConnection,
-  accessTokens: readonly string[],
+  unused: readonly SessionTokens[],
   fetch: BoundedFetch,
 ): Promise<SignOutCall[]> {
+  if (connection.plan.revoke !== 'always') return []
   const known = await connection.metadata.get()
   const { revocation } = known.endpoints
-  if (!revocation || connection.plan.revoke !== 'always') return []
-  return accessTokens.map(accessToken => () => revoke(connection, known, revocation, { accessToken }, fetch))
+  if (!revocation) return []
+  return unused
+    .filter(({ accessToken }) => accessToken)
+    .map(tokens => () => revoke(connection, known, revocation, tokens, fetch))
 }
 
 /** Makes all calls, and then throws if one has failed. */

@@ -16,6 +16,7 @@ import {
   authenticationIn,
   checkIdToken,
   type IdTokenAuthentication,
+  InvalidToken,
   type ProviderSession,
   providerSessionIn,
   verifySigned,
@@ -39,6 +40,7 @@ const RETRY_AFTER_MS = [100, 300]
 export async function redeemCode(
   connection: ProviderConnection,
   { code, state, verifier, nonce, startedAt = connection.now() }: Redemption,
+  discard: (tokens: TokenSet) => void = () => {},
 ): Promise<TokenSet> {
   const { plan, redirectUri } = connection
   const known = await connection.metadata.get()
@@ -52,11 +54,17 @@ export async function redeemCode(
   const answered = await askForTokens(connection, known, endpointOf(known, 'token'), grant, { key, state })
   const tokens = await readTokens(answered, connection, known)
   if (plan.kind !== 'oidc') return withProviderSession(connection, known, tokens)
-  if (!tokens.idToken) throw phrasedError('provider_answer', phrase('answer_unusable', { fields: 'id_token' }))
   const { idToken, accessToken } = tokens
   const isNonce = (given: unknown) => given === nonce
-  const signedInSince = oldestSignIn(plan, startedAt)
-  const claims = await checkIdToken(connection, known, idToken, { isNonce, accessToken, signedInSince })
+  const check = async () => {
+    if (!idToken) throw phrasedError('provider_answer', phrase('answer_unusable', { fields: 'id_token' }))
+    const signedInSince = oldestSignIn(plan, startedAt)
+    return checkIdToken(connection, known, idToken, { isNonce, accessToken, signedInSince })
+  }
+  const claims = await check().catch((error: unknown) => {
+    discard(tokens)
+    throw error
+  })
   const providerSession = providerSessionIn(claims)
   const authentication = authenticationIn(claims, connection.now())
   return { ...tokens, claims, authentication, ...(providerSession ? { providerSession } : {}) }
@@ -121,11 +129,30 @@ export async function refreshTokens(
   const known = await connection.metadata.get()
   const url = known.endpoints.refresh ?? endpointOf(known, 'token')
   const grant = { grant_type: 'refresh_token', refresh_token: refreshToken, ...refreshParams(connection) }
+  // Before the refresh token is spent: its answer is of no use without them.
+  if (plan.kind === 'oidc') await connection.keys.warm()
   const request = () => askForTokens(connection, known, url, grant, { key: dpopKey })
   const answered = await retryUnarrived(request, connection.timeoutMs)
   const tokens = await readTokens(answered, connection, known)
   if (plan.kind !== 'oidc' || !tokens.idToken) return tokens
-  return { ...tokens, claims: await checkRefreshed(connection, known, tokens.idToken, tokens, idToken) }
+  const { idToken: received } = tokens
+  const verify = async () => ({
+    ...tokens,
+    claims: await checkRefreshed(connection, known, received, tokens, idToken),
+  })
+  try {
+    return await verify()
+  } catch (error) {
+    if (!lacksKeys(error)) throw error
+    const { idToken: _, ...others } = tokens
+    return { ...others, verify }
+  }
+}
+
+/** The keys cannot be fetched, or the provider has not published its new one yet: that proves nothing of the token. */
+function lacksKeys(error: unknown): boolean {
+  if (error instanceof InvalidToken) return error.claim === 'key'
+  return error instanceof MenshenError && error.code !== 'provider_refused'
 }
 
 /** The provider speaks of another user than the session belongs to. */
@@ -396,6 +423,8 @@ export interface TokenSet {
   readonly dpopKey?: DpopKey
   /** The whole answer, for providers that say in it who the user is. */
   readonly answer?: unknown
+  /** Present if the keys for its id_token are not available: verifies it, and resolves to all tokens; see late-verification.ts. */
+  readonly verify?: () => Promise<TokenSet>
 }
 
 /** The provider has answered, and said no. Decide by `status` and `said`. */

@@ -25,7 +25,7 @@ import type { SessionChange } from './stored-sessions.ts'
 /** The session as it is now; `ended` if the refresh failed and ended it; `undefined` if it is gone for another reason. */
 export type RefreshResult = LoadedSession | 'ended' | undefined
 
-export interface IdentityProvider extends Partial<Pick<Provider, 'refreshUser'>> {
+export interface IdentityProvider extends Partial<Pick<Provider, 'refreshUser' | 'discard'>> {
   readonly plan: Partial<Pick<ProviderPlan, 'preset'>>
 }
 
@@ -168,12 +168,13 @@ async function orVerdict(answer: Promise<MappedUser>): Promise<MappedUser | Verd
 
 /** A session that is gone already ended for another reason. The browser keeps its ticket: the login page tells it why. */
 export async function endSession(
-  { store, report, reasons }: Pick<IdentityRefreshOptions, 'store' | 'report' | 'reasons'>,
+  { store, report, reasons, providers }: Pick<IdentityRefreshOptions, 'store' | 'report' | 'reasons' | 'providers'>,
   loaded: LoadedSession,
   reason: Verdict,
 ): Promise<undefined> {
   const ended = await store.take(loaded.key)
   if (!ended) return undefined
+  providers.get(loaded.session.provider)?.discard?.(loaded.session)
   await reasons?.note(loaded.key, ended, reason)
   report('session_ended', { ...sessionFields(loaded), by: 'provider', ended: 1, reason })
   return undefined

@@ -30,6 +30,7 @@ import {
   type IdentityRefreshOptions,
   type RefreshResult,
 } from './identity-refresh.ts'
+import { createLateVerifications, type LateVerifications } from './late-verification.ts'
 import { createLeases, type Lease, type Leases } from './lease.ts'
 import type { LoadedSession } from './session-cache.ts'
 import { sessionFields } from './session-fields.ts'
@@ -83,6 +84,7 @@ export interface RefreshContext extends RefresherOptions {
   readonly outages: Backoffs
   readonly slots: Slots
   readonly identities: IdentityRefreshes
+  readonly lateVerifications: LateVerifications
 }
 
 /** One refresh of one session. */
@@ -128,6 +130,7 @@ export function createRefresher(options: RefresherOptions): Refresher {
     // No limit on waiting: a refusal would sign the user out.
     slots: createSlots(settings.PROVIDER_PARALLEL_CALLS, Number.POSITIVE_INFINITY),
     identities: createIdentityRefreshes(options),
+    lateVerifications: createLateVerifications(options),
   }
   const inFlight = new Map<string, RefreshInFlight>()
 
@@ -160,6 +163,7 @@ export function createRefresher(options: RefresherOptions): Refresher {
     async settle() {
       const endings = [...inFlight.values()].map(({ result, trouble }) => Promise.race([result, trouble]))
       await Promise.allSettled(endings)
+      await context.lateVerifications.stop()
       await context.identities.settle()
       await context.leases.settle()
     },
@@ -270,13 +274,41 @@ async function refreshAsHolder(context: RefreshContext, refresh: Refresh, lease:
     outages.forget(outageKey(seen))
     if (saved) {
       report('session_refreshed', sessionFields(seen))
-      context.identities.begin(ticket, saved, tokens, provider)
+      if (tokens.verify) verifyLater(context, ticket, saved, provider, { ...tokens, verify: tokens.verify })
+      else context.identities.begin(ticket, saved, tokens, provider)
     } else await revokeTokens(context, provider, latest, { refreshToken, ...tokens })
     return saved
   } catch (error) {
     if (!(error instanceof MenshenError) || error.code === 'store_unavailable') throw error
     return await failRefresh(context, refresh, error, lease)
   }
+}
+
+function verifyLater(
+  context: RefreshContext,
+  ticket: string,
+  saved: LoadedSession,
+  provider: SessionProvider,
+  tokens: TokenSet & Required<Pick<TokenSet, 'verify'>>,
+): void {
+  context.report('id_token_unverified', sessionFields(saved))
+  context.lateVerifications.begin({
+    saved,
+    tokens,
+    verify: tokens.verify,
+    async done(verified) {
+      const latest = await context.save(ticket, saved, { tokens: verified })
+      // A later refresh has brought another one.
+      if (!latest || !sameTokens(latest.session, saved.session)) return
+      context.identities.begin(ticket, latest, verified, provider)
+    },
+    async failed(error) {
+      const latest = await context.load(ticket)
+      if (!latest || !sameTokens(latest.session, saved.session)) return
+      if (error instanceof SubjectChanged) await endSession(context, saved, 'subject_changed')
+      else await endByFailure(context, saved, error)
+    },
+  })
 }
 
 /** A provider that is no longer configured refreshes nothing. */
@@ -292,28 +324,40 @@ async function failRefresh(
   error: MenshenError,
   lease: Lease,
 ): Promise<Outcome | 'taken'> {
-  const { store, load, backoffs, report, reasons } = context
+  const { load, backoffs, report } = context
   noteOutage(context, seen, error)
   const latest = await load(ticket)
   if (!latest || !sameTokens(latest.session, seen.session)) return latest
-  const fields = { ...sessionFields(seen), ...errorFields(error), reason: error.code }
   // An id_token that is not valid is a verdict, too. Any other failure may be temporary, or the operator's to correct.
   const isFinal = error.code === 'provider_refused' || error instanceof InvalidToken
   const kept = isFinal ? undefined : keepSession(context, latest)
   if (kept) {
-    report('session_refresh_failed', { ...fields, outcome: 'kept' })
+    report('session_refresh_failed', { ...failureFields(seen, error), outcome: 'kept' })
     return kept
   }
   // If another process has the lease by now, it may be about to succeed.
   if (!(await lease.isOurs())) return 'taken'
   backoffs.forget(seen.key)
   if (error instanceof SubjectChanged) return endSession(context, seen, 'subject_changed')
+  return endByFailure(context, seen, error)
+}
+
+async function endByFailure(
+  { store, report, reasons, providers }: RefreshContext,
+  seen: LoadedSession,
+  error: MenshenError,
+): Promise<'ended' | undefined> {
   const ended = await store.take(seen.key)
   if (!ended) return undefined
+  providers.get(seen.session.provider)?.discard?.(seen.session)
   await reasons?.note(seen.key, ended, 'refresh_failed')
-  report('session_refresh_failed', { ...fields, outcome: 'ended' })
+  report('session_refresh_failed', { ...failureFields(seen, error), outcome: 'ended' })
   report('session_ended', { ...sessionFields(seen), reason: 'refresh_failed', ended: 1 })
   return 'ended'
+}
+
+function failureFields(seen: LoadedSession, error: MenshenError) {
+  return { ...sessionFields(seen), ...errorFields(error), reason: error.code }
 }
 
 /** What a request gets of this session while the provider cannot be asked; `undefined` if the session ends by that. */

@@ -3,6 +3,7 @@ import { type RoleInput, roleOf } from '../access/roles.ts'
 import type { ScopedName } from '../access/scoped-name.ts'
 import type { RoleConfig } from '../config/config-file.ts'
 import type { Settings } from '../config/settings.ts'
+import { errorFields } from '../errors.ts'
 import type { Measure } from '../events.ts'
 import { createEndReasons, type EndReason } from './end-reasons.ts'
 import type { KeepClaims } from './identity-refresh.ts'
@@ -136,7 +137,10 @@ export function createSessions(options: SessionsOptions): Sessions {
   async function getAlive(ticket: string): Promise<LoadedSession | undefined> {
     const loaded = await stored.get(ticket)
     if (!loaded || !idle.isIdle(loaded)) return loaded
-    return (await idle.end(loaded, sessionFields(loaded))) ? undefined : getAlive(ticket)
+    if (!(await idle.end(loaded, sessionFields(loaded)))) return getAlive(ticket)
+    // Only with its ticket: without it the tokens of a session cannot be read.
+    providerOf(loaded.session)?.discard?.(loaded.session)
+    return undefined
   }
 
   /** A session of a provider that is no longer configured ends. */
@@ -201,7 +205,10 @@ export function createSessions(options: SessionsOptions): Sessions {
       const since = await limit.sinceOf(session, session.tokenIssuedAt)
       const [opened] = await Promise.all([
         stored.create(data ? { ...session, data } : session, origin, kept, since),
-        options.owners?.confirm({ ...session, claims: kept }),
+        // The session does not depend on it.
+        options.owners?.confirm({ ...session, claims: kept }).catch((error: unknown) => {
+          options.report('sign_in_incomplete', { ...userFields(session), ...errorFields(error), step: 'key_owner' })
+        }),
       ])
       idle.watch(opened.loaded)
       return opened

@@ -222,7 +222,8 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
         throw new MenshenError('store_unavailable', 'the store already has a record for a new ticket')
       const written = { ...writable, version, entry }
       // A parallel sign-in of the same user may have ended it (SESSIONS_PER_USER): the next request finds that out.
-      return { ticket, loaded: (await loadWritten(written)) ?? asWritten(written) }
+      // It is stored: a store that fails from now on fails the next request, not this sign-in.
+      return { ticket, loaded: (await loadWritten(written).catch(() => undefined)) ?? asWritten(written) }
     },
 
     async save(ticket, seen, change) {

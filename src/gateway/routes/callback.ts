@@ -15,6 +15,7 @@ import { RequirementUnmet } from '../../provider/user.ts'
 import { type Attempt, looksLikeState, storesAttempt } from '../../session/attempts.ts'
 import type { LoadedSession } from '../../session/session-cache.ts'
 import type { SignedIn } from '../../session/session-record.ts'
+import type { ClosedSession } from '../../session/sessions.ts'
 import { isNoPage } from '../../util/fetch-metadata.ts'
 import { sessionCookie } from '../admission.ts'
 import { manualCookies, noteLostSecret } from '../auto-sign-in.ts'
@@ -163,6 +164,7 @@ async function signInOnce(
   const { attempts, providers, cookies } = context.auth
   let id: string | undefined
   let remembered: Promise<void> | undefined
+  const unused = new UnusedTokens()
   try {
     const browser = browserSecret(cookies, request.headers.cookie, answer.state)
     const begun = await attempts.find(browser, answer.state)
@@ -191,7 +193,7 @@ async function signInOnce(
       return await withSlot(request, provider, calls =>
         finishTestSignIn(context, request, { ...calls, plan: provider.plan }, answer, { ...attempt, testSignIn }),
       )
-    const user = await withSlot(request, provider, calls => askProvider(provider, calls, answer, attempt))
+    const user = await withSlot(request, provider, calls => askProvider(provider, calls, answer, unused, attempt))
     // The slot is free again: what the application does with the user takes nothing from those who sign in next.
     if (user instanceof SignInFailure) {
       await endKeysOfRefused(context, request, provider, user)
@@ -199,7 +201,7 @@ async function signInOnce(
     }
     if (attempt?.stepUp && !(await isSameUser(context, request, provider, user, attempt.stepUp)))
       return new SignInFailure('callback_error', { provider: id, detail: ANOTHER_USER })
-    return await openSession(context, request, { provider, user, state: answer.state, attempt })
+    return await openSession(context, request, { provider, user, state: answer.state, attempt, unused })
   } catch (thrown) {
     if (thrown instanceof SignInRefused)
       return new SignInFailure('access_denied', { ...(id && { provider: id }), detail: REFUSED_BY_HOOK })
@@ -207,7 +209,26 @@ async function signInOnce(
       ? new SignInFailure('callback_error', { provider: id, ...thrown.fields }, { thrown: thrown.cause })
       : new SignInFailure('callback_error', { provider: id }, { thrown })
   } finally {
+    unused.discard()
     await remembered
+  }
+}
+
+/** The tokens of a sign-in until there is a session for them. */
+class UnusedTokens {
+  #held: { readonly tokens: TokenSet; readonly provider: Provider } | undefined
+
+  hold(provider: Provider, tokens: TokenSet): void {
+    this.#held = { provider, tokens }
+  }
+
+  /** There is a session. */
+  release(): void {
+    this.#held = undefined
+  }
+
+  discard(): void {
+    this.#held?.provider.discard(this.#held.tokens)
   }
 }
 
@@ -261,15 +282,18 @@ type VouchedUser = Pick<SignedIn, 'tokens' | 'user'>
 
 /** The steps that call the provider. */
 async function askProvider(
-  { plan }: Provider,
+  provider: Provider,
   calls: SignInCalls,
   { code, state }: AuthorizationAnswer,
+  unused: UnusedTokens,
   attempt?: Attempt,
 ): Promise<VouchedUser | SignInFailure> {
+  const { plan } = provider
   const { verifier, nonce, startedAt } = attempt ?? {}
   const redeemed = calls.redeem({ code, state, verifier, nonce, startedAt })
   const tokens = await orFailure(plan.id, 'token_error', redeemed)
   if (tokens instanceof SignInFailure) return tokens
+  unused.hold(provider, tokens)
   const user = await orFailure(plan.id, 'userinfo_error', calls.fetchUser(tokens, code))
   return user instanceof SignInFailure ? user : { tokens, user }
 }
@@ -308,21 +332,26 @@ interface FinishedSignIn {
   readonly user: VouchedUser
   readonly state: string
   readonly attempt: Attempt | undefined
+  readonly unused: UnusedTokens
 }
 
 async function openSession(
   context: GatewayContext,
   request: GatewayRequest,
-  { provider, user: { tokens, user }, state, attempt }: FinishedSignIn,
+  { provider, user: { tokens, user }, state, attempt, unused }: FinishedSignIn,
 ): Promise<OwnAnswer> {
   const { auth, pages, observe } = context
   const authentication = attempt?.stepUp && authenticationAfter(attempt.stepUp, provider.plan, tokens)
   const device = offerOf(context)
   const signedIn = { tokens, user, provider: scopeOf(provider), origin: requestFields(request), authentication, device }
   const { ticket, loaded } = await auth.sessions.open(signedIn, session => auth.hooks.signIn(request, session))
-  const replaced = await closePrevious(context, request, loaded)
-  await auth.sessions.enforceLimit(loaded)
+  unused.release()
+  // From here on nothing fails the sign-in: the user would be without the former session and without the new one.
   const fields = { ...requestFields(request, loaded), provider: provider.plan.id }
+  const replaced = await closePrevious(context, request, loaded)
+  await auth.sessions.enforceLimit(loaded).catch((error: unknown) => {
+    observe.report('sign_in_incomplete', { ...fields, ...errorFields(error), step: 'limit' })
+  })
   const said = { ...fields, role: loaded.session.userRole }
   if (authentication) reportStepUp(observe.report, said, tokens, authentication)
   else observe.report('sign_in', { ...said, ...(replaced && { replaced }) })
@@ -354,15 +383,20 @@ const OTHER_TABS_MS = 10_000
 
 /** The new session is good, whatever happens to the previous one. Whether there was one. */
 async function closePrevious(
-  { settings, auth, observe, now }: GatewayContext,
+  context: GatewayContext,
   request: GatewayRequest,
   opened: LoadedSession,
 ): Promise<boolean> {
+  const { settings, auth, observe, now } = context
   const ticket = readCookie(request.headers.cookie, auth.cookies.session)
   if (ticket === undefined) return false
   const report = (error: unknown) =>
     observe.report('previous_session_left', { ...errorFields(error), ...requestFields(request) })
-  const close = () => auth.sessions.close(ticket).catch(report)
+  const close = async () => {
+    const closed = await auth.sessions.close(ticket).catch(report)
+    if (closed) await discardReplaced(context, ticket, closed, opened)
+    return closed
+  }
   if (settings.AUTO_SIGN_IN !== 'off') {
     const previous = await auth.sessions.get(ticket).catch(report)
     // Another tab has just got it, and its page may be on the way with it.
@@ -372,6 +406,21 @@ async function closePrevious(
     }
   }
   return (await close()) !== undefined
+}
+
+/** A provider may give the same tokens again: those belong to the new session. */
+async function discardReplaced(
+  { auth }: GatewayContext,
+  ticket: string,
+  closed: ClosedSession,
+  { session: next }: LoadedSession,
+): Promise<void> {
+  const { session } = closed
+  await auth.exchangedTokens.endAllOf(ticket, closed).catch(() => {})
+  const isShared =
+    session.accessToken === next.accessToken ||
+    (session.refreshToken !== undefined && session.refreshToken === next.refreshToken)
+  if (!isShared) auth.providers.get(session.provider)?.discard(session)
 }
 
 function isOfSameUser({ session: one }: LoadedSession, { session: other }: LoadedSession): boolean {

@@ -98,6 +98,8 @@ async function tryMapping(
 ): Promise<Mapping> {
   try {
     const tokens = await provider.redeem({ code, state, verifier, nonce, startedAt })
+    using discarding = new DisposableStack()
+    discarding.defer(() => auth.providers.get(provider.plan.id)?.discard(tokens))
     const mapping = explainMapping(await provider.fetchClaims(tokens, code), provider.plan, auth.roles, show)
     const isShort = provider.plan.refreshes && tokens.refreshToken === undefined
     return isShort ? { ...mapping, notes: [refreshNote(provider.plan, tokens.expiresIn)] } : mapping

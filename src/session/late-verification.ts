@@ -1,0 +1,73 @@
+// The id_token of a refresh whose keys are not available. The refresh token is spent, so that the new tokens are saved; who the
+// user is stays as it was until the id_token is verified.
+//
+//   0:00  a refresh brings an id_token with an unknown key, and the keys cannot be fetched: its tokens are saved without it
+//   0:01  the keys are tried again, then after pauses of up to 30 seconds, until the access token expires
+//   0:31  the id_token is valid: it is saved, and the provider is asked who the user is now
+//         or it is not: the session ends, as it would have with the refresh
+//
+// It is verified by the process that refreshed. If that ends, or if the keys stay away, the next refresh brings another id_token.
+
+import { setTimeout as pause } from 'node:timers/promises'
+import { InvalidToken } from '../provider/id-token.ts'
+import { SubjectChanged, type TokenSet } from '../provider/token.ts'
+import type { LoadedSession } from './session-cache.ts'
+
+export interface LateVerifications {
+  /** Verifies `tokens` in the background. */
+  begin(work: LateVerification): void
+  /** Gives up what is under way, and resolves when nothing is. */
+  stop(): Promise<void>
+}
+
+interface LateVerification {
+  readonly saved: LoadedSession
+  readonly tokens: TokenSet
+  verify(): Promise<TokenSet>
+  /** The id_token is valid. */
+  done(verified: TokenSet): Promise<void>
+  /** It is not. */
+  failed(error: InvalidToken | SubjectChanged): Promise<void>
+}
+
+const FIRST_PAUSE_MS = 1000
+const LONGEST_PAUSE_MS = 30_000
+/** More than these are left to their next refresh. */
+const MOST = 2000
+
+export function createLateVerifications({ now }: { readonly now: () => number }): LateVerifications {
+  const stopped = new AbortController()
+  const underWay = new Set<Promise<void>>()
+
+  async function run({ tokens, verify, done, failed }: LateVerification): Promise<void> {
+    const expiresAt = tokens.receivedAt + tokens.expiresIn * 1000
+    for (let wait = FIRST_PAUSE_MS; now() < expiresAt; wait = Math.min(wait * 2, LONGEST_PAUSE_MS)) {
+      await pause(wait, undefined, { signal: stopped.signal, ref: false })
+      try {
+        return await done(await verify())
+      } catch (error) {
+        if (error instanceof SubjectChanged || isFinal(error)) return failed(error)
+      }
+    }
+  }
+
+  return {
+    begin(work) {
+      if (underWay.size >= MOST || stopped.signal.aborted) return
+      // Its end is not awaited: a failure leaves the session as it is.
+      const result = run(work)
+        .catch(() => {})
+        .finally(() => underWay.delete(result))
+      underWay.add(result)
+    },
+
+    async stop() {
+      stopped.abort()
+      await Promise.all(underWay)
+    },
+  }
+}
+
+function isFinal(error: unknown): error is InvalidToken {
+  return error instanceof InvalidToken && error.claim !== 'key'
+}
