@@ -4,7 +4,7 @@
 local CLAIMS = {
   -- The claims that the gateway drops, from its own list: begin
   -- The method: a request that the rules saw as one would be carried out as another.
-  'x-http-method*', 'x-method*', 'http-method*', 'method-override',
+  'x-http-method*', 'x-method*', 'http-method*', 'method-override', 'real-method',
   -- The path or the whole address: a page that the rules never saw would be served.
   'x-original*', 'x-rewrite*', 'x-override-*', 'x-request-uri', 'x-request-url', 'x-path-info', 'x-script-name',
   'request-uri', 'base-url', 'uri', 'url', 'script-name', 'path-info', 'x-waws-unencoded-url',
@@ -22,7 +22,8 @@ local CLAIMS = {
   'forwarded*', 'x-forwarded*', 'x-forward', 'x-forward-*', 'x-envoy-*', 'x-ms-proxy', 'x-ms-forwarded-*',
   -- The address: limits, logs and pages for the own network would be stepped around.
   'x-real-*', 'real-ip', 'true-*', 'x-true-*', 'client-ip', 'x-client-ip', 'x-clientip', 'x-client-addr*',
-  'cluster-client-ip', 'x-cluster-client-ip', 'x-source-ip', 'source-ip', 'x-trusted-ip', 'x-originating*',
+  'client-addr*', 'clientip', 'real-host', 'real-uri', 'real-url', 'real-user*', 'cluster-client-ip',
+  'x-cluster-client-ip', 'x-source-ip', 'source-ip', 'x-trusted-ip', 'x-originating*',
   'x-custom-ip-authorization', 'x-coming-from', 'coming-from', 'x-ip', 'x-ip-address', 'x-client-port',
   -- The address or the country, as a network for content delivery names them.
   'cf-connecting-*', 'cf-pseudo-ipv4', 'cf-ip*', 'fastly-*', 'akamai-*', 'x-akamai-*', 'cloudfront-*', 'fly-*',
@@ -37,8 +38,9 @@ local CLAIMS = {
   'x-auth-*', 'x-authenticated*', 'x-authorized-*', 'x-authentik-*', 'x-authelia-*', 'x-vouch-*',
   'x-pomerium-*', 'x-keycloak-*', 'x-token-*', 'x-consumer-*', 'x-credential-*', 'x-anonymous-consumer',
   'x-jwt-payload*', 'x-jwt-claim*', 'x-jwt-assertion', 'x-claim*', 'x-endpoint-api-userinfo',
-  'x-apigateway-api-userinfo', 'x-rstudio-*', 'x-trino-user', 'x-presto-user', 'es-security-runas-user',
-  'impersonate-*', 'x-scope-orgid', 'x-grafana-user', 'x-alfresco-remote-user', 'x-menshen-*',
+  'x-apigateway-api-userinfo', 'x-rstudio-*', 'x-trino-*', 'x-presto-*', 'es-security-runas-user',
+  'grpc-metadata-*', 'grpcgateway-*', 'x-hasura-*', 'teleport-*', 'impersonate-*', 'x-impersonate*',
+  'x-scope-orgid', 'x-grafana-user', 'x-alfresco-remote-user', 'x-menshen-*',
   -- The user, as the front door of a cloud names them.
   'x-ms-client-principal*', 'x-ms-token-*', 'x-goog-authenticated-user-*', 'x-goog-iap-*', 'x-appengine-*',
   'x-cloudtasks-*', 'x-cloudscheduler*', 'x-amzn-oidc-*', 'x-amzn-mtls-*', 'cf-access-*', 'cf-worker',
@@ -46,8 +48,9 @@ local CLAIMS = {
   -- The user, under the plain names that home-made gateways and services behind them use.
   'x-user', 'x-user-*', 'x-username', 'x-userid', 'x-userinfo', 'x-login', 'x-login-*', 'x-logged-in-*',
   'x-principal*', 'x-subject*', 'x-identity*', 'x-email', 'x-role', 'x-roles', 'x-group', 'x-groups', 'x-admin',
-  'x-is-admin', 'x-admin-user', 'x-on-behalf-of', 'user', 'user-id', 'user-key', 'user-name', 'userid',
-  'username', 'login-user', 'from-source',
+  'x-is-admin', 'x-admin-user', 'x-on-behalf-of*', 'on-behalf-of*', 'x-act-as*', 'act-as*', 'php-auth-*',
+  'x-rest-user*', 'x-known-user*', 'user-email', 'user-role', 'user-roles', 'user-group', 'user-groups',
+  'user-login', 'user', 'user-id', 'user-key', 'user-name', 'userid', 'username', 'login-user', 'from-source',
   -- The client's certificate, as the proxy that ends TLS names it.
   'ssl-*', 'x-ssl-*', 'tls-client-*', 'x-tls-*', 'client-cert*', 'x-client-cert*', 'x-client-dn',
   'x-client-s-dn', 'x-client-i-dn', 'x-client-verify', 'x-sap-webdisp-*',
@@ -58,8 +61,8 @@ local CLAIMS = {
 local NO_CLAIMS = {
   -- Names that are no claims: begin
   'x-auth-token', 'x-auth-key', 'x-auth-csrf*', 'x-login-token', 'x-user-token', 'x-user-agent',
-  'x-user-language', 'x-user-locale', 'x-user-timezone', 'x-user-time-zone', 'x-middleware-prefetch',
-  'x-menshen-key',
+  'x-user-language', 'x-hasura-admin-secret', 'x-user-locale', 'x-user-timezone', 'x-user-time-zone',
+  'x-middleware-prefetch', 'x-menshen-key',
   -- Names that are no claims: end
 }
 

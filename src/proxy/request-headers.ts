@@ -204,7 +204,7 @@ interface Claims {
 export const SPOOFABLE_HEADERS: readonly Claims[] = [
   {
     reason: 'the method: a request that the rules saw as one would be carried out as another',
-    names: ['x-http-method*', 'x-method*', 'http-method*', 'method-override'],
+    names: ['x-http-method*', 'x-method*', 'http-method*', 'method-override', 'real-method'],
   },
   {
     reason: 'the path or the whole address: a page that the rules never saw would be served',
@@ -249,6 +249,7 @@ export const SPOOFABLE_HEADERS: readonly Claims[] = [
     reason: 'the address: limits, logs and pages for the own network would be stepped around',
     names: [
       ...['x-real-*', 'real-ip', 'true-*', 'x-true-*', 'client-ip', 'x-client-ip', 'x-clientip', 'x-client-addr*'],
+      ...['client-addr*', 'clientip', 'real-host', 'real-uri', 'real-url', 'real-user*'],
       ...['cluster-client-ip', 'x-cluster-client-ip', 'x-source-ip', 'source-ip', 'x-trusted-ip', 'x-originating*'],
       ...['x-custom-ip-authorization', 'x-coming-from', 'coming-from', 'x-ip', 'x-ip-address', 'x-client-port'],
     ],
@@ -276,8 +277,9 @@ export const SPOOFABLE_HEADERS: readonly Claims[] = [
       ...['x-auth-*', 'x-authenticated*', 'x-authorized-*', 'x-authentik-*', 'x-authelia-*', 'x-vouch-*'],
       ...['x-pomerium-*', 'x-keycloak-*', 'x-token-*', 'x-consumer-*', 'x-credential-*', 'x-anonymous-consumer'],
       ...['x-jwt-payload*', 'x-jwt-claim*', 'x-jwt-assertion', 'x-claim*', 'x-endpoint-api-userinfo'],
-      ...['x-apigateway-api-userinfo', 'x-rstudio-*', 'x-trino-user', 'x-presto-user', 'es-security-runas-user'],
-      ...['impersonate-*', 'x-scope-orgid', 'x-grafana-user', 'x-alfresco-remote-user', 'x-menshen-*'],
+      ...['x-apigateway-api-userinfo', 'x-rstudio-*', 'x-trino-*', 'x-presto-*', 'es-security-runas-user'],
+      ...['grpc-metadata-*', 'grpcgateway-*', 'x-hasura-*', 'teleport-*', 'impersonate-*', 'x-impersonate*'],
+      ...['x-scope-orgid', 'x-grafana-user', 'x-alfresco-remote-user', 'x-menshen-*'],
     ],
   },
   {
@@ -303,7 +305,8 @@ export const SPOOFABLE_HEADERS: readonly Claims[] = [
         'x-principal*',
       ],
       ...['x-subject*', 'x-identity*', 'x-email', 'x-role', 'x-roles', 'x-group', 'x-groups', 'x-admin', 'x-is-admin'],
-      ...['x-admin-user', 'x-on-behalf-of'],
+      ...['x-admin-user', 'x-on-behalf-of*', 'on-behalf-of*', 'x-act-as*', 'act-as*', 'php-auth-*', 'x-rest-user*'],
+      ...['x-known-user*', 'user-email', 'user-role', 'user-roles', 'user-group', 'user-groups', 'user-login'],
       ...['user', 'user-id', 'user-key', 'user-name', 'userid', 'username', 'login-user', 'from-source'],
     ],
   },
@@ -316,9 +319,10 @@ export const SPOOFABLE_HEADERS: readonly Claims[] = [
   },
 ]
 
-/** They look similar, but pages send them to their own applications: credentials, which are checked, and preferences. */
+/** They look similar, but clients send them to their own applications: credentials, which are checked, and preferences. */
 export const HARMLESS_HEADERS: readonly string[] = [
   ...['x-auth-token', 'x-auth-key', 'x-auth-csrf*', 'x-login-token', 'x-user-token', 'x-user-agent', 'x-user-language'],
+  'x-hasura-admin-secret',
   ...['x-user-locale', 'x-user-timezone', 'x-user-time-zone', 'x-middleware-prefetch'],
 ]
 

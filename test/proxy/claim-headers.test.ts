@@ -24,6 +24,10 @@ const BELIEVED = [
   ...['OIDC_CLAIM_sub', 'OAM_REMOTE_USER', 'Shib-Session-ID', 'Impersonate-User', 'Client-Cert', 'SSL-Client-Verify'],
   ...['X-SSL-Client-S-DN', 'WL-Proxy-Client-IP', 'Proxy-Client-IP', 'HTTP_CLIENT_IP', '$WSRU', '$WSRA', 'Script-Name'],
   ...['X-WX-OPENID', 'X-WX-UNIONID', 'X-ProxiedEntitiesChain', 'X-Ms-Original-Url', 'X-On-Behalf-Of', 'X-Admin-User'],
+  ...['Grpc-Metadata-User-Id', 'Grpc-Metadata-X', 'Grpcgateway-Authorization', 'X-Hasura-Role', 'X-Hasura-User-Id'],
+  ...['X-Trino-User', 'X-Trino-Role', 'X-Trino-Extra-Credential', 'X-Impersonate-User', 'X-Act-As', 'X-Act-As-User'],
+  ...['Teleport-Jwt-Assertion', 'User-Email', 'PHP-Auth-User', 'X-Rest-Username', 'X-Known-Username', 'Client-Address'],
+  ...['Real-Method', 'X-Forwarded-Role', 'X-Forwarded-Groups'],
   ...['X-Script-Name', 'X-Accel-Mapping', 'X-Sendfile-Type', 'X-Middleware-Subrequest', 'Client-IP', 'HTTPS'],
 ]
 const SPELLINGS: ((name: string) => string)[] = [
@@ -46,7 +50,16 @@ const ORDINARY = [
     'x-requested-by',
     'x-api-key',
   ],
-  ...['x-auth-token', 'x-access-token', 'x-user-agent', 'x-grpc-web', 'x-client-version', 'traceparent'],
+  ...[
+    'x-auth-token',
+    'x-access-token',
+    'x-hasura-admin-secret',
+    'grpc-timeout',
+    'x-user-agent',
+    'x-grpc-web',
+    'x-client-version',
+    'traceparent',
+  ],
   ...[
     'accept',
     'accept-language',
