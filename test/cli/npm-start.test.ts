@@ -46,7 +46,7 @@ suite('an old Node', { concurrency: 2 }, () => {
     assert.match(stdout, /^GET \/ as visitor: login/)
   })
 
-  for (const version of ['18.20.0', '22.99.1', '24.8.9']) {
+  for (const version of ['18.20.0', '22.99.1', '24.14.9']) {
     test(`Node ${version} gets one sentence`, async t => {
       assertOneSentence(await runAs(t, version, binAlone(t)))
     })
@@ -63,7 +63,7 @@ suite('an old Node', { concurrency: 2 }, () => {
     const bin = binAlone(t)
     const own = join(dirname(bin), '../node_modules/node')
     mkdirSync(own, { recursive: true })
-    writeFileSync(join(own, 'package.json'), JSON.stringify({ version: '24.8.0' }))
+    writeFileSync(join(own, 'package.json'), JSON.stringify({ version: '24.14.0' }))
     assertOneSentence(await runAs(t, '20.0.0', bin))
   })
 
@@ -175,7 +175,7 @@ function run(program: string, args: readonly string[]): Promise<Result> {
 function assertOneSentence({ status, stdout, stderr }: Result): void {
   assert.equal(status, 1)
   assert.equal(stdout, '')
-  assert.match(stderr, /^Menshen needs Node 24\.9 or newer, and this is [\d.]+; .*\.\n$/)
+  assert.match(stderr, /^Menshen needs Node 24\.15 or newer, and this is [\d.]+; .*\.\n$/)
 }
 
 /** The oldest line that people still have, as the npm registry brings it. `undefined` if it cannot be had here. */

@@ -19,8 +19,6 @@ export type Change =
   | { readonly verb: 'take'; readonly key: string; readonly now: number }
   | { readonly verb: 'append'; readonly events: readonly TrailEvent[]; readonly keep: number }
   | { readonly verb: 'sweep'; readonly now: number }
-  /** Proves that the file can be written to. */
-  | { readonly verb: 'prove' }
   /** Proves that the file is open. */
   | { readonly verb: 'open' }
 
@@ -129,8 +127,6 @@ export function createChanges(database: DatabaseSync): Changes {
         for (const record of found) drop(record)
         return found.length
       }
-      case 'prove':
-        return void addToState.run(0, 'generation')
       case 'open':
         return undefined
     }

@@ -26,11 +26,24 @@ export interface Fault {
 /** A fault that SQLite does not report. */
 export class SqliteFault extends Error {
   readonly kind: FaultKind
+  /** As programs know it. */
+  readonly code: string
 
   constructor(kind: FaultKind, reason: string) {
     super(reason)
     this.kind = kind
+    this.code = CODES[kind] ?? 'SQLITE_ERROR'
   }
+}
+
+const CODES: Partial<Record<FaultKind, string>> = {
+  full: 'SQLITE_FULL',
+  read_only: 'SQLITE_READONLY',
+  no_access: 'SQLITE_CANTOPEN',
+  locked: 'SQLITE_BUSY',
+  not_a_database: 'SQLITE_NOTADB',
+  damaged: 'SQLITE_CORRUPT',
+  io: 'SQLITE_IOERR',
 }
 
 /** By the primary result code of SQLite. */

@@ -11,9 +11,6 @@ import { SqliteFault } from './sqlite-faults.ts'
 const APPLICATION_ID = 0x4d_53_48_4e
 const FORMAT = 1
 
-/** How long an operation waits for a lock that another process holds, or for the disk. */
-export const STORE_DEADLINE_MS = 10_000
-
 // `audit_kinds.last_number` and `store_state` keep what the other tables cannot tell: numbers that only grow, and a count that
 // would need a scan.
 const SCHEMA = `
@@ -58,11 +55,14 @@ const SCHEMA = `
 const WAL_BYTES = 16 * 1024 * 1024
 const READER_CACHE_KB = 8192
 
+/** How long a command waits for a lock of another process. */
+const LOCK_MS = 10_000
+
 /** Creates the file if it is missing. Blocks while another process holds a lock: not for the main thread of a server. */
-export function openForWriting(file: string): DatabaseSync {
+export function openForWriting(file: string, lockMs = LOCK_MS): DatabaseSync {
   makeFolder(dirname(resolve(file)))
   createFile(file)
-  const database = new DatabaseSync(file, { timeout: STORE_DEADLINE_MS - 500 })
+  const database = new DatabaseSync(file, { timeout: lockMs })
   try {
     protect(database)
     const isNew = !isOurs(database)

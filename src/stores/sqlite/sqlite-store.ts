@@ -1,5 +1,6 @@
 // The embedded store: one database file, shared by the processes of one machine, consistent after any crash.
 
+import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { MenshenError, sentence, setting } from '../../errors.ts'
@@ -12,30 +13,30 @@ import { createSqliteReader } from './sqlite-reader.ts'
 import { startSweeper } from './sqlite-sweeper.ts'
 import { acquireWriter } from './sqlite-writer.ts'
 
+const DEADLINE_MS = 10_000
+
 interface SqliteStoreOptions {
   readonly file: string
   readonly now: () => number
   readonly sweepEveryMs?: number
+  /** How long a change waits for the disk, or for a lock of another process. */
+  readonly deadlineMs?: number
 }
 
-export async function openSqliteStore({ file, now, sweepEveryMs = 1000 }: SqliteStoreOptions): Promise<Store> {
+export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
+  const { file, now, sweepEveryMs = 1000, deadlineMs = DEADLINE_MS } = options
   const path = resolve(file)
-  const writer = await acquireWriter(path).catch(error => {
+  const writer = await acquireWriter(path, deadlineMs).catch(error => {
     throw cannotOpen(file, error)
   })
   const reader = createSqliteReader({ file: path, now, opened: writer.opened })
   let isClosed = false
-  /** The last change failed: the next question whether the store is ready tries to write. */
-  let isFailing = false
 
   async function change(change: Change): Promise<ChangeResult> {
     try {
       if (isClosed) throw new SqliteFault('closed', 'the store is closed')
-      const result = await writer.change(change)
-      isFailing = false
-      return result
+      return await writer.change(change)
     } catch (cause) {
-      isFailing = true
       throw unavailable(file, 'could not be written', cause)
     } finally {
       reader.lookAgain()
@@ -52,6 +53,7 @@ export async function openSqliteStore({ file, now, sweepEveryMs = 1000 }: Sqlite
 
   const isLiving = (key: string) => reading(() => reader.living(key)) !== undefined
   const sweeper = startSweeper({ now, everyMs: sweepEveryMs, hasExpired: reader.hasExpired, change })
+  const watch = watchFile(path, () => change({ verb: 'open' }))
 
   return {
     trail: {
@@ -105,13 +107,13 @@ export async function openSqliteStore({ file, now, sweepEveryMs = 1000 }: Sqlite
 
     async ready() {
       reading(reader.count)
-      if (isFailing) await change({ verb: 'prove' })
     },
 
     async close() {
       if (isClosed) return
       isClosed = true
       try {
+        watch.stop()
         await sweeper.stop()
         reader.close()
         // Last: the connection that writes removes the WAL.
@@ -121,6 +123,25 @@ export async function openSqliteStore({ file, now, sweepEveryMs = 1000 }: Sqlite
       }
     },
   }
+}
+
+/** How soon a store goes on with the file that has taken the place of its own. */
+const WATCH_EVERY_MS = 1000
+
+/** A file that was deleted or replaced would be written to until the end, and everything in it lost. */
+function watchFile(path: string, onOther: () => Promise<unknown>): { stop(): void } {
+  let identity: string | undefined
+  const look = async () => {
+    const found = await stat(path).then(
+      ({ dev, ino }) => `${dev} ${ino}`,
+      () => 'missing',
+    )
+    if (identity !== undefined && found !== identity) await onOther().catch(() => {})
+    identity = found
+  }
+  const timer = setInterval(look, WATCH_EVERY_MS).unref()
+  void look()
+  return { stop: () => clearInterval(timer) }
 }
 
 /** The bytes of this moment, without others of the same buffer, which would be sent with them. */

@@ -15,7 +15,7 @@ interface OpenFile {
   readonly identity: string
 }
 
-const file: string = workerData.file
+const { file, lockMs: openLockMs }: { file: string; lockMs: number } = workerData
 let open: OpenFile | undefined
 let opened = 0
 let changesSinceCheckpoint = 0
@@ -23,7 +23,7 @@ let changesSinceCheckpoint = 0
 function openFile(): OpenFile {
   if (open && identityOf(statSync(file, { throwIfNoEntry: false })) !== open.identity) closeFile()
   if (open) return open
-  const database = openForWriting(file)
+  const database = openForWriting(file, openLockMs)
   opened++
   open = { database, changes: createChanges(database), identity: identityOf(statSync(file)) }
   return open

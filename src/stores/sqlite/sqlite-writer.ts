@@ -6,7 +6,6 @@ import { Worker } from 'node:worker_threads'
 import { withDeadline } from '../../util/deadline.ts'
 import type { Change, ChangeResult } from './sqlite-changes.ts'
 import { faultOf, SqliteFault } from './sqlite-faults.ts'
-import { STORE_DEADLINE_MS } from './sqlite-file.ts'
 import { type Answer, type Batch, CLOSE } from './sqlite-messages.ts'
 
 export interface SqliteWriter {
@@ -39,8 +38,8 @@ const LOCK_MARGIN_MS = 300
 const shared = new Map<string, SharedWriter>()
 
 /** Resolves when the file, an absolute path, is open. */
-export async function acquireWriter(path: string): Promise<SqliteWriter> {
-  const found = shared.get(path) ?? startWriter(path)
+export async function acquireWriter(path: string, deadlineMs: number): Promise<SqliteWriter> {
+  const found = shared.get(path) ?? startWriter(path, deadlineMs)
   shared.set(path, found)
   found.users++
 
@@ -62,7 +61,7 @@ export async function acquireWriter(path: string): Promise<SqliteWriter> {
   }
 }
 
-function startWriter(file: string): SharedWriter {
+function startWriter(file: string, deadlineMs: number): SharedWriter {
   let worker: Worker | undefined
   let waiting: Waiting[] = []
   let sent: readonly Waiting[] = []
@@ -73,7 +72,7 @@ function startWriter(file: string): SharedWriter {
 
   function start(): Worker {
     const started = new Worker(new URL('./sqlite-thread.ts', import.meta.url), {
-      workerData: { file },
+      workerData: { file, lockMs: deadlineMs - LOCK_MARGIN_MS },
       execArgv: [],
       name: 'menshen-store',
     })
@@ -138,19 +137,19 @@ function startWriter(file: string): SharedWriter {
 
   function change(change: Change): Promise<ChangeResult> {
     const settled = Promise.withResolvers<ChangeResult>()
-    const entry = { change, until: performance.now() + STORE_DEADLINE_MS, settled }
+    const entry = { change, until: performance.now() + deadlineMs, settled }
     waiting.push(entry)
     schedule()
-    return withDeadline(settled.promise, STORE_DEADLINE_MS, () => {
+    return withDeadline(settled.promise, deadlineMs, () => {
       waiting = waiting.filter(other => other !== entry)
-      throw new SqliteFault('no_answer', `no answer within ${STORE_DEADLINE_MS} ms`)
+      throw new SqliteFault('no_answer', `no answer within ${deadlineMs} ms`)
     })
   }
 
   async function close(): Promise<void> {
     if (sent.length > 0 || waiting.length > 0) {
       idle ??= Promise.withResolvers<void>()
-      await withDeadline(idle.promise, STORE_DEADLINE_MS)
+      await withDeadline(idle.promise, deadlineMs)
     }
     const ending = worker
     worker = undefined
@@ -159,7 +158,7 @@ function startWriter(file: string): SharedWriter {
     const { promise, resolve } = Promise.withResolvers<void>()
     ending.once('exit', () => resolve())
     ending.postMessage(CLOSE)
-    await withDeadline(promise, STORE_DEADLINE_MS).finally(() => ending.unref())
+    await withDeadline(promise, deadlineMs).finally(() => ending.unref())
   }
 
   return { writer: { change, opened: () => opened }, users: 0, close }
