@@ -1,7 +1,7 @@
 // Every snippet of the documentation works: it is given to the program that it is written for.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import test, { type TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -212,6 +212,22 @@ function compile(snippets: readonly Snippet[]): string[] {
     rmSync(folder, { recursive: true })
   }
 }
+
+test('every snippet and example that names a provider’s address names its preset too', () => {
+  const named = /\bAUTH_URL(=|:| *,)|\bauthUrl:/
+  const files = globSync('examples/**/*', { cwd: ROOT, withFileTypes: true }).filter(file => file.isFile())
+  const texts = [
+    ...SNIPPETS.map(({ page, line, text }) => ({ where: `${page}:${line}`, text })),
+    ...files
+      .filter(({ name }) => !name.endsWith('.md'))
+      .map(({ parentPath, name }) => ({ where: name, text: readFileSync(join(parentPath, name), 'utf8') })),
+  ]
+  const without = texts.filter(({ text }) => named.test(text) && !/\bPROVIDER\b|\bprovider:|\bproviders:/.test(text))
+  assert.deepEqual(
+    without.map(({ where }) => where),
+    [],
+  )
+})
 
 function fileOf({ page, line, language }: Snippet): string {
   return `${page.replaceAll(/\W/g, '-')}-${line}.${language}`
