@@ -592,8 +592,8 @@ export const PHRASES = {
     zh: '请设置 PROVIDER=oidc 和 AUTH_URL={url}。',
   },
   set_auth_url: {
-    en: 'Set AUTH_URL={url}: that is what the provider calls itself.',
-    zh: '请设置 AUTH_URL={url}：这是平台自己声明的 issuer。',
+    en: 'Set AUTH_URL={url} (or ISSUER, where that is set): the provider calls itself so.',
+    zh: '请设置 AUTH_URL={url}（已设置 ISSUER 时改 ISSUER）：这是平台自己声明的 issuer。',
   },
   set_preset_oidc: {
     en: "Set preset: 'oidc' and issuer: '{url}' in providers.{id}.",
@@ -758,6 +758,11 @@ export const PHRASES = {
     en: 'Set the response mode "query" for this client at the provider.',
     zh: '请在平台上把此客户端的响应方式（response mode）设为 query。',
   },
+  scope_without_openid: {
+    en: 'SCOPE is {scope}: without openid the provider gives no id_token',
+    zh: 'SCOPE 为 {scope}：没有 openid，平台不会给出 id_token',
+  },
+  add_openid: { en: 'Set SCOPE="openid {scope}".', zh: '请设置 SCOPE="openid {scope}"。' },
   may_demand_pkce: {
     en: 'the provider may demand PKCE, which is off',
     zh: '身份认证平台可能要求 PKCE，而 PKCE 没有开启',
@@ -848,10 +853,18 @@ export const PHRASES = {
     en: 'CLIENT_ID or CLIENT_SECRET is wrong, or CLIENT_AUTH is not the way that is registered for this client.',
     zh: 'CLIENT_ID 或 CLIENT_SECRET 不正确，或者 CLIENT_AUTH 与此客户端登记的方式不一致。',
   },
+  redirected_to_error: {
+    en: 'the provider leads the browser to an error page of its own ({error}) in place of {url}',
+    zh: '身份认证平台把浏览器带到了自己的错误页（{error}），而不是 {url}',
+  },
+  check_address_and_client: {
+    en: 'There is no sign-in page: check PROVIDER, AUTH_URL and CLIENT_ID.',
+    zh: '那里没有登录页：请检查 PROVIDER、AUTH_URL 和 CLIENT_ID。',
+  },
   no_token_endpoint: { en: 'there is no token endpoint ({answer})', zh: '这里不是令牌端点（{answer}）' },
   check_provider_addresses: {
-    en: 'Check AUTH_URL and the addresses of the provider.',
-    zh: '请检查 AUTH_URL 和平台的各个地址。',
+    en: 'Check PROVIDER, AUTH_URL and the addresses of the provider.',
+    zh: '请检查 PROVIDER、AUTH_URL 和平台的各个地址。',
   },
   token_endpoint_broken: {
     en: 'the token endpoint is out of order ({answer})',

@@ -4,7 +4,7 @@
 import { hash, randomBytes, X509Certificate } from 'node:crypto'
 import { z } from 'zod'
 import { MenshenError } from '../errors.ts'
-import { type Phrase, type PhraseCode, phrase } from '../phrases.ts'
+import { type Phrase, type PhraseCode, phrase, quoted } from '../phrases.ts'
 import { demandsOf } from '../provider/demands.ts'
 import { createMetadata, discoveryUrlOf, type Metadata, needsDiscovery } from '../provider/discovery.ts'
 import { type BoundedFetch, createBoundedFetch, NeverArrived, readAnswer, type WholeAnswer } from '../provider/fetch.ts'
@@ -170,23 +170,48 @@ async function askForCode(
   connect: (variant: ProviderPlan) => Provider,
 ): Promise<Finding[]> {
   const what = `${name} client`
-  const finding = await probeClient(what, plan, redirectUri, redeemMadeUp(provider))
-  const code = finding.seen.code
-  if (NOT_A_TOKEN_ENDPOINT.includes(code) && plan.kind !== 'oidc') {
+  const probe = async (variant: ProviderPlan, ask: (provider: Provider) => Promise<unknown>): Promise<Finding> => {
+    const other = connect(variant)
+    return probeClient(what, variant, redirectUri, ask(other)).finally(() => other.close())
+  }
+  let ask = redeemMadeUp
+  let finding = await probeClient(what, plan, redirectUri, ask(provider))
+  if (plan.kind !== 'oidc' && isElsewhere(finding)) {
     const issuer = await findIssuer(plan.endpoints.token, fetch)
     if (issuer) {
       const seen = phrase('is_openid_connect', { preset: plan.preset })
       return [failure(`${name} settings`, seen, remedyForIssuer(plan, issuer)), finding]
     }
   }
-  if (finding.level === 'good' || !MAY_BE_CLIENT_AUTH.includes(code)) return [finding]
-  for (const { variant, setting } of variantsOf(plan, metadata)) {
-    const other = connect(variant)
-    const { seen } = await probeClient(what, variant, redirectUri, redeemMadeUp(other)).finally(() => other.close())
-    if (seen.code === 'client_known')
-      return [failure(what, finding.seen, phrase('accepted_with_setting', { setting: settingFor(plan, setting) }))]
+  // A client without a secret has no way to introspect.
+  if (finding.level === 'good' && metadata.endpoints.introspection !== undefined && plan.clientAuth !== 'none') {
+    // Some providers look at the code first: they refuse a made-up one to every client.
+    const second = await probeClient(what, plan, redirectUri, introspectMadeUp(provider))
+    const isDoubtful = second.seen.code === 'client_refused'
+    const stranger = { ...plan, clientId: `menshen-doctor-${randomBytes(8).toString('hex')}` }
+    if (!isDoubtful || (await probe(stranger, redeemMadeUp)).seen.code !== 'client_known') return [finding]
+    finding = second
+    ask = introspectMadeUp
   }
+  if (finding.level === 'good' || !MAY_BE_CLIENT_AUTH.includes(finding.seen.code)) return [finding]
+  for (const { variant, setting } of variantsOf(plan, metadata))
+    if ((await probe(variant, ask)).seen.code === 'client_known')
+      return [failure(what, finding.seen, phrase('accepted_with_setting', { setting: settingFor(plan, setting) }))]
   return [finding]
+}
+
+/** Introspection tells whether the client is accepted; then it says of the token that it is not valid. */
+async function introspectMadeUp(provider: Provider): Promise<unknown> {
+  const answer = await provider.introspect(`menshen-doctor-${randomBytes(16).toString('hex')}`)
+  const isActive = z.object({ active: z.literal(true) }).safeParse(answer).success
+  if (isActive) return answer
+  throw new RefusalError('provider_refused', quoted('introspection'), 200, 'invalid_token')
+}
+
+/** Whether the answer is not that of this preset's token endpoint. */
+function isElsewhere({ seen }: Finding): boolean {
+  if (seen.code !== 'client_refused') return NOT_A_TOKEN_ENDPOINT.includes(seen.code)
+  return !CLIENT_REFUSED.some(name => String(seen.values.answer).includes(name))
 }
 
 async function redeemMadeUp(provider: Provider): Promise<unknown> {
@@ -306,7 +331,16 @@ async function judgeRedirect(
     if (/_required$/.test(error)) return good(what, phrase('redirect_accepted', { url: redirectUri }))
     return warning(what, seen, phrase('check_scope_and_registration'))
   }
+  const shown = !isBack && URL.canParse(location) ? new URL(location).searchParams.get('error') : null
+  if (shown && !/_required$/.test(shown))
+    return failure(
+      what,
+      phrase('redirected_to_error', { error: sanitize(shown), url: redirectUri }),
+      phrase('register_redirect_and_check', { url: redirectUri }),
+    )
   if (status >= 500) return failure(what, phrase('sign_in_page_broken', { status }), phrase('ask_provider_admin'))
+  if (NO_SUCH_PLACE.includes(status))
+    return failure(what, phrase('redirect_answered', { status, url: redirectUri }), phrase('check_address_and_client'))
   if (status >= 400)
     return failure(
       what,

@@ -62,8 +62,10 @@ function demandsOfProof({ dpop }: ProviderPlan, { proofAlgorithms }: ProviderDoc
 
 function demandsOfRequest({ pkce, authorization }: ProviderPlan, document: ProviderDocument): Demand[] {
   const { responseTypes, responseModes, challengeMethods, scopes } = document
-  const unlisted = authorization.scope.split(' ').filter(scope => scope && !scopes?.includes(scope))
+  const asked = authorization.scope.split(' ')
+  const unlisted = asked.filter(scope => scope && !scopes?.includes(scope))
   return [
+    ...(asked.includes('openid') ? [] : [withoutOpenid(authorization.scope)]),
     ...(document.demandsSignedRequests ? [SIGNED] : []),
     ...(responseTypes && !responseTypes.includes('code')
       ? [certain(phrase('offers_no_code'), phrase('allow_code_grant_there'))]
@@ -77,6 +79,10 @@ function demandsOfRequest({ pkce, authorization }: ProviderPlan, document: Provi
       ? [likely(phrase('scope_not_listed', { scope: unlisted.join(', ') }), phrase('check_scope_or_allow'))]
       : []),
   ]
+}
+
+function withoutOpenid(scope: string): Demand {
+  return certain(phrase('scope_without_openid', { scope }), phrase('add_openid', { scope }))
 }
 
 function demandsOfTokens({ signingAlgorithms }: ProviderDocument): Demand[] {

@@ -230,7 +230,8 @@ export async function introspectToken(
   if (!known.endpoints.introspection) return undefined
   const response = await askAsClient({ ...connection, fetch }, known, known.endpoints.introspection, { token })
   const { status, body } = await readAnswer(response)
-  if (status !== 200) throw new MenshenError('provider_answer', `introspection answered ${status}`)
+  if (status !== 200)
+    throw new RefusalError('provider_answer', quoted(`introspection answered ${status}`), status, errorCodeIn(body))
   return body
 }
 

@@ -88,6 +88,8 @@ async function listen(t: TestContext, listener: RequestListener): Promise<string
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
+const INTROSPECTING_SECRET = 'the-right-secret'
+
 /** An OpenID Connect provider below a path. `answer` is that of its token endpoint. */
 async function openIdProvider(
   t: TestContext,
@@ -102,6 +104,10 @@ async function openIdProvider(
     if (asked === `${path}/.well-known/openid-configuration`) return send(200, document)
     if (asked === `${path}/jwks`) return send(200, { keys: [{ kty: 'RSA' }] })
     if (asked === `${path}/token`) return send(...answer(new URLSearchParams(await text(request)), request.headers))
+    const basic = `Basic ${Buffer.from(`a:${INTROSPECTING_SECRET}`).toString('base64')}`
+    const isKnown = request.headers.authorization === basic
+    if (asked === `${path}/introspect`)
+      return isKnown ? send(200, { active: false }) : send(401, { error: 'invalid_client' })
     return asked === `${path}/auth` ? response.end() : send(404, { message: 'not found' })
   })
   const at = (name: string) => `${url}${path}/${name}`
@@ -295,6 +301,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
         /Allow ES256/,
         { DPOP: 'on' },
       ],
+      [{}, 'failure', /^SCOPE is profile: without openid/, /SCOPE="openid profile"/, { SCOPE: 'profile' }],
       [{ require_signed_request_object: true }, 'failure', /\(JAR\)/, /Turn that off/],
       [{ response_modes_supported: ['form_post'] }, 'failure', /form_post/, /"query"/],
       [{ response_types_supported: ['id_token'] }, 'failure', /response type code/, /authorization code/],
@@ -353,7 +360,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     const twice = await doctor({ ...env, PROVIDER: 'keycloak', PROVIDER_VARS: 'realm=staff' })
     assert.equal(twice.check('provider discovery').remedy, `Set PROVIDER=oidc and AUTH_URL=${url}/realms/staff.`)
     const deeper = await doctor({ ...env, PROVIDER: 'oidc', AUTH_URL: `${url}/realms/staff/protocol` })
-    assert.match(deeper.check('provider discovery').remedy, new RegExp(`^Set AUTH_URL=${url}/realms/staff:`))
+    assert.match(deeper.check('provider discovery').remedy, new RegExp(`^Set AUTH_URL=${url}/realms/staff \\(or`))
     assert.equal((await doctor({ ...env, PROVIDER: 'oidc' })).check('provider client').level, 'good')
     document.issuer = 'https://another.example'
     assert.equal((await doctor(env)).checks.filter(({ name }) => name === 'provider settings').length, 0)
@@ -391,6 +398,31 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     assert.match((await client({ CLIENT_SECRET: 'b' })).remedy, /^Set CLIENT_AUTH=post: with it/)
     isAccepted = () => false
     assert.match((await client({ CLIENT_SECRET: 'b' })).remedy, /CLIENT_SECRET is wrong/)
+  })
+
+  test('a provider that refuses a made-up code to every client is asked by introspection whether it accepts ours', async t => {
+    const { url, document } = await openIdProvider(t, '', () => [400, { error: 'invalid_grant' }])
+    document.introspection_endpoint = `${url}/introspect`
+    const env = { ...ALONE, PROVIDER: 'oidc', AUTH_URL: url, CLIENT_ID: 'a' }
+    const right = await doctor({ ...env, CLIENT_SECRET: INTROSPECTING_SECRET })
+    assert.equal(right.check('provider client').level, 'good')
+    const wrong = await doctor({ ...env, CLIENT_SECRET: 'wrong-CANARY' })
+    assert.match(wrong.check('provider client').seen, /401 invalid_client/)
+    assert.doesNotMatch(wrong.output, /CANARY/)
+    assert.equal((await doctor({ ...env, ...PUBLIC_CLIENT })).check('provider client').level, 'good')
+  })
+
+  test('an error page of the provider and a sign-in page that does not exist are not taken for a good redirect address', async t => {
+    const { settings, answer } = await provider(t)
+    const redirect = async () => (await doctor({ ...ALONE, ...settings })).check('provider redirect address')
+    answer('authorize', { kind: 'redirect', to: 'http://localhost:8/error?error=invalid_redirect' })
+    const shown = await redirect()
+    assert.match(shown.seen, /error page of its own \(invalid_redirect\)/)
+    assert.match(shown.remedy, /^Register exactly http:\/\/localhost:9\/callback/)
+    answer('authorize', { kind: 'redirect', to: 'http://localhost:8/login?error=login_required' })
+    assert.equal((await redirect()).level, 'good')
+    answer('authorize', { kind: 'bytes', status: 404, body: '' })
+    assert.match((await redirect()).remedy, /^There is no sign-in page: check PROVIDER, AUTH_URL and CLIENT_ID/)
   })
 
   test('a page in place of the discovery document is not JSON', async t => {
