@@ -401,7 +401,7 @@ export const EVENTS = {
   },
   key_refused: {
     level: 'warn',
-    // `reason` is form, several (two that differ), unknown or expired.
+    // `reason` is form, several (two that differ), unknown, expired, or not_accepted (the rule has no `keys`).
     sentence: 'a key that somebody brought was refused',
     fields: [],
   },

@@ -63,11 +63,11 @@ const RUN: Readonly<Record<Command['command'], (args: Command['args']) => Promis
     // Only the configuration counts: other settings, their files and secrets may be missing here.
     const { config = {}, errors } = await tryConfiguration({ environment, folder: process.cwd() })
     if (errors.config) throw errors.config
-    const { rules = [], roles, providers, upstreams = {}, hosts } = config
+    const { rules = [], roles, providers, upstreams = {}, hosts, machines } = config
     const [main] = Object.keys(providers ?? {})
     const prefixes = Object.keys(upstreams)
     const { signIn } = ownPathsOf(environment, Object.keys(providers ?? {}))
-    const { lines, ok } = runRulesCommand(args, rules, roles, paint, signIn, main, prefixes, hosts)
+    const { lines, ok } = runRulesCommand(args, rules, roles, paint, signIn, main, prefixes, hosts, machines)
     process.exitCode = ok ? 0 : 1
     await say(lines.map(line => `${line}\n`))
   },

@@ -18,6 +18,7 @@ import {
 } from '../access/rule-query.ts'
 import { createRules, isClosed, type Rules } from '../access/rules.ts'
 import { type Config, type RoleConfig, type Rule, upstreamsOfHost } from '../config/config-file.ts'
+import { MACHINE_PREFIX } from '../config/machines.ts'
 import { checkShape } from '../config/shape-problems.ts'
 import { MenshenError } from '../errors.ts'
 import { safeText } from '../util/safe-text.ts'
@@ -103,11 +104,12 @@ export function runRulesCommand(
   mainProvider?: string,
   upstreamPrefixes?: readonly string[],
   hosts: NonNullable<Config['hosts']> = {},
+  machines: NonNullable<Config['machines']> = [],
 ): Outcome {
   const rules = createRules(given, upstreamPrefixes)
   const judgeQuery: Judge = query =>
     judge(query.host === undefined ? rules : rulesOfHost(hosts, query.host), query, signInPaths)
-  const derive: Derive = asked => withRole(asked, roles, mainProvider)
+  const derive: Derive = asked => withRole(withMachineGroups(asked, machines), roles, mainProvider)
   const known = [VISITOR, ...roleNamesIn(roles)]
   const { values, positionals } = readCommandArguments(args, ROW)
   const [verb, subject, ...rest] = positionals
@@ -190,6 +192,15 @@ type Judge = (query: HostQuery) => Verdict
 /** `isDerived` if the role is not what was said but what `roles` give to this user. */
 type DerivedQuery = HostQuery & { readonly isDerived?: true }
 type Derive = (asked: Omit<HostQuery, 'role'> & { readonly role?: string | undefined }) => DerivedQuery
+
+/** A machine has the groups of its row, unless others are given. */
+function withMachineGroups(
+  asked: Parameters<Derive>[0],
+  machines: NonNullable<Config['machines']>,
+): Parameters<Derive>[0] {
+  const machine = machines.find(({ name }) => asked.user === MACHINE_PREFIX + name)
+  return machine && asked.groups.length === 0 ? { ...asked, groups: machine.groups ?? [] } : asked
+}
 
 /** A user of the main provider. Claims are not known here: a row that wants them gives its role to nobody. */
 function withRole(

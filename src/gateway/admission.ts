@@ -52,6 +52,8 @@ export interface CallerIdentification extends Identification {
   readonly isLimited?: true
   /** Where a client that is not admitted learns how to get a token, if the rule takes any. */
   readonly resource?: ResourceChallenge | undefined
+  /** The key is not valid, or the rule takes none. */
+  readonly keyProblem?: 'invalid_key' | 'key_not_accepted'
   /** A visitor; the rule would admit a program with a key. */
   readonly acceptsKey?: true
 }

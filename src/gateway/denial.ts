@@ -25,6 +25,8 @@ import {
   isNavigation,
   isProgram,
   isShownAsPage,
+  isWebDav,
+  loadsPage,
 } from '../util/fetch-metadata.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { Admission, AdmissionContext, CallerIdentification } from './admission.ts'
@@ -104,7 +106,8 @@ function loginPageAnswer(
   if (identification.isProviderAway) return providerAwayAnswer(pages, request)
   const canFollow = request.method === 'GET' || request.method === 'HEAD'
   if (isProgram(request) || !canFollow) return notSignedInAnswer(pages, request, identification)
-  if (isByScript(request)) return unauthenticated(pages, request, identification)
+  if (isByScript(request) || (acceptsPrograms(identification) && !loadsPage(request)))
+    return unauthenticated(pages, request, identification)
   if (context.host)
     return isNavigation({ ...request, method: 'GET' })
       ? enterAnswer(context, context.host, request, identification)
@@ -124,6 +127,11 @@ function loginPageAnswer(
 /** The caller is signed in: neither a login page nor a 401 would be true. */
 function providerAwayAnswer(pages: Pages, request: GatewayRequest): ResponseAnswer {
   return errorAnswer(pages, request, 'provider_unavailable', { headers: { 'retry-after': '5' }, outcome: 'error' })
+}
+
+/** A program without credentials sends them once it gets 401; a login page would be its result. */
+function acceptsPrograms({ acceptsKey, resource }: CallerIdentification): boolean {
+  return acceptsKey === true || resource !== undefined
 }
 
 /** A login page may stay open for long in a tab that nobody looks at. */
@@ -161,7 +169,12 @@ function notSignedInAnswer(
   request: GatewayRequest,
   identification: CallerIdentification,
 ): ResponseAnswer {
-  const isPage = isShownAsPage(request) && !bringsToken(request.headers) && request.headers.upgrade === undefined
+  const { keyProblem } = identification
+  const isPage =
+    keyProblem === undefined &&
+    isShownAsPage(request) &&
+    !bringsToken(request.headers) &&
+    request.headers.upgrade === undefined
   if (!isPage) return unauthenticated(pages, request, identification)
   const { requestId } = request.observed
   return pageAnswer(pages, sessionEndedPage(languageOf(pages, request), request.method === 'POST', requestId), {
@@ -183,8 +196,8 @@ export function unauthenticated(
   return jsonAnswer(
     pages,
     {
-      error: 'unauthenticated',
-      message: languageOf(pages, request).t('session.unauthenticated'),
+      error: identification.keyProblem ?? 'unauthenticated',
+      message: languageOf(pages, request).t(`session.${identification.keyProblem ?? 'unauthenticated'}`),
       login: pages.paths.login,
       requestId: request.observed.requestId,
       ...more,
@@ -211,13 +224,14 @@ const PASSWORD_CHALLENGE = 'Basic realm="menshen"'
 
 /** RFC 9110 wants one with every 401. No name for cookies is registered; browsers do not ask for a password by this one. */
 function visitorChallenge(
-  { headers }: GatewayRequest,
+  { method, headers }: GatewayRequest,
   { failedToken, resource, acceptsKey }: CallerIdentification,
 ): string {
   const parameters = [...(failedToken ? ['error="invalid_token"'] : []), ...challengeParameters(resource)]
   const forToken = parameters.length > 0 ? `Bearer ${parameters.join(', ')}` : undefined
   // Git and WebDAV clients send a key as a password once they are asked for one. A browser would ask its user.
-  const forKey = acceptsKey && !bringsToken(headers) && !isBrowser(headers) ? PASSWORD_CHALLENGE : undefined
+  const takesPassword = isWebDav(method) || !isBrowser(headers)
+  const forKey = acceptsKey && !bringsToken(headers) && takesPassword ? PASSWORD_CHALLENGE : undefined
   if (forToken && forKey && !failedToken) return bothChallenges(headers, forToken, forKey)
   return forToken ?? forKey ?? (bringsToken(headers) ? 'Bearer' : 'Cookie realm="menshen"')
 }

@@ -3,6 +3,7 @@
 // sends.
 
 import { requestFields, runInRequest } from '../observe/observed-request.ts'
+import { bringsToken } from '../util/fetch-metadata.ts'
 import { isKey, keyIn, keySha256 } from '../util/key-form.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 import type { AdmissionContext, CallerIdentification } from './admission.ts'
@@ -18,9 +19,16 @@ export function identifyByKey(
 ): MaybePromise<CallerIdentification> | undefined {
   const brought = keyIn(request.headers)
   if (!brought) return undefined
-  if (!context.auth.rules.rulesFor(method, path)[0]?.keys)
-    // A key is never shown to the provider.
-    return isKey(tokenIn(request)) ? { ...identification, cookies: [] } : undefined
+  const [rule] = context.auth.rules.rulesFor(method, path)
+  if (!rule?.keys) {
+    if (!('key' in brought) || rule?.public)
+      return isKey(tokenIn(request)) ? { ...identification, cookies: [] } : undefined
+    context.observe.report('key_refused', { ...requestFields(request), reason: 'not_accepted' })
+    // A key is never shown to the provider. With a key in a header of its own, a token may be beside it.
+    return bringsToken(request.headers) && !isKey(tokenIn(request))
+      ? undefined
+      : { ...identification, cookies: [], keyProblem: 'key_not_accepted' }
+  }
   if ('problem' in brought) return refuse(context, request, { refused: brought.problem })
   const sha256 = keySha256(brought.key)
   const found = runInRequest(request.observed, () => context.auth.keyCallers.identify(sha256))
@@ -58,5 +66,5 @@ async function refuse(
   const isWithinLimit = await auth.rateLimit.admits('ticket', request)
   if (!isWithinLimit) return { cookies: [], failedToken: true, isLimited: true }
   observe.report('key_refused', { ...requestFields(request), reason })
-  return { cookies: [], failedToken: true }
+  return { cookies: [], failedToken: true, keyProblem: 'invalid_key' }
 }

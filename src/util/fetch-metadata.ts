@@ -54,6 +54,18 @@ export function isProgram({ headers }: WithHeaders): boolean {
   )
 }
 
+/** A browser loads a page. Everything else, an Accept of any type included, may be a program. */
+export function loadsPage({ headers }: WithHeaders): boolean {
+  return headers['sec-fetch-mode'] === 'navigate' || headers.accept?.toLowerCase().includes('text/html') === true
+}
+
+/** Methods of WebDAV, CalDAV and CardDAV, which no browser sends for a page. */
+const WEBDAV = /^(?:COPY|MOVE|LOCK|UNLOCK|MKCOL|MKCALENDAR|PROPFIND|PROPPATCH|SEARCH|REPORT|ACL|BIND|REBIND|UNBIND)$/
+
+export function isWebDav(method: string): boolean {
+  return WEBDAV.test(method)
+}
+
 /** Every browser's user agent begins like this. */
 export function isBrowser({ 'user-agent': agent = '', 'sec-fetch-mode': mode }: IncomingHttpHeaders): boolean {
   return agent.startsWith('Mozilla/') || mode !== undefined

@@ -78,6 +78,18 @@ test('rules check says what happens, and by which rule', async t => {
   assert.equal(code, 0)
 })
 
+test('a machine has the groups of its row', () => {
+  const rules: Rule[] = [{ path: '/api', groups: ['robots'], keys: true }]
+  const machines = [{ name: 'backup', keySha256: 'a'.repeat(64), groups: ['robots'] }]
+  const check = (user: string) =>
+    runRulesCommand(
+      ['check', '/api', '--user', user],
+      ...([rules, undefined, undefined, undefined, undefined, undefined, undefined, machines] as const),
+    ).lines.join()
+  assert.match(check('machine:backup'), / user machine:backup, in robots: admitted, /)
+  assert.match(check('machine:other'), /: refused, /)
+})
+
 test('without a role, it is the one that roles give to the user and the groups', async t => {
   const rules = [
     { path: '/admin', roles: ['developer'] },

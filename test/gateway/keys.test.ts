@@ -120,7 +120,7 @@ test('an unknown, expired, misshapen or doubtful key is 401, whatever form it ha
     const answer = await bring('/api', headers)
     assert.equal(answer.status, 401, name)
     assert.equal(answer.headers['www-authenticate'], INVALID, name)
-    assert.equal(answer.json<{ error: string }>().error, 'unauthenticated')
+    assert.equal(answer.json<{ error: string }>().error, 'invalid_key')
     assert.deepEqual(answer.setCookies, [])
   }
   assert.equal((await bring('/api', basic('a password'))).status, 401)

@@ -616,6 +616,8 @@ export const en: Sentences<typeof zhCN> = {
   'session.provider': 'Signed in through',
   'session.expires': 'Valid until',
   'session.unauthenticated': 'Please sign in first.',
+  'session.invalid_key': 'This key is unknown or has expired.',
+  'session.key_not_accepted': 'Keys are not accepted here.',
   'session.ended':
     'You are no longer signed in. Sign in again in a new tab, then come back and continue here: nothing that you have entered is lost.',
   'session.sign_in_again': 'Sign in again',

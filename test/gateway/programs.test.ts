@@ -1,0 +1,102 @@
+// Programs at rules with keys or bearer: they wait for a 401 before they send their credentials, and a login page is not their result.
+
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import test from 'node:test'
+import { promisify } from 'node:util'
+import type { Config } from '../../src/index.ts'
+import { keySha256, newKey } from '../../src/util/key-form.ts'
+import { findProgram, PYTHON } from '../kit/packages.ts'
+import { requirePrograms, requirePython } from '../kit/requirements.ts'
+import { setUp } from '../kit/set-up.ts'
+
+const run = promisify(execFile)
+const KEY = newKey()
+const CONFIG: Config = {
+  machines: [{ name: 'backup', keySha256: keySha256(KEY) }],
+  rules: [
+    { path: '/keys', roles: ['*'], keys: true },
+    { path: '/plain', roles: ['*'] },
+  ],
+}
+const MOZILLA = 'Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Thunderbird/128.5.0'
+
+test('wget, curl and urllib with a key get the page, and without one an error in place of the login page', async t => {
+  await requirePrograms('curl')
+  requirePython()
+  const { url } = await setUp(t, { config: CONFIG })
+  const address = `${url}/keys/file`
+  const output = async (program: string, ...args: string[]) => (await run(program, args)).stdout
+  const wget = (...args: string[]) => output('wget', '-q', '-O', '-', ...args, address)
+  if (findProgram('wget')) {
+    assert.equal(await wget('--user=me', `--password=${KEY}`), 'hello')
+    await assert.rejects(wget(), { code: 6 })
+  }
+  const curl = (...args: string[]) => output('curl', '-sSL', '--anyauth', ...args, address)
+  assert.equal(await curl('-u', `me:${KEY}`), 'hello')
+  assert.equal(await output('curl', '-sSL', '-o', '/dev/null', '-w', '%{http_code}', address), '401')
+  const script = `
+import sys, urllib.request
+address, key = sys.argv[1:]
+passwords = urllib.request.HTTPPasswordMgrWithDefaultRealm()
+passwords.add_password(None, address, 'me', key)
+opener = urllib.request.build_opener(urllib.request.HTTPBasicAuthHandler(passwords))
+print(opener.open(address).read().decode(), end='')
+try:
+    urllib.request.urlopen(address)
+except urllib.error.HTTPError as error:
+    print('', error.code, end='')
+`
+  assert.equal(await output(PYTHON, '-c', script, address, KEY), 'hello 401')
+})
+
+test('at a rule with keys only the loading of a page leads to the login page', async t => {
+  const { client } = await setUp(t, { config: CONFIG, env: { TRUSTED_PROXIES: '127.0.0.1' } })
+  const rows: [headers: Record<string, string>, status: number][] = [
+    [{}, 401],
+    [{ accept: '*/*' }, 401],
+    [{ accept: '*/*', 'user-agent': MOZILLA }, 401],
+    [{ accept: 'text/html' }, 302],
+    [{ accept: 'text/html,application/xhtml+xml,*/*;q=0.8', 'user-agent': MOZILLA }, 302],
+    [{ accept: '*/*', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' }, 302],
+    [{ accept: 'image/png', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' }, 401],
+  ]
+  for (const [headers, status] of rows) {
+    assert.equal((await client.get('/keys/x', { headers })).status, status, JSON.stringify(headers))
+    const asked = { ...headers, 'x-forwarded-uri': '/keys/x', 'x-forwarded-method': 'GET' }
+    assert.equal((await client.get('/_menshen/forward', { headers: asked })).status, status, JSON.stringify(asked))
+    assert.equal((await client.get('/_menshen/authz/keys/x', { headers })).status, status, 'authz')
+  }
+  const challenge = async (headers: Record<string, string>, method = 'GET', path = '/keys/x') =>
+    (await client.request({ method, path, headers })).headers['www-authenticate']
+  assert.equal(await challenge({ accept: '*/*' }), 'Basic realm="menshen"')
+  for (const method of ['PROPFIND', 'MKCOL', 'LOCK', 'REPORT'])
+    assert.equal(await challenge({ 'user-agent': MOZILLA }, method), 'Basic realm="menshen"', method)
+  // A browser would ask its user for a password.
+  assert.equal(await challenge({ 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' }), 'Cookie realm="menshen"')
+  const check = { 'x-original-uri': '/keys/x', 'x-original-method': 'PROPFIND', 'user-agent': MOZILLA }
+  assert.equal(await challenge(check, 'GET', '/_menshen/check'), 'Basic realm="menshen"')
+  assert.equal((await client.get('/plain', { headers: { accept: '*/*' } })).status, 302, 'without keys and bearer')
+})
+
+test('a key that is not valid and a key that is not accepted each have their own code, in the answer and in the log', async t => {
+  const { client, lines } = await setUp(t, { config: CONFIG })
+  const reasons = () => lines.filter(({ event }) => event === 'key_refused').map(({ fields }) => fields.reason)
+  for (const headers of [
+    { authorization: `Bearer ${newKey()}` },
+    { authorization: `Basic ${btoa(`me:${newKey()}`)}`, accept: 'text/html' },
+    { 'x-menshen-key': newKey() },
+  ]) {
+    const answer = await client.get('/keys/x', { headers })
+    assert.equal(answer.status, 401)
+    assert.equal(answer.json<{ error: string }>().error, 'invalid_key')
+    assert.match(String(answer.headers['www-authenticate']), /^Bearer error="invalid_token"/)
+  }
+  assert.deepEqual(reasons(), ['unknown', 'unknown', 'unknown'])
+  for (const headers of [{ authorization: `Bearer ${KEY}` }, { 'x-menshen-key': KEY, accept: 'text/html' }]) {
+    const answer = await client.get('/plain', { headers })
+    assert.equal(answer.status, 401)
+    assert.equal(answer.json<{ error: string }>().error, 'key_not_accepted')
+  }
+  assert.deepEqual(reasons().slice(3), ['not_accepted', 'not_accepted'])
+})
