@@ -7,7 +7,12 @@ import { createRules, type Rules } from './access/rules.ts'
 import { createScopedName } from './access/scoped-name.ts'
 import { cacheShares } from './config/cache-shares.ts'
 import { type Config, type Role, upstreamsOfHost } from './config/config-file.ts'
-import { refuseBaseUrlAsUpstream, refuseTakenHeaders, refuseTakenPaths } from './config/conflicts.ts'
+import {
+  refuseBaseUrlAsUpstream,
+  refuseForwardedToken,
+  refuseTakenHeaders,
+  refuseTakenPaths,
+} from './config/conflicts.ts'
 import { refuseHosts } from './config/host-names.ts'
 import type { Settings } from './config/settings.ts'
 import { assertUpstreamFiles } from './config/upstream-files.ts'
@@ -553,6 +558,7 @@ export function checkWhole(settings: Settings, config: Config): Configuration {
   refuseTakenPaths(settings, config, 'createMenshen')
   refuseHosts(settings, config, 'createMenshen')
   refuseTakenHeaders(settings, config, 'createMenshen')
+  refuseForwardedToken(settings, config)
   assertUpstreamFiles(config, 'createMenshen')
   const look = createLook(settings, config)
   const languages = createLanguages(settings, config, look)

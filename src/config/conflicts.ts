@@ -160,6 +160,25 @@ export function refuseTakenHeaders(
   refuseIf(problems)
 }
 
+/**
+ * With forward-auth alone. A script of the application can send the same question through a proxy that does not close our paths,
+ * and would read the token in the answer: it is sent to applications behind the gateway only.
+ */
+export function refuseForwardedToken(
+  settings: Pick<Settings, 'FORWARD_ACCESS_TOKEN' | 'TRUSTED_PROXIES' | 'UPSTREAM'>,
+  config: Pick<Config, 'upstreams' | 'hosts'>,
+): void {
+  const { FORWARD_ACCESS_TOKEN, TRUSTED_PROXIES, UPSTREAM } = settings
+  if (!FORWARD_ACCESS_TOKEN || !TRUSTED_PROXIES || UPSTREAM || placedUpstreams(config).length > 0) return
+  refuseIf([
+    {
+      setting: 'FORWARD_ACCESS_TOKEN',
+      message: sentence`${setting('FORWARD_ACCESS_TOKEN')} is "true" without ${setting('UPSTREAM')}: with forward-auth no proxy gets the access token; expected ${setting('UPSTREAM')}, or false.`,
+      example: 'false',
+    },
+  ])
+}
+
 /** In production only loopback addresses may be plain http, unless ALLOW_PLAIN_HTTP accepts the risk. */
 export function plainHttpIn(settings: CheckedSettings): ProblemDraft[] {
   if (!demandsHttps(settings)) return []

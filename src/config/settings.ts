@@ -380,8 +380,10 @@ export const IDENTITY_ROWS = {
     reloads: true,
     ...kind.yesOrNo,
     default: 'false',
-    sentence: 'Also gives the application the access token, as `Authorization: Bearer`.',
-    sentenceZh: '同时以 `Authorization: Bearer` 把访问令牌传给后端应用。',
+    sentence:
+      'Also gives the application behind the gateway the access token, as `Authorization: Bearer`. Answers to [forward-auth](behind-a-proxy.md#forward-auth) never have it.',
+    sentenceZh:
+      '同时以 `Authorization: Bearer` 把访问令牌传给网关后面的应用。[forward-auth](behind-a-proxy.md#forward-auth) 的响应不带访问令牌。',
   }),
   DROP_HEADERS: optional({
     reloads: true,

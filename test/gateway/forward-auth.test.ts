@@ -196,6 +196,33 @@ test('who is there is told to trusted proxies alone: a script of a page gets the
   }
 })
 
+test('no answer to forward-auth has the access token, so that a script that asks through the proxy cannot read it', async t => {
+  const scene = await setUp(t, { ...TRUSTED, env: { ...TRUSTED.env, FORWARD_ACCESS_TOKEN: 'true' } })
+  const user = await scene.user()
+  await user.get('/')
+  assert.match(String(scene.upstream.last().headers.authorization), /^Bearer at-CANARY-/, 'the gateway sends it')
+  const script = { 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'cors', 'sec-fetch-site': 'same-origin' }
+  for (const [path, headers] of [
+    ['/_menshen/check', nginx('/')],
+    ['/_menshen/forward', caddy('/')],
+    ['/_menshen/authz/', {}],
+  ] as const)
+    for (const more of [{}, script]) {
+      const answer = await user.get(path, { headers: { ...headers, ...more } })
+      assert.equal(answer.status, 200, path)
+      assert.doesNotMatch(JSON.stringify(answer), /CANARY/, path)
+    }
+})
+
+test('FORWARD_ACCESS_TOKEN with forward-auth alone stops the start with one sentence', async t => {
+  const env = { ...TRUSTED.env, FORWARD_ACCESS_TOKEN: 'true' }
+  await assert.rejects(
+    setUp(t, { env, application: false }),
+    /FORWARD_ACCESS_TOKEN.* is "true" without UPSTREAM.*expected/i,
+  )
+  await setUp(t, { env: { FORWARD_ACCESS_TOKEN: 'true' }, application: false })
+})
+
 test('an assertion by forward-auth is for CLIENT_ID, or for whom the setting names', async t => {
   for (const [env, audience] of [
     [{}, CLIENT_ID],
