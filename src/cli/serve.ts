@@ -9,6 +9,7 @@ import { createServer as createSecureServer, Server as SecureServer, type Server
 import { Server as NetServer, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { TLSSocket } from 'node:tls'
+import type { Networks } from '../config/networks.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Report } from '../events.ts'
 import { createHttp2Server, type Http2Server } from '../gateway/http2-server.ts'
@@ -96,6 +97,8 @@ interface ListenAddress {
   readonly tls?: CertificateFiles
   /** With https, HTTP/2 besides HTTP/1.1. */
   readonly http2?: boolean
+  /** They bring the requests of many clients. */
+  readonly trustedProxies?: Networks | undefined
   /** Called with the end of every certificate that is used, in milliseconds since the epoch. */
   readonly onCertificate?: (expiresAt: number) => void
   /** How long certificate and key may not match before that is reported. */
@@ -115,7 +118,10 @@ export function listenAddress(settings: Settings, fd?: number): ListenAddress {
   const { PORT: port, HOST: host, TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } = settings
   const keepAliveTimeoutMs = settings.KEEP_ALIVE_TIMEOUT_MS
   const maxHeaderKb = settings.MAX_HEADER_KB
-  const tls = certFile && keyFile ? { tls: { certFile, keyFile }, http2: settings.HTTP2 } : {}
+  const tls =
+    certFile && keyFile
+      ? { tls: { certFile, keyFile }, http2: settings.HTTP2, trustedProxies: settings.TRUSTED_PROXIES }
+      : {}
   return { port, host, fd, keepAliveTimeoutMs, maxHeaderKb, ...tls }
 }
 
@@ -205,6 +211,7 @@ function serveHttp2(server: Server | HttpServer, menshen: Menshen, address: List
     keepAliveTimeoutMs,
     headersTimeoutMs: HEADERS_TIMEOUT_MS,
     maxHeaderKb,
+    trustedProxies: address.trustedProxies,
   })
   const [serveHttp1] = server.listeners('secureConnection')
   server.removeAllListeners('secureConnection')

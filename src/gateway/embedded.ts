@@ -278,7 +278,10 @@ function hasLeft(request: IncomingMessage | Request): boolean {
 }
 
 function toResponse(answer: OwnAnswer): Response {
-  if ('response' in answer) return answer.response
+  if ('response' in answer) {
+    const { response, sharedBody } = answer
+    return sharedBody ? new Response(sharedBody, response) : response
+  }
   const headers = new Headers()
   const list = answer.common.listFor(answer)
   for (let n = 0; n < list.length; n += 2) headers.append(list[n] ?? '', list[n + 1] ?? '')

@@ -13,7 +13,8 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2'
 import type { TLSSocket } from 'node:tls'
-import { BadHead, Http2Response, readHttp2Request } from '../proxy/http2-messages.ts'
+import { isTrusted, type Networks, network, plainAddress } from '../config/networks.ts'
+import { BadHead, Http2Response, readHttp2Request, type UnreadAnswers } from '../proxy/http2-messages.ts'
 import { destroyAfter } from '../util/destroy-after.ts'
 
 export interface Http2Server {
@@ -32,6 +33,8 @@ export interface Http2ServerOptions {
   /** How long it may take to send its first one. */
   readonly headersTimeoutMs: number
   readonly maxHeaderKb: number
+  /** They bring the requests of many clients, and have limits of their own. */
+  readonly trustedProxies?: Networks | undefined
 }
 
 /** Requests at once on one connection. A browser sends more of them only as others end. */
@@ -54,6 +57,12 @@ const LAST_STREAM_ID = 2 ** 31 - 1
 const EXCESS_BURST = 1000
 const EXCESS_RATE = 100
 
+/** The answers of our own that wait for one connection, and for all connections of one network. */
+const MOST_UNREAD_OF_CONNECTION = 1024 * 1024
+const MOST_UNREAD_OF_NETWORK = 16 * 1024 * 1024
+/** The memory of a stream, besides its body. */
+const BYTES_PER_STREAM = 8 * 1024
+
 export function createHttp2Server(serverOptions: Http2ServerOptions): Http2Server {
   const maxHeaderBytes = serverOptions.maxHeaderKb * 1024
   const options = {
@@ -70,13 +79,15 @@ export function createHttp2Server(serverOptions: Http2ServerOptions): Http2Serve
     strictSingleValueFields: false,
   }
   const connections = new Set<Http2Connection>()
+  const unread = createUnreadAnswers()
 
   return {
     accept(socket) {
       // Node's session does not listen any more once it has ended, and an error without a listener ends the process.
       socket.on('error', () => {})
       const session = performServerHandshake(socket, options)
-      const connection = new Http2Connection(session, socket, serverOptions)
+      const isProxy = isTrusted(serverOptions.trustedProxies, socket.remoteAddress ?? '')
+      const connection = new Http2Connection(session, socket, serverOptions, isProxy ? undefined : unread)
       connections.add(connection)
       session.once('close', () => connections.delete(connection))
     },
@@ -94,6 +105,7 @@ class Http2Connection {
   readonly #socket: TLSSocket
   readonly #listener: RequestListener
   readonly #maxHeaderBytes: number
+  readonly #unread: UnreadAnswers | undefined
   readonly #idle: NodeJS.Timeout
   /** One function for all streams. */
   readonly #closed: (this: ServerHttp2Stream) => void
@@ -106,7 +118,9 @@ class Http2Connection {
     session: ServerHttp2Session,
     socket: TLSSocket,
     { listener, maxHeaderKb, keepAliveTimeoutMs, headersTimeoutMs }: Http2ServerOptions,
+    unread: UnreadAnswers | undefined,
   ) {
+    this.#unread = unread
     this.#session = session
     this.#socket = socket
     this.#listener = listener
@@ -149,8 +163,9 @@ class Http2Connection {
     stream.on('close', this.#closed)
     try {
       const request = readHttp2Request(stream, this.#socket, headers, rawHeaders, this.#maxHeaderBytes)
+      const response = new Http2Response(request, this.#unread)
       // They have the members that the gateway uses.
-      this.#listener(request as unknown as IncomingMessage, new Http2Response(request) as unknown as ServerResponse)
+      this.#listener(request as unknown as IncomingMessage, response as unknown as ServerResponse)
     } catch (error) {
       if (error instanceof BadHead) stream.respond({ ':status': error.status }, { endStream: true })
       else stream.destroy(error as Error)
@@ -174,6 +189,37 @@ class Http2Connection {
     if (this.#excess <= EXCESS_BURST || this.#session.destroyed) return
     this.#session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM)
     destroyAfter(this.#socket, CLOSE_MS)
+  }
+}
+
+/**
+ * A client that opens no window gets no byte of its answers, and each of them waits in memory. Answers of applications wait
+ * there, within the limits of proxy/capacity.ts; ours have no other limit than this.
+ */
+function createUnreadAnswers(): UnreadAnswers {
+  /** By network. Most answers are in it for less than a millisecond. */
+  const waiting = new Map<string, Set<Http2Response>>()
+
+  return {
+    add(response, bytes) {
+      const { socket } = response
+      const name = network(plainAddress(socket.remoteAddress ?? ''))
+      const others = waiting.get(name) ?? new Set()
+      let ofNetwork = bytes + BYTES_PER_STREAM
+      let ofConnection = ofNetwork
+      for (const other of others) {
+        const size = other.writableLength + BYTES_PER_STREAM
+        ofNetwork += size
+        if (other.socket === socket) ofConnection += size
+      }
+      if (ofConnection > MOST_UNREAD_OF_CONNECTION || ofNetwork > MOST_UNREAD_OF_NETWORK) return false
+      waiting.set(name, others.add(response))
+      response.once('close', () => {
+        others.delete(response)
+        if (others.size === 0 && waiting.get(name) === others) waiting.delete(name)
+      })
+      return true
+    },
   }
 }
 

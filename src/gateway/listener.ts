@@ -124,7 +124,7 @@ function sendToResponse(
   answer: OwnAnswer,
   response: ServerResponse,
 ): MaybePromise<void> {
-  if ('response' in answer) return send(response, answer.response, requestId)
+  if ('response' in answer) return send(response, answer.response, requestId, answer.sharedBody)
   if (answer.status === CLIENT_LEFT) return void response.destroy()
   response.writeHead(answer.status, answer.common.listFor(answer))
   response.end()

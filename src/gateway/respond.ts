@@ -56,6 +56,8 @@ export interface ReportedPages {
 export interface ResponseAnswer {
   readonly outcome: Outcome
   readonly response: Response
+  /** In place of the body of `response`, if many answers have the same: none of them needs a copy. */
+  readonly sharedBody?: Uint8Array<ArrayBuffer>
 }
 
 /** A status and headers, without a body. */
@@ -338,17 +340,28 @@ interface FirstChunks {
 /** Bytes that are gathered before they are sent. */
 const MOST_GATHERED = 256 * 1024
 
-export async function send(response: ServerResponse, answer: Response, requestId: string): Promise<void> {
+export async function send(
+  response: ServerResponse,
+  answer: Response,
+  requestId: string,
+  sharedBody?: Uint8Array,
+): Promise<void> {
   const { 'set-cookie': _, ...plain } = Object.fromEntries(answer.headers)
   const cookies = answer.headers.getSetCookie()
   const headers = { ...plain, ...(cookies.length > 0 ? { 'set-cookie': cookies } : {}), [REQUEST_ID]: requestId }
-  const reader: Reader | undefined = answer.body?.getReader()
+  const reader: Reader | undefined = sharedBody ? undefined : answer.body?.getReader()
   const { chunks, next }: FirstChunks = reader ? await readFirstChunks(reader) : { chunks: [] }
   if (reader && next) return sendOn(response, answer.status, headers, reader, { chunks, next })
-  const body = Buffer.concat(chunks)
+  const body = sharedBody ?? Buffer.concat(chunks)
+  if (!takesBody(response, body.length)) return
   response.writeHead(answer.status, { ...headers, 'content-length': body.length })
   response.end(body)
   drain(response.req)
+}
+
+/** False if the client has left too much unread, and gets nothing more for now. */
+export function takesBody(response: ServerResponse, bytes: number): boolean {
+  return !(response instanceof Http2Response) || response.admits(bytes)
 }
 
 /** The chunks that need no waiting: nearly always all of them. */

@@ -119,6 +119,12 @@ function forgetId(head: HeaderList): void {
   marked[sensitiveHeaders] = NOT_REMEMBERED
 }
 
+/** Which answers of our own their clients have not taken yet; kept by http2-server.ts. */
+export interface UnreadAnswers {
+  /** False if this client leaves too much unread. */
+  add(response: Http2Response, bytes: number): boolean
+}
+
 export class Http2Response {
   readonly req: Http2Request
   statusCode = 200
@@ -140,10 +146,20 @@ export class Http2Response {
   #trailers: Record<string, string[]> | undefined
   #isWaitingForTrailers = false
   #isDestroyed = false
+  readonly #unread: UnreadAnswers | undefined
 
-  constructor(request: Http2Request) {
+  constructor(request: Http2Request, unread?: UnreadAnswers) {
     this.req = request
     this.#stream = request.stream
+    this.#unread = unread
+  }
+
+  /** Whether a body of our own is to be sent. Otherwise the stream is reset: its client reads nothing, and asks for more. */
+  admits(bytes: number): boolean {
+    if (!this.#unread || this.#unread.add(this, bytes)) return true
+    this.#isDestroyed = true
+    this.#stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM)
+    return false
   }
 
   get socket(): TLSSocket {

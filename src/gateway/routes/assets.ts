@@ -16,7 +16,7 @@ export async function sendAsset(context: GatewayContext, request: GatewayRequest
   if (!asset) return errorAnswer(context.pages, request, 'not_found')
   const versioned = new URLSearchParams(search).get('v') === asset.version
   const caching = versioned ? 'public, max-age=31536000, immutable' : 'public, max-age=300'
-  const response = new Response(asset.body, {
+  const response = new Response(null, {
     headers: {
       ...safetyHeaders(context.settings),
       'content-type': asset.type,
@@ -24,5 +24,5 @@ export async function sendAsset(context: GatewayContext, request: GatewayRequest
       'content-security-policy': INERT,
     },
   })
-  return { outcome: 'own', response }
+  return { outcome: 'own', response, sharedBody: asset.body }
 }

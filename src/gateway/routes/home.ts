@@ -9,7 +9,7 @@ import type { MaybePromise } from '../../util/maybe-promise.ts'
 import type { Admission } from '../admission.ts'
 import type { GatewayContext } from '../context.ts'
 import type { GatewayRequest } from '../request.ts'
-import { CommonHeaders, errorAnswer, languageOf, pageHeaders, send } from '../respond.ts'
+import { CommonHeaders, errorAnswer, languageOf, pageHeaders, send, takesBody } from '../respond.ts'
 import { providerNameOf } from './account.ts'
 
 export type Home = (request: GatewayRequest, admission: Admission, response: ServerResponse) => MaybePromise<void>
@@ -59,6 +59,7 @@ export function createHome({ auth, pages }: GatewayContext): Home {
     const known = rendered.get(loaded.key)
     const isLatest = known?.words === words && known.version === loaded.version
     const page = isLatest ? known : render(words, loaded)
+    if (!takesBody(response, page.body.length)) return
     const setCookies = cookies.flatMap(cookie => ['set-cookie', cookie])
     response.writeHead(200, page.headers.listFor({ requestId, more: setCookies }))
     response.end(page.body, 'latin1')
