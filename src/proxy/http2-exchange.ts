@@ -375,6 +375,8 @@ class RepeatableBody {
   }
 
   #finish(): void {
+    // Node ends the body of a stream that its client has reset like a whole one. The exchange is aborted in a moment.
+    if ('aborted' in this.#source && this.#source.aborted) return
     this.#hasEnded = true
     this.waitsForClient = false
     this.#onProgress()

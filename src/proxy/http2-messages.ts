@@ -75,7 +75,7 @@ export class Http2Request {
   }
 
   iterator(options?: { destroyOnReturn?: boolean }): AsyncIterableIterator<Buffer> {
-    return this.stream.iterator(options)
+    return new WholeBody(this.stream, options)
   }
 
   resume(): this {
@@ -95,6 +95,33 @@ export class Http2Request {
 
   destroy(): this {
     this.stream.destroy(BROKEN_OFF)
+    return this
+  }
+}
+
+/** Node ends the body of a stream that its client has reset like a whole one. Here it fails, once the client has left. */
+class WholeBody implements AsyncIterableIterator<Buffer> {
+  readonly #stream: ServerHttp2Stream
+  readonly #chunks: AsyncIterator<Buffer>
+
+  constructor(stream: ServerHttp2Stream, options?: { destroyOnReturn?: boolean }) {
+    this.#stream = stream
+    this.#chunks = stream.iterator(options)
+  }
+
+  async next(): Promise<IteratorResult<Buffer>> {
+    const stream = this.#stream
+    const read = await this.#chunks.next()
+    if (!read.done || !stream.aborted) return read
+    if (!stream.destroyed) await new Promise<void>(resolve => stream.once('close', resolve))
+    throw BROKEN_OFF
+  }
+
+  async return(): Promise<IteratorResult<Buffer>> {
+    return this.#chunks.return?.() ?? { done: true, value: undefined }
+  }
+
+  [Symbol.asyncIterator](): this {
     return this
   }
 }

@@ -22,8 +22,10 @@ import { OWN_PATHS } from '../../src/paths.ts'
 import { makeAuthority, makeCertificate } from '../gateway/certificates.ts'
 import { cookieOf } from '../kit/client.ts'
 import { openHttp2 } from '../kit/http2-client.ts'
+import { END_HEADERS, FRAME, frame, hpack, number, openFrames, requestHeaders } from '../kit/http2-frames.ts'
 import { type GatewayAndProvider, setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
+import { until } from '../kit/until.ts'
 
 type Lines = readonly (readonly [name: string, value: string])[]
 
@@ -48,6 +50,8 @@ interface Question {
   readonly trailers?: Lines
   /** The client waits until it is asked. */
   readonly expects?: true
+  /** Resolves when the client leaves, with its body half sent. */
+  readonly leaves?: Promise<void>
 }
 
 interface Case {
@@ -177,12 +181,17 @@ interface Request {
   readonly path: string
   readonly headers: Lines
   readonly body: string
+  readonly trailers: Lines
 }
 
 interface Application {
   readonly url: string
   answer: Answer
   seen: Request[]
+  /** How many requests have begun. */
+  asked: number
+  /** How many bodies broke off. */
+  broken: number
 }
 
 const LEFT_OUT = new Set([
@@ -216,15 +225,22 @@ async function bodyOf(source: AsyncIterable<Buffer>): Promise<string> {
 const turn = () => new Promise(setImmediate)
 
 async function startHttp1(t: TestContext): Promise<Application> {
-  const application = { url: '', answer: {} as Answer, seen: [] as Request[] }
+  const application: Application & { url: string } = { url: '', answer: {}, seen: [], asked: 0, broken: 0 }
   const server = createHttp1()
   const answer = async (request: IncomingMessage, socket: Socket, isExpected: boolean) => {
+    application.asked++
     const { status = 200, hints, headers = [], body = [], trailers = [], reset, isEarly } = application.answer
     const { method = '', url: path = '', rawHeaders } = request
     const write = (text: string) => socket.write(text, 'latin1')
     if (isExpected && !isEarly) write('HTTP/1.1 100 Continue\r\n\r\n')
     const received = isEarly ? '' : await bodyOf(request)
-    application.seen.push({ method, path, headers: pairs(rawHeaders), body: received })
+    application.seen.push({
+      method,
+      path,
+      headers: pairs(rawHeaders),
+      body: received,
+      trailers: pairs(request.rawTrailers),
+    })
     if (reset === 'before the head') return socket.destroy()
     if (hints) write(`HTTP/1.1 103 Early Hints\r\nlink: ${hints}\r\n\r\n`)
     const hasLength = headers.some(([name]) => name === 'content-length')
@@ -246,8 +262,8 @@ async function startHttp1(t: TestContext): Promise<Application> {
     if (!hasLength && hasBody) write(`0\r\n${trailers.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`)
     if (isEarly) socket.end()
   }
-  server.on('request', request => void answer(request, request.socket, false).catch(() => {}))
-  server.on('checkContinue', request => void answer(request, request.socket, true).catch(() => {}))
+  server.on('request', request => void answer(request, request.socket, false).catch(() => application.broken++))
+  server.on('checkContinue', request => void answer(request, request.socket, true).catch(() => application.broken++))
   const sockets = new Set<Socket>()
   server.on('connection', socket => {
     sockets.add(socket)
@@ -265,16 +281,29 @@ async function startHttp1(t: TestContext): Promise<Application> {
 }
 
 async function startHttp2(t: TestContext): Promise<Application> {
-  const application = { url: '', answer: {} as Answer, seen: [] as Request[] }
+  const application: Application & { url: string } = { url: '', answer: {}, seen: [], asked: 0, broken: 0 }
   const server = createHttp2({ strictSingleValueFields: false } as object)
   const answer = async (stream: ServerHttp2Stream, raw: readonly string[]) => {
+    application.asked++
     const { status = 200, hints, headers = [], body = [], trailers = [], reset, isEarly } = application.answer
     const lines = pairs(raw)
     const head = new Map(lines)
     const method = head.get(':method') ?? ''
     if (head.has('expect') && !isEarly) stream.additionalHeaders({ ':status': 100 })
+    let sentAfter: Lines = []
+    stream.on('trailers', (_trailers, _flags, rawTrailers: readonly string[]) => {
+      sentAfter = pairs(rawTrailers)
+    })
     const received = isEarly ? '' : await bodyOf(stream)
-    application.seen.push({ method, path: head.get(':path') ?? '', headers: lines, body: received })
+    // Node ends the body of a stream that was cancelled like a whole one.
+    if (stream.aborted || stream.rstCode) throw new Error('the body broke off')
+    application.seen.push({
+      method,
+      path: head.get(':path') ?? '',
+      headers: lines,
+      body: received,
+      trailers: sentAfter,
+    })
     if (reset === 'before the head') return stream.close(constants.NGHTTP2_INTERNAL_ERROR)
     if (hints) stream.additionalHeaders({ ':status': 103, link: hints })
     const hasBody =
@@ -301,7 +330,7 @@ async function startHttp2(t: TestContext): Promise<Application> {
     session.on('error', () => {})
     session.on('stream', (stream, _headers, _flags, raw: readonly string[]) => {
       stream.on('error', () => {})
-      answer(stream, raw).catch(() => {})
+      answer(stream, raw).catch(() => application.broken++)
     })
   })
   server.listen(0, '127.0.0.1')
@@ -335,7 +364,7 @@ function nothingYet(): Received {
 }
 
 function askByHttp1(url: string): Ask {
-  return ({ method = 'GET', path = '/', headers = [], body, expects }, cookie) => {
+  return ({ method = 'GET', path = '/', headers = [], body, trailers = [], expects, leaves }, cookie) => {
     const { promise, resolve } = Promise.withResolvers<Received>()
     const received = nothingYet()
     const hasLength = headers.some(([name]) => name === 'content-length')
@@ -357,6 +386,8 @@ function askByHttp1(url: string): Ask {
     } as object)
     const send = () => {
       for (const part of body ?? []) request.write(Buffer.from(part, 'latin1'))
+      if (leaves) return void leaves.then(() => request.destroy())
+      if (trailers.length > 0) request.addTrailers(Object.fromEntries(trailers))
       request.end()
     }
     request.on('continue', () => {
@@ -392,7 +423,7 @@ function askByHttp1(url: string): Ask {
 }
 
 function askByHttp2(session: ClientHttp2Session, url: string): Ask {
-  return ({ method = 'GET', path = '/', headers = [], body, expects }, cookie) => {
+  return ({ method = 'GET', path = '/', headers = [], body, trailers = [], expects }, cookie) => {
     const { promise, resolve } = Promise.withResolvers<Received>()
     const received = nothingYet()
     const { host } = new URL(url)
@@ -401,7 +432,11 @@ function askByHttp2(session: ClientHttp2Session, url: string): Ask {
       ...headers.flat(),
       ...(expects ? ['expect', '100-continue'] : []),
     ]
-    const stream: ClientHttp2Stream = session.request(head as never, { endStream: body === undefined })
+    const stream: ClientHttp2Stream = session.request(head as never, {
+      endStream: body === undefined,
+      waitForTrailers: trailers.length > 0,
+    })
+    stream.on('wantTrailers', () => stream.sendTrailers(Object.fromEntries(trailers)))
     const send = () => {
       for (const part of body ?? []) stream.write(Buffer.from(part, 'latin1'))
       if (body) stream.end()
@@ -471,6 +506,59 @@ test('an answer and its request are the same by HTTP/1.1 and HTTP/2, on both sid
           assert.deepEqual(result, expected, `a client by ${client}, an application by ${name}`)
         }
     })
+})
+
+test('trailers of a request reach an application by HTTP/2, and trailers follow a length where both sides speak it', async t => {
+  const application = await startHttp2(t)
+  const scene = await setUp(t, { application: false, env: { ...certificate(t), UPSTREAM: application.url } })
+  const cookie = cookieOf(await scene.user())
+  for (const [client, ask] of Object.entries(await clientsOf(t, scene))) {
+    application.answer = {
+      headers: [...page('x'), ['trailer', 'x-end']],
+      body: ['x'],
+      trailers: [['x-end', 'reached']],
+    }
+    const question = {
+      method: 'POST',
+      headers: [['trailer', 'x-sum']],
+      body: ['body'],
+      trailers: [['x-sum', '1']],
+    } as const
+    const received = await ask(question, cookie)
+    assert.deepEqual([received.status, received.body, received.isBroken], [200, 'x', false], client)
+    assert.deepEqual(received.trailers, client === 'HTTP/2' ? { 'x-end': 'reached' } : {}, client)
+    assert.deepEqual(plain(application.seen.at(-1)?.trailers ?? []), { 'x-sum': '1' }, client)
+  }
+})
+
+test('an upload that its client breaks off never looks whole, by HTTP/1.1 and HTTP/2, with its length and without', async t => {
+  const env = certificate(t)
+  for (const application of [await startHttp1(t), await startHttp2(t)]) {
+    const scene = await setUp(t, { application: false, env: { ...env, UPSTREAM: application.url } })
+    const cookie = cookieOf(await scene.user())
+    const breaksOff = async (send: () => unknown, leave: () => unknown) => {
+      const before = { broken: application.broken, asked: application.asked }
+      await send()
+      await until(() => application.asked === before.asked + 1)
+      await leave()
+      await until(() => application.broken === before.broken + 1)
+      assert.deepEqual(application.seen, [])
+    }
+    for (const headers of [page('half and half'), []]) {
+      const { promise: leaves, resolve: leave } = Promise.withResolvers<void>()
+      const question = { method: 'POST', headers, body: ['half'], leaves }
+      await breaksOff(() => void askByHttp1(scene.url)(question, cookie), leave)
+      for (const code of [constants.NGHTTP2_CANCEL, constants.NGHTTP2_NO_ERROR]) {
+        const connection = await openFrames(t, scene.url)
+        const head = hpack(requestHeaders('/', [['cookie', cookie], ...headers], 'POST'))
+        const body = frame(FRAME.data, 0, 1, Buffer.from('half'))
+        await breaksOff(
+          () => connection.write(Buffer.concat([frame(FRAME.headers, END_HEADERS, 1, head), body])),
+          () => connection.write(frame(FRAME.reset, 0, 1, number(code))),
+        )
+      }
+    }
+  }
 })
 
 /** A page of ours has the id of its request. */
