@@ -149,5 +149,5 @@ function isOwnHost(destination: string, baseUrl: string): boolean {
 
 /** A header that `Connection` names does not reach the application. */
 function sentHeader(headers: IncomingHttpHeaders, name: 'depth' | 'overwrite'): string | undefined {
-  return connectionHeaders(headers.connection)?.includes(name) ? undefined : headers[name]?.toString()
+  return connectionHeaders(headers.connection)?.has(name) ? undefined : headers[name]?.toString()
 }

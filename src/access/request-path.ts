@@ -3,7 +3,7 @@
 import { ownCopy } from '../util/own-copy.ts'
 import { createRecent } from '../util/recent.ts'
 import { pathsWithoutSession } from './interpretations.ts'
-import { allSpellings, decodedPath, fold, spellingsOf } from './spellings.ts'
+import { allSpellings, decodedPath, fold, type Steps, spellingsOf } from './spellings.ts'
 
 /** Nothing to check: no escape, no empty or dot segment, no parameter, no session identifier. */
 const PLAIN = /^(?:\/(?![.+(])[\w\-.~!$&'()*+,=:@]+)*\/?$/
@@ -16,18 +16,28 @@ export type PathProblem =
   | 'dot_segment'
   | 'too_many_interpretations'
 
-/** `undefined` for a path that the rules judge. */
-export function pathProblem(path: string): PathProblem | undefined {
+/** `undefined` for a path that the rules judge. `steps` counts the work. */
+export function pathProblem(path: string, steps: Steps = { count: 0 }): PathProblem | undefined {
   if (PLAIN.test(path) && path !== '') return undefined
   if (!/^\/(?!\/)/.test(path)) return 'no_single_slash_at_start'
   // Raw or encoded; a browser encodes all of the raw ones.
   if (/[^\x21-\x7e]|[\\"<>^`{}#]|%(?:[01][\da-f]|7f|c2%[89][\da-f])/i.test(path)) return 'forbidden_character'
   const decoded = tryDecode(path)
   if (decoded === undefined) return 'broken_encoding'
-  const spellings = spellingsOf(decoded)
+  const spellings = spellingsOf(decoded, steps)
   if (!spellings) return 'too_many_interpretations'
-  const others = allSpellings(pathsWithoutSession(spellings))
-  return others ? (textProblem(spellings) ?? textProblem(others)) : 'too_many_interpretations'
+  const others = allSpellings(pathsWithoutSession(spellings), steps)
+  if (!others || segmentsIn(spellings) + segmentsIn(others) > MOST_JUDGED_SEGMENTS) return 'too_many_interpretations'
+  return textProblem(spellings) ?? textProblem(others)
+}
+
+/** Of all interpretations: the rules judge each of them. */
+const MOST_JUDGED_SEGMENTS = 400
+
+function segmentsIn(texts: readonly string[]): number {
+  let count = 0
+  for (const text of texts) for (let at = text.indexOf('/'); at >= 0; at = text.indexOf('/', at + 1)) count++
+  return count
 }
 
 function textProblem(texts: readonly string[]): PathProblem | undefined {
@@ -78,30 +88,47 @@ export function isTooLong(target: string): boolean {
   return segments > MOST_SEGMENTS
 }
 
-/** `undefined` if the path is refused or too long. */
-export type ReadTarget = (text: string) => Target | undefined
+export interface ReadTarget {
+  /** `undefined` if the path is refused or too long. */
+  (text: string): Target | undefined
+  /** Why the path of a target was refused, without judging it again. */
+  problemOf?(path: string): PathProblem | undefined
+}
 
 export const readTarget = createParser(readPath)
 
 const MOST_REMEMBERED = 2000
-/** A bound for the memory: longer paths are no addresses of pages. */
-const LONGEST_REMEMBERED = 256
+/** Longer paths are not the addresses of pages. A client that repeats one costs little: a few of them are remembered, too. */
+const LONGEST_PAGE = 256
+const MOST_LONG = 64
 
 /** Most requests ask for a recent path, and the same string finds its rule faster. Without queries: those can contain secrets. */
 export function createReadTarget(): ReadTarget {
-  const remembered = createRecent<Target>(MOST_REMEMBERED)
-  return createParser(text => {
+  const pages = createRecent<Target>(MOST_REMEMBERED)
+  const longPaths = createRecent<Target>(MOST_LONG)
+  const refused = createRecent<PathProblem>(MOST_LONG)
+
+  function problemOf(path: string): PathProblem | undefined {
+    const known = refused.get(path)
+    if (known) return known
+    const problem = pathProblem(path)
+    if (problem) refused.set(ownCopy(path), problem)
+    return problem
+  }
+
+  const parse = createParser(text => {
+    const remembered = text.length > LONGEST_PAGE ? longPaths : pages
     const known = remembered.get(text)
     if (known) return known
-    const target = readPath(text)
-    if (!target || text.length > LONGEST_REMEMBERED) return target
+    if (isTooLong(text) || problemOf(text)) return undefined
     const kept = { path: ownCopy(text), search: '' }
     remembered.set(kept.path, kept)
     return kept
   })
+  return Object.assign(parse, { problemOf })
 }
 
-function createParser(parsePath: ReadTarget): ReadTarget {
+function createParser(parsePath: (text: string) => Target | undefined): (text: string) => Target | undefined {
   return text => {
     const queryStart = text.indexOf('?')
     if (queryStart < 0) return parsePath(text)

@@ -138,6 +138,8 @@ interface Deciding {
   decision: Decision
   /** The rules of the other interpretations; computed only if the rule for the path as it is admits a user. */
   others?: readonly Rule[]
+  /** The first interpretation of each of them. */
+  readings?: ReadonlyMap<Rule, string>
   /** The rules for what is below the path, computed when a request acts on that. */
   below?: readonly Rule[]
 }
@@ -145,8 +147,10 @@ interface Deciding {
 /** Most requests ask for a recent path. */
 const MOST_REMEMBERED = 2000
 const MOST_METHODS = 4
-/** A bound for the memory: longer paths are no addresses of pages. */
-const LONGEST_REMEMBERED = 256
+const LONGEST_METHOD = 32
+/** Longer paths are not the addresses of pages. A client that repeats one costs little: a few of them are remembered, too. */
+const LONGEST_PAGE = 256
+const MOST_LONG = 64
 
 function createDecide(
   given: readonly Rule[],
@@ -190,31 +194,37 @@ function createDecide(
   }
 
   /** By path, for a few methods each. */
-  const remembered = createRecent<Deciding[]>(MOST_REMEMBERED)
+  const pages = createRecent<Deciding[]>(MOST_REMEMBERED)
+  const longPaths = createRecent<Deciding[]>(MOST_LONG)
 
   function decidingFor(method: string, path: string): Deciding {
+    const remembered = path.length > LONGEST_PAGE ? longPaths : pages
     const known = remembered.get(path)
     const same = known?.find(deciding => deciding.method === method)
     if (same) return same
     const deciding: Deciding = { method, decision: { rule: literalRule(method, path) } }
-    if (method.length + path.length <= LONGEST_REMEMBERED)
-      remembered.set(path, [deciding, ...(known ?? []).slice(0, MOST_METHODS - 1)])
+    if (method.length <= LONGEST_METHOD) remembered.set(path, [deciding, ...(known ?? []).slice(0, MOST_METHODS - 1)])
     return deciding
   }
 
-  function otherRules(rule: Rule, method: string, path: string): readonly Rule[] {
-    const others = new Set([...interpretations(rule, method, path)].flatMap(({ rules }) => rules))
-    others.delete(rule)
-    return [...others]
+  /** Each with its first interpretation, in their order. */
+  function otherRules(rule: Rule, method: string, path: string): ReadonlyMap<Rule, string> {
+    const others = new Map<Rule, string>()
+    for (const interpretation of interpretations(rule, method, path))
+      for (const other of interpretation.rules)
+        if (other !== rule && !others.has(other)) others.set(other, interpretation.path())
+    return others
   }
 
   function othersOf(deciding: Deciding, method: string, path: string): readonly Rule[] {
     if (deciding.others) return deciding.others
     const { rule } = deciding.decision
-    const others = otherRules(rule, method, path)
+    const readings = otherRules(rule, method, path)
+    const others = [...readings.keys()]
     const all = [rule, ...others].flatMap(rule => conditions.get(rule) ?? [])
     if (all.length > 0) deciding.decision = { rule, conditions: all }
     deciding.others = others
+    deciding.readings = readings
     return others
   }
 
@@ -260,11 +270,8 @@ function createDecide(
     const others = othersOf(deciding, method, path)
     const { decision } = deciding
     if (others.length === 0 || others.every(other => admits(other, who))) return decision
-    for (const interpretation of interpretations(rule, method, path)) {
-      const stricter = interpretation.rules.find(other => !admits(other, who))
-      if (stricter) return { rule: stricter, interpretation: interpretation.path() }
-    }
-    return decision
+    const stricter = others.find(other => !admits(other, who)) ?? rule
+    return { rule: stricter, interpretation: deciding.readings?.get(stricter) ?? path }
   }
 
   function conditionsFor(method: string, path: string): readonly Conditions[] {

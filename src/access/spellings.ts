@@ -5,7 +5,6 @@
 const SLASH_IN_NAME = '\0'
 /** Begins the escape of a character that needs none: some servers compare paths as they came, and `%61` is not `a` to them. */
 const KEPT_ESCAPE = '\x01'
-const KEPT_ESCAPES = new RegExp(`${KEPT_ESCAPE}(..)`, 'g')
 
 /** More than a path has that is encoded twice. A path with more is refused, not judged by some of them. */
 const MOST_SPELLINGS = 32
@@ -15,8 +14,9 @@ const ONE_SPELLING = /^[\x20-\x24\x26-\x5b\x5d-\x7e]*$/
 const ASCII = new RegExp(`^[${SLASH_IN_NAME}${KEPT_ESCAPE}\\x20-\\x7e]*$`)
 const ESCAPE = /(?:%[\da-f]{2})+|%u[\da-f]{4}/gi
 
-/** The escapes of the slash, and of letters, digits, `-`, `.`, `_` and `~`. */
-const SPECIAL_ESCAPE = /%(2[def]|3\d|[46][1-9a-f]|[57][\da]|5f|7e)/i
+/** The escapes of letters, digits, `-`, `.`, `_` and `~`. */
+const UNNEEDED_ESCAPE = /%(2[de]|3\d|[46][1-9a-f]|[57][\da]|5f|7e)/gi
+const ESCAPED_SLASH = /%2f/gi
 
 /**
  * The path split at its slashes and decoded once, but for the escapes that two servers treat differently: this text says
@@ -24,17 +24,16 @@ const SPECIAL_ESCAPE = /%(2[def]|3\d|[46][1-9a-f]|[57][\da]|5f|7e)/i
  */
 export function decodedPath(path: string): string {
   if (!path.includes('%')) return path
-  const parts = path.split(SPECIAL_ESCAPE)
-  return parts.map((part, n) => (n % 2 === 0 ? decodeURIComponent(part) : keptEscape(part))).join('')
-}
-
-function keptEscape(hex: string): string {
-  return hex.toLowerCase() === '2f' ? SLASH_IN_NAME : KEPT_ESCAPE + hex
+  // Two passes without a callback: 0.1 ms for 4 KB of escapes, where a function for each takes 2.
+  const kept = path.replace(ESCAPED_SLASH, SLASH_IN_NAME).replace(UNNEEDED_ESCAPE, `${KEPT_ESCAPE}$1`)
+  return decodeURIComponent(kept)
 }
 
 /** The text as most servers read it: `%61` is `a`. */
 export function withoutKeptEscapes(decoded: string): string {
-  return decoded.replace(KEPT_ESCAPES, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+  if (!decoded.includes(KEPT_ESCAPE)) return decoded
+  // The one decoder without a call for each escape.
+  return decodeURIComponent(decoded.replaceAll('%', '%25').replaceAll(KEPT_ESCAPE, '%'))
 }
 
 /** By which the application is chosen. */
@@ -48,14 +47,45 @@ export function shownPath(decoded: string): string {
 }
 
 /**
- * All texts that a decoded path, or a part of it, is read as, beginning with the given one. `undefined` if there are too many,
- * or if one of them has a control character.
+ * The work that a path may cause, in characters that are decoded or normalised: at most about a millisecond. A path that needs more is
+ * refused before the work is done.
  */
-export function spellingsOf(decoded: string): readonly string[] | undefined {
+const MOST_STEPS = 8192
+
+/** The work so far, shared by all texts of one path. */
+export interface Steps {
+  count: number
+}
+
+/** What the next spellings of a text cost: escapes and characters beyond ASCII take longer than others. */
+function stepsOf(text: string): number {
+  const letters = ASCII.test(text) ? text.length : 5 * text.length
+  return letters + 3 * countOf(text, '%') + 6 * countOf(text, KEPT_ESCAPE)
+}
+
+function countOf(text: string, sign: string): number {
+  let count = 0
+  for (let at = text.indexOf(sign); at >= 0; at = text.indexOf(sign, at + 1)) count++
+  return count
+}
+
+/** False if the work would be too much. */
+function spend(steps: Steps, count: number): boolean {
+  if (steps.count + count > MOST_STEPS) return false
+  steps.count += count
+  return true
+}
+
+/**
+ * All texts that a decoded path, or a part of it, is read as, beginning with the given one. `undefined` if there are too many,
+ * if they take too much work, or if one of them has a control character.
+ */
+export function spellingsOf(decoded: string, steps: Steps = { count: 0 }): readonly string[] | undefined {
   if (ONE_SPELLING.test(decoded)) return [decoded]
   const found = new Set([decoded])
   // The loop also visits what it adds.
   for (const text of found) {
+    if (!spend(steps, stepsOf(text))) return undefined
     for (const other of nextSpellings(text)) {
       if (other === undefined) return undefined
       found.add(other)
@@ -66,11 +96,11 @@ export function spellingsOf(decoded: string): readonly string[] | undefined {
 }
 
 /** The same for what a path becomes in different ways. */
-export function allSpellings(paths: readonly string[]): readonly string[] | undefined {
+export function allSpellings(paths: readonly string[], steps: Steps = { count: 0 }): readonly string[] | undefined {
   if (paths.length === 0) return paths
   const found = new Set<string>()
   for (const path of paths) {
-    const spellings = spellingsOf(path)
+    const spellings = spend(steps, path.length) ? spellingsOf(path, steps) : undefined
     for (const spelling of spellings ?? []) found.add(spelling)
     if (!spellings || found.size > 2 * MOST_SPELLINGS) return undefined
   }

@@ -100,7 +100,7 @@ export function handle<Target, Answer extends WithOutcome, Result>(
 function reportUnreadable(context: AdmissionContext, head: RequestHead, observed: ObservedRequest): void {
   const { method = 'GET', url = '', headers } = head
   const [path = ''] = url.split('?', 1)
-  const reason = isTooLong(path) ? 'too_long' : pathProblem(path)
+  const reason = isTooLong(path) ? 'too_long' : (context.readTarget.problemOf ?? pathProblem)(path)
   const report = (loaded?: LoadedSession) => {
     if (loaded) observed.user = loaded.session.userInfo.username
     context.observe.report('path_refused', {

@@ -7,7 +7,6 @@ import { type ReadTarget, readTarget } from '../access/request-path.ts'
 import { isTrusted, type Networks, plainAddress, withoutPort } from '../config/networks.ts'
 import { type ObservedRequest, type Outcome, REQUEST_ID, type RequestTrace } from '../observe/observed-request.ts'
 import type { ProxyRequest } from '../proxy/proxy-request.ts'
-import { splitList } from '../util/header-list.ts'
 
 export interface GatewayRequest extends ProxyRequest {
   /** The same object for every request that comes over the same connection. */
@@ -116,11 +115,20 @@ function createClientAddress(proxies: Networks | undefined): ClientAddress {
   }
 }
 
+/** More than any chain of proxies has. What is further away is not read. */
+const MOST_HOPS = 100
+
 /** The address that the nearest proxy that is not trusted, or the client itself, came from. */
 function clientAddress(proxies: Networks | undefined, peer: string, headers: IncomingHttpHeaders): string {
-  const chain = [...splitList(headers['x-forwarded-for']).map(withoutPort), peer]
-  for (const hop of chain.reverse()) if (!isTrusted(proxies, hop)) return plainAddress(hop)
-  return plainAddress(chain.at(-1) ?? peer)
+  const list = String(headers['x-forwarded-for'] ?? '')
+  let hop = peer
+  for (let end = list.length, hops = 0; end > 0 && hops < MOST_HOPS && isTrusted(proxies, hop); hops++) {
+    const comma = list.lastIndexOf(',', end - 1)
+    const part = list.slice(comma + 1, end).trim()
+    if (part) hop = withoutPort(part)
+    end = comma
+  }
+  return plainAddress(hop)
 }
 
 /** With so many names and values, Node leaves the rest out of `headers`. */

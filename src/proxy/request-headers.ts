@@ -64,7 +64,8 @@ export function createRequestHeaders(options: RequestHeadersOptions): RequestHea
   return (upstream, { rawHeaders }, request, identification, exchanged) => {
     const { loaded, bearer } = identification
     const { host, connection, te } = request.headers
-    const named = connectionHeaders(connection)?.map(plainName)
+    const listed = connectionHeaders(connection)
+    const named = listed && new Set([...listed].map(plainName))
     const configured = upstream.headers
     const token = bearer?.who.keyKind ? undefined : bearer
     // A token of a machine was for us; with `accessToken` this header is ours.
@@ -72,7 +73,7 @@ export function createRequestHeaders(options: RequestHeadersOptions): RequestHea
     const headers = ['host', upstream.hostHeader ?? (host || upstream.host)]
     for (let i = 0; i < rawHeaders.length; i += 2) {
       const { name, plain, policy } = headerOf(rawHeaders[i] as string, i / 2)
-      if (policy === 'dropped' || named?.includes(plain) || configured?.names.has(plain)) continue
+      if (policy === 'dropped' || named?.has(plain) || configured?.names.has(plain)) continue
       const value = rawHeaders[i + 1] as string
       if (policy === 'kept') headers.push(name, value)
       else if (policy === 'credentials') {

@@ -101,7 +101,7 @@ export function createResponseHeaders({
     let length: string | undefined
     for (const name in headers) {
       const value = headers[name]
-      if (value === undefined || HOP_BY_HOP.has(name) || named?.includes(name)) continue
+      if (value === undefined || HOP_BY_HOP.has(name) || named?.has(name)) continue
       if (name === 'set-cookie' || (isPersonal && CACHE_HEADERS.has(name))) continue
       if (name === 'clear-site-data' && clearsCookies(value)) continue
       if (name === 'content-length') {

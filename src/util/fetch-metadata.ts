@@ -4,6 +4,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { parseAccept } from 'hono/utils/accept'
 import { isGrpc } from './grpc.ts'
+import { startOfList } from './header-list.ts'
 import { KEY_HEADER } from './key-form.ts'
 
 interface WithHeaders {
@@ -79,9 +80,12 @@ export function isShownAsPage({ headers }: WithHeaders): boolean {
   return String(headers['x-requested-with']).toLowerCase() !== 'xmlhttprequest' && prefersHtml(headers.accept ?? '')
 }
 
+/** Browsers send less. */
+const LONGEST_ACCEPT = 1024
+
 function prefersHtml(accept: string): boolean {
-  const qualityOf = (pattern: RegExp) =>
-    Math.max(0, ...parseAccept(accept.toLowerCase()).map(({ type, q }) => (pattern.test(type) ? q : 0)))
+  const accepted = parseAccept(startOfList(accept, LONGEST_ACCEPT).toLowerCase())
+  const qualityOf = (pattern: RegExp) => Math.max(0, ...accepted.map(({ type, q }) => (pattern.test(type) ? q : 0)))
   const html = qualityOf(/^(?:text\/html|application\/xhtml\+xml)$/)
   return html > 0 && html >= qualityOf(/json$/)
 }

@@ -7,8 +7,19 @@ export function splitList(header: string | string[] | undefined): string[] {
     .filter(Boolean)
 }
 
-/** The headers that `Connection` names: they are for this connection only (RFC 9110, 7.6.1). In lower case; `undefined` without any. */
-export function connectionHeaders(connection: string | undefined): string[] | undefined {
+/** More than the names of all headers that exist. */
+const LONGEST_CONNECTION = 1024
+
+/**
+ * The headers that `Connection` names: they are for this connection only (RFC 9110, 7.6.1). In lower case; `undefined` without any.
+ * A set: a request may have as many headers as names.
+ */
+export function connectionHeaders(connection: string | undefined): ReadonlySet<string> | undefined {
   if (connection === undefined || /^(keep-alive|close)$/i.test(connection)) return undefined
-  return splitList(connection).map(name => name.toLowerCase())
+  return new Set(splitList(startOfList(connection, LONGEST_CONNECTION).toLowerCase()))
+}
+
+/** The beginning of a list that is longer than any client needs, without the element that is cut. */
+export function startOfList(header: string, longest: number): string {
+  return header.length <= longest ? header : header.slice(0, Math.max(0, header.lastIndexOf(',', longest)))
 }

@@ -78,7 +78,9 @@ suite('PAGE_LANGUAGE', () => {
       ['zh-Hans-CN;q=0.5, en;q=0.4', 'zh-CN'],
       ['english', 'zh-CN'],
       ['__proto__, constructor', 'zh-CN'],
-      [`${'x-y,'.repeat(1000)}en`, 'en'],
+      [`${'x-y,'.repeat(100)}en`, 'en'],
+      // Only its beginning is read.
+      [`${'x-y,'.repeat(1000)}en`, 'zh-CN'],
       [',;q=1,;,', 'zh-CN'],
     ]
     for (const [acceptLanguage, lang] of rows)

@@ -9,6 +9,7 @@ import { nearest } from '../../config/suggestions.ts'
 import { type ProblemDraft, refuseIf, sentence, setting } from '../../errors.ts'
 import { type SignInPathSettings, type SignInPaths, signInPathsOf } from '../../paths.ts'
 import { checkLabel, type Phrase, type PhraseCode, renderPhrase } from '../../phrases.ts'
+import { startOfList } from '../../util/header-list.ts'
 import { type Look, OUR_LOOK } from '../look.ts'
 import { en } from './en.ts'
 import { fill, type Key, placeholdersIn, type Sentences, type ValuesOf } from './sentences.ts'
@@ -163,10 +164,13 @@ export function createLanguages(
     get: name => all.get(name),
     preferred(acceptLanguage) {
       if (PAGE_LANGUAGE !== AUTO_LANGUAGE || !acceptLanguage) return usual
-      return all.get(choose(acceptLanguage, names) ?? '') ?? usual
+      return all.get(choose(startOfList(acceptLanguage, LONGEST_READ), names) ?? '') ?? usual
     },
   }
 }
+
+/** Browsers send less; what follows is a list that no user wrote. */
+const LONGEST_READ = 512
 
 /** The best that is there; `en-GB` will do for `en`, and any Chinese for the one that we have. */
 function choose(acceptLanguage: string, names: readonly string[]): string | undefined {
