@@ -921,6 +921,30 @@ export const PHRASES = {
     en: 'Look at the log of the store; nobody else may write to it.',
     zh: '请查看存储的日志；不能有其他程序写入它。',
   },
+  store_file_whole: { en: 'the database passes quick_check', zh: '数据库通过了 quick_check' },
+  store_file_large: {
+    en: 'the database has {size} GB and is not checked',
+    zh: '数据库有 {size} GB，未做检查',
+  },
+  store_file_damaged: { en: 'quick_check reports {reason}', zh: 'quick_check 报告：{reason}' },
+  restore_store: {
+    en: 'Stop Menshen and restore a backup, or move the file away to begin with an empty store.',
+    zh: '请停止门神并恢复备份，或移走该文件以空的存储重新开始。',
+  },
+  store_disk_room: { en: '{free} MB are free', zh: '剩余 {free} MB' },
+  make_store_room: {
+    en: 'Make room: on a full disk users cannot sign in.',
+    zh: '请腾出空间：磁盘写满后用户无法登录。',
+  },
+  store_on_network: {
+    en: '{file} is on a network file system',
+    zh: '{file} 位于网络文件系统上',
+  },
+  store_on_local_disk: { en: 'a local file system', zh: '本地文件系统' },
+  move_store_to_local_disk: {
+    en: 'Put the file on a local disk, or use Redis: SQLite needs memory that processes share, which a network does not have.',
+    zh: '请把文件放在本地磁盘上，或改用 Redis：SQLite 需要进程间共享内存，网络文件系统不支持。',
+  },
   store_works: { en: 'writes, reads, lists, expires and removes', zh: '写入、读取、列举、过期和删除都正常' },
   store_takes: {
     en: 'a write takes {write} ms, a read {read} ms',

@@ -1,8 +1,10 @@
 // Whether the store keeps, finds and forgets what it is given, and how fast. What it is given is the doctor's own, under its
 // own key and label, and removed again.
 import { randomBytes } from 'node:crypto'
-import { existsSync, mkdtempSync, rmdirSync, statSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmdirSync, type StatsFs, statSync } from 'node:fs'
+import { statfs } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as pause } from 'node:timers/promises'
 import { isProduction } from '../config/deployment.ts'
 import { hidePassword } from '../config/secret.ts'
@@ -44,15 +46,15 @@ async function probeStore({ settings, now, store: open, keys }: Options): Promis
     ...(await tryOut(store, now)),
     ...(keys ? await probeKeys(store, keys) : []),
   ]
-  if (open) return look(open)
   const file = storeFile(STORE)
+  if (open) return [...(await look(open)), ...(file === undefined ? [] : judgeDisk(await statfs(dirname(file)), file))]
   // To open it would create it, perhaps for another account than the one that serves.
   if (file !== undefined && !existsSync(file)) return [judgeMissing(file)]
   const reasons: unknown[] = []
   try {
     const store = await openStore(STORE, now, (_code, fields) => reasons.push(fields?.reason))
     try {
-      return await look(store)
+      return [...(await look(store)), ...(file === undefined ? [] : await probeFile(file))]
     } finally {
       await store.close()
     }
@@ -62,6 +64,52 @@ async function probeStore({ settings, now, store: open, keys }: Options): Promis
     const seen = reasons.length > 0 ? phrase('store_failed', { problem, reason }) : problem
     return [failure('store', seen, remedyFor(STORE))]
   }
+}
+
+const MEGABYTE = 1024 * 1024
+/** Larger ones take minutes. */
+const LARGEST_CHECKED_BYTES = 1024 * MEGABYTE
+const LEAST_FREE_BYTES = 100 * MEGABYTE
+/** The types that Linux gives to NFS, SMB, CIFS, SMB2, AFS, Ceph and 9P. */
+const NETWORK_TYPES = new Set([0x6969, 0x517b, 0xff534d42, 0xfe534d42, 0x5346414f, 0x00c36400, 0x01021997])
+
+/** Only beside a Menshen that runs, not in it: the check reads the whole file. */
+async function probeFile(file: string): Promise<Finding[]> {
+  return [checkFile(file), ...judgeDisk(await statfs(dirname(file)), file)]
+}
+
+function checkFile(file: string): Finding {
+  const { size } = statSync(file)
+  if (size > LARGEST_CHECKED_BYTES)
+    return good('store file', phrase('store_file_large', { size: (size / 1024 / MEGABYTE).toFixed(1) }))
+  const database = new DatabaseSync(file, { readOnly: true, timeout: 5000 })
+  try {
+    const reason = String(Object.values(database.prepare('PRAGMA quick_check(1)').get() ?? {})[0])
+    if (reason === 'ok') return good('store file', phrase('store_file_whole'))
+    return failure(
+      'store file',
+      phrase('store_file_damaged', { reason: sanitize(reason, 200) }),
+      phrase('restore_store'),
+    )
+  } catch (error) {
+    return failure('store file', phrase('store_file_damaged', { reason: reasonOf(error) }), phrase('restore_store'))
+  } finally {
+    database.close()
+  }
+}
+
+export function judgeDisk(
+  { type, bavail, bsize }: Pick<StatsFs, 'type' | 'bavail' | 'bsize'>,
+  file: string,
+): Finding[] {
+  const free = bavail * bsize
+  const room = phrase('store_disk_room', { free: Math.floor(free / MEGABYTE) })
+  return [
+    free < LEAST_FREE_BYTES ? warning('store disk', room, phrase('make_store_room')) : good('store disk', room),
+    NETWORK_TYPES.has(type)
+      ? failure('store file system', phrase('store_on_network', { file }), phrase('move_store_to_local_disk'))
+      : good('store file system', phrase('store_on_local_disk')),
+  ]
 }
 
 function judgeMissing(file: string): Finding {

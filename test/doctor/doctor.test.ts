@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingHttpHeaders, type RequestListener } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import { type AddressInfo, createServer as createNetServer, type Socket } from 'node:net'
@@ -14,6 +14,7 @@ import { suite, type TestContext, test } from 'node:test'
 import { decodeJwt, exportJWK, exportPKCS8, generateKeyPair } from 'jose'
 import { runDoctorCommand } from '../../src/cli/doctor-command.ts'
 import { createPaint } from '../../src/cli/terminal.ts'
+import { judgeDisk } from '../../src/doctor/store-probes.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import { filesOf, makeAuthority, makeCertificate } from '../gateway/certificates.ts'
 import { createCommandRunner } from '../kit/command-runner.ts'
@@ -551,6 +552,30 @@ suite('menshen doctor and the store', { concurrency: 2 }, () => {
     const bad = await doctor({ ...ALONE, STORE: `sqlite:${join(folder, 'file')}` })
     assert.equal(bad.check('store').ok, false)
     assert.match(bad.check('store').seen, /not a database/)
+    assert.match(good.check('store file').seen, /passes quick_check/)
+    assert.match(good.check('store disk').seen, /^\d+ MB are free$/)
+    assert.equal(good.check('store file system').ok, true)
+  })
+
+  test('a damaged database, a full disk and a network file system have their remedies', async t => {
+    const file = join(tempFolder(t), 'menshen.db')
+    const store = await openSqliteStore({ file, now: Date.now })
+    const value = new Uint8Array(3000)
+    for (let n = 0; n < 50; n++) await store.create(`k${n}`, { value, expiresAt: Date.now() + 60_000, labels: [] })
+    await store.close()
+    const bytes = readFileSync(file)
+    // A page of the table of records is overwritten.
+    bytes.fill(0xff, bytes.length - 4096 * 20, bytes.length - 4096 * 19)
+    writeFileSync(file, bytes)
+    const { check, code } = await doctor({ ...ALONE, STORE: `sqlite:${file}` })
+    assert.equal(code, 1)
+    assert.equal(check('store file').ok, false)
+    assert.match(check('store file').remedy ?? '', /restore a backup/)
+    const judged = judgeDisk({ type: 0x6969, bavail: 10, bsize: 4096 }, file)
+    assert.deepEqual(
+      judged.map(({ level }) => level),
+      ['warning', 'failure'],
+    )
   })
 
   test('a store that cannot be made is a failure, and one that can is not made', async t => {
