@@ -83,6 +83,8 @@ test('no page, example or comment tells readers to install the package by its ba
     'README.md',
     'README.zh-CN.md',
     'Dockerfile',
+    'CONTRIBUTING.md',
+    'SECURITY.md',
     'package.json',
   ]
   for (const file of files) {
