@@ -115,7 +115,8 @@ function at(values: readonly number[], share: number): number {
   return Math.round(10 * (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0)) / 10
 }
 
-function anonymousMb({ pid }: Instance): number {
+function anonymousMb(instance: Instance): number {
+  const [pid] = instance.workers()
   const [, kilobytes = '0'] = /RssAnon:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
   return Math.round(Number(kilobytes) / 1024)
 }

@@ -11,7 +11,6 @@ import test, { type TestContext } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { cookieOf, createClient, signIn } from '../kit/client.ts'
 import { startInstance } from '../kit/instance.ts'
-import { requireLinux } from '../kit/requirements.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { setUp } from '../kit/set-up.ts'
 import { until } from '../kit/until.ts'
@@ -225,10 +224,9 @@ async function startGateway(t: TestContext, answer: RequestListener) {
   const provider = await startScriptedProvider()
   t.after(() => provider.close())
   const upstream = await startUpstream(t, answer)
-  const others = childProcesses()
   const menshen = await startInstance({ ...provider.settings, STORE: 'memory:', UPSTREAM: upstream.url })
   t.after(() => menshen.stop())
-  const [pid] = childProcesses().filter(child => !others.includes(child))
+  const [pid] = menshen.workers()
   const user = createClient(menshen.url)
   await signIn(user, provider)
   return {
@@ -242,11 +240,6 @@ async function startGateway(t: TestContext, answer: RequestListener) {
       return (await answered)[0]
     },
   }
-}
-
-function childProcesses(): string[] {
-  requireLinux('/proc')
-  return readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').trim().split(' ')
 }
 
 /** SIZE bytes, no two chunks alike. */

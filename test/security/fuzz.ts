@@ -155,7 +155,7 @@ export async function fuzz(t: TestContext, { seeds, requests }: Plan) {
 
   const counts = new Map<number, number>()
   await signInAgain()
-  const rssBefore = residentMb(gateway.pid)
+  const rssBefore = residentMb(gateway.workers()[0] ?? 0)
   const rssAfterSeeds: number[] = []
   const began = performance.now()
   let sent = 0
@@ -178,7 +178,7 @@ export async function fuzz(t: TestContext, { seeds, requests }: Plan) {
       sinceCheck = 0
       if (!ended) await signInAgain()
     }
-    if (!ended) rssAfterSeeds.push(residentMb(gateway.pid))
+    if (!ended) rssAfterSeeds.push(residentMb(gateway.workers()[0] ?? 0))
   }
   const failures = gateway.lines.filter(
     ({ event, error, reason }) => FAILURES.includes(event) && error === undefined && !VISITORS_OWN.includes(reason),
