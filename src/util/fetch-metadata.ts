@@ -163,6 +163,13 @@ export function isFromOwnOrigin(request: WithHeaders, ownOrigin: string): boolea
   return referer === undefined || (URL.canParse(referer) && new URL(referer).origin === ownOrigin)
 }
 
+/** A form of our own pages that the user sent, not a script. Browsers without `Sec-Fetch-*` (plain http) name the origin alone. */
+export function isFormOfUser(request: WithHeaders, ownOrigin: string): boolean {
+  const { 'sec-fetch-mode': mode, 'sec-fetch-dest': destination, 'sec-fetch-user': user } = request.headers
+  const isByUser = (mode === undefined && destination === undefined) || (mode === 'navigate' && user === '?1')
+  return isByUser && isFromOwnOrigin(request, ownOrigin)
+}
+
 const CHANGES_NOTHING = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 /** A request that may change something, and is not provably of one of our own pages (`origin: 'own'` of a rule). */

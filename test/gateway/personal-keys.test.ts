@@ -270,3 +270,24 @@ test('no key survives that is made while its user is signed out everywhere', asy
 async function keysShownTo(client: Client): Promise<number> {
   return (await client.get('/_menshen/account')).text.match(ID)?.length ?? 0
 }
+
+test('a script of the application makes no key and ends no session: both need a form that the user sent', async t => {
+  const scene = await setUp(t, { config: { rules: [{ path: '/', roles: ['*'], keys: 'personal' }] } })
+  const user = await scene.user()
+  const origin = scene.baseUrl
+  const byScript = { origin, 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' }
+  const submitted = {
+    origin,
+    'sec-fetch-site': 'same-origin',
+    'sec-fetch-mode': 'navigate',
+    'sec-fetch-dest': 'document',
+  }
+  const byUser = { ...submitted, 'sec-fetch-user': '?1' }
+  const form = { name: 'laptop', days: '30' }
+  for (const headers of [byScript, submitted, { ...byUser, 'sec-fetch-mode': 'no-cors' }])
+    for (const path of ['/_menshen/account/keys', '/_menshen/account/keys/revoke', '/_menshen/account/end'])
+      assert.equal((await user.post(path, form, { headers })).status, 403, path)
+  const made = await user.post('/_menshen/account/keys', form, { headers: byUser })
+  assert.equal(made.status, 200)
+  assert.match(made.text, /mk_/)
+})

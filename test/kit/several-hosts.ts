@@ -49,7 +49,7 @@ export function createBrowser(listening: string, now: () => number = Date.now) {
 
     post(address: string, body: Record<string, string> = {}, { headers, ...options }: Options = {}) {
       const { origin, host, pathname, search } = new URL(address)
-      const own = { ...PAGE, 'sec-fetch-site': 'same-origin', origin }
+      const own = { ...PAGE, 'sec-fetch-site': 'same-origin', 'sec-fetch-user': '?1', origin }
       return at(origin).post(pathname + search, body, { ...options, headers: { host, ...own, ...headers } })
     },
 

@@ -6,7 +6,7 @@ import { type KeysView, newKeyPage } from '../../pages/key-section.ts'
 import { OWN_PATHS } from '../../paths.ts'
 import { LONGEST_NAME, MOST_DAYS } from '../../session/personal-keys.ts'
 import { userIdOf } from '../../session/session-record.ts'
-import { isFromOwnOrigin } from '../../util/fetch-metadata.ts'
+import { isFormOfUser } from '../../util/fetch-metadata.ts'
 import type { SignedInCaller } from '../admission.ts'
 import type { GatewayContext } from '../context.ts'
 import type { GatewayRequest } from '../request.ts'
@@ -22,7 +22,7 @@ export async function createPersonalKey(
   const { settings, auth, pages, observe } = context
   const { loaded, ticket = '', cookies } = caller
   if (!hasPersonalKeys(context)) return errorAnswer(pages, request, 'not_found', { cookies })
-  if (!isFromOwnOrigin(request, settings.BASE_URL)) return foreignAnswer(context, request, cookies)
+  if (!isFormOfUser(request, settings.BASE_URL)) return foreignAnswer(context, request, cookies)
   const wish = readWish(form)
   if ('problem' in wish) return accountAnswer(context, request, caller, wish.problem)
   const claims = await auth.sessions.readClaims(ticket)
@@ -57,7 +57,7 @@ export async function revokePersonalKey(
   form: URLSearchParams,
 ): Promise<OwnAnswer> {
   const { settings, auth, pages, observe } = context
-  if (!isFromOwnOrigin(request, settings.BASE_URL)) return foreignAnswer(context, request, cookies)
+  if (!isFormOfUser(request, settings.BASE_URL)) return foreignAnswer(context, request, cookies)
   const id = form.get('key') ?? ''
   const revoked = /^[\da-f]{64}$/.test(id) ? await auth.personalKeys.revoke(userIdOf(loaded.session), id) : undefined
   if (revoked) observe.report('key_revoked', { ...requestFields(request, loaded), by: 'user', name: revoked.name })

@@ -11,7 +11,7 @@ import { shortKey } from '../../session/session-fields.ts'
 import { userIdOf } from '../../session/session-record.ts'
 import type { Sessions } from '../../session/sessions.ts'
 import { isRecordKey } from '../../session/ticket.ts'
-import { isFromOwnOrigin } from '../../util/fetch-metadata.ts'
+import { isFormOfUser } from '../../util/fetch-metadata.ts'
 import type { SignedInCaller } from '../admission.ts'
 import type { GatewayContext } from '../context.ts'
 import { clearCookie, endedCookie, readEnded } from '../cookies.ts'
@@ -117,7 +117,7 @@ export async function endDevices(
 ): Promise<OwnAnswer> {
   const { settings, auth, pages, observe } = context
   const { sessions } = auth
-  if (!isFromOwnOrigin(request, settings.BASE_URL)) return foreignAnswer(context, request, cookies)
+  if (!isFormOfUser(request, settings.BASE_URL)) return foreignAnswer(context, request, cookies)
   const key = form.get('session') ?? ''
   const ended = form.has('others') ? await endOthers(sessions, loaded) : await endOne(sessions, loaded, key)
   // The user is that of this request, the session is another.
