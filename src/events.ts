@@ -224,7 +224,8 @@ export const EVENTS = {
     level: 'warn',
     sentence: 'a sign-in failed',
     // In the audit trail: how many more of the same network, for the same reason, there were in that minute.
-    fields: ['count', 'hook'],
+    // `step` is `start` if the browser was not sent to the provider.
+    fields: ['count', 'hook', 'step'],
     audited: true,
   },
   host_entered: {
@@ -257,7 +258,8 @@ export const EVENTS = {
     sentence: 'sessions ended, and not by a sign-out of their browser',
     // Whose sessions they were is `user` and `sub`; a developer who ended them is `byUser`.
     // Without `by` the reason is `idle`, `session_limit`, `refresh_failed` or `unbound`.
-    fields: ['by', 'byUser', 'ended', 'reason'],
+    // `during` is `refresh` if the answer of a token refresh ended it.
+    fields: ['by', 'byUser', 'ended', 'reason', 'during'],
     audited: true,
   },
   device_bound: {

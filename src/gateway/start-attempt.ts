@@ -79,6 +79,7 @@ function loginWhileUnavailable(
     ...requestFields(request),
     provider: plan.id,
     reason,
+    step: 'start',
   })
   observe.failedRequests.remember(request, reason)
   return `${paths.login}?error=${reason}`

@@ -62,7 +62,10 @@ export function createMetrics(events: EventCounter = createEventCounter()): Metr
       signIns.add('ok')
       if (replaced) sessionsEnded.add('replaced')
     },
-    sign_in_failed: ({ reason }) => signIns.add(String(reason)),
+    // One that never left for the provider has not come back.
+    sign_in_failed({ reason, step }) {
+      if (step !== 'start') signIns.add(String(reason))
+    },
     step_up() {
       stepUps.add('ok')
       sessionsEnded.add('replaced')
@@ -76,7 +79,8 @@ export function createMetrics(events: EventCounter = createEventCounter()): Metr
       countEnded('sign_out', ended)
     },
     // A request to end sessions may find none. Without `by` nobody did it.
-    session_ended({ by, reason, ended }) {
+    session_ended({ by, reason, ended, during }) {
+      if (during === 'refresh') refreshes.add(String(reason))
       if (by !== undefined && ended !== 0) signOuts.add(String(by))
       countEnded(reason === undefined ? (END_REASON_BY[String(by)] ?? 'other') : String(reason), ended)
     },
@@ -255,7 +259,7 @@ export const METRICS = {
   menshen_refreshes_total: {
     type: 'counter',
     help: 'Refreshes of tokens, each counted by the one process that did it',
-    labels: { result: ['ok', ...PROVIDER_ERRORS, 'store_unavailable', UNKNOWN] },
+    labels: { result: ['ok', ...PROVIDER_ERRORS, 'subject_changed', 'store_unavailable', UNKNOWN] },
   },
   menshen_provider_seconds: {
     type: 'histogram',

@@ -33,6 +33,8 @@ interface LoginView {
   readonly signed?: string | undefined
   /** A sign-out has just happened. */
   readonly signedOut: 'here' | 'everywhere' | undefined
+  /** The store cannot be reached: a sign-in could not be kept. */
+  readonly isStoreAway?: boolean
   /** Why the session of this browser has ended. */
   readonly endReason?: EndReason | undefined
 }
@@ -56,6 +58,7 @@ ${error === undefined ? '' : errorNotice(words, error, signedIn !== undefined)}
 ${signedOut && !signedIn ? signedOutNotice(words, signedOut) : ''}
 ${view.endReason && !signedIn ? endReasonNotice(words, view.endReason) : ''}
 ${unusable ? missingNotice(words, missing) : ''}
+${view.isStoreAway ? storeAwayNotice(words) : ''}
 ${signedIn ? signedInNotice(words, signedIn) : html`<p class="lead">${ways.length > 1 ? t('login.choose') : t('login.use_account')}</p>`}
 ${signedIn || view.wanted === undefined ? '' : wantedNotice(words, view.wanted)}
 ${ways.map((way, n) => signInForm(words, way, { isMain: n === 0, isOnly: ways.length === 1, quiet: n > 0 || signedIn !== undefined, unusable, isVisitor: signedIn === undefined, isRetry: error !== undefined }, view.signed))}
@@ -115,6 +118,11 @@ function missingNotice({ t }: Words, missing: readonly string[]) {
 <p>${t('login.missing_settings')}</p>
 <ul>${missing.map(name => html`<li><code>${name}</code></li>`)}</ul>
 </div>`
+}
+
+function storeAwayNotice({ t }: Words) {
+  return html`<div class="notice bad" role="alert"><p><strong>${t('login.store_away')}</strong></p>
+<p>${t('login.store_away_more')}</p></div>`
 }
 
 function signedInNotice({ t, rich }: Words, { name, continueTo }: { name: string; continueTo: string }) {

@@ -36,6 +36,7 @@ export const NOTICES = {
   gateway_timeout: { status: 504 },
   unavailable: { status: 503 },
   provider_unavailable: { status: 503 },
+  sign_in_unavailable: { status: 503 },
 } as const
 
 export type NoticeName = keyof typeof NOTICES

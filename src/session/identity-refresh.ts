@@ -171,12 +171,13 @@ export async function endSession(
   { store, report, reasons, providers }: Pick<IdentityRefreshOptions, 'store' | 'report' | 'reasons' | 'providers'>,
   loaded: LoadedSession,
   reason: Verdict,
+  more: { readonly during?: 'refresh' } = {},
 ): Promise<undefined> {
   const ended = await store.take(loaded.key)
   if (!ended) return undefined
   providers.get(loaded.session.provider)?.discard?.(loaded.session)
   await reasons?.note(loaded.key, ended, reason)
-  report('session_ended', { ...sessionFields(loaded), by: 'provider', ended: 1, reason })
+  report('session_ended', { ...sessionFields(loaded), by: 'provider', ended: 1, reason, ...more })
   return undefined
 }
 

@@ -338,7 +338,7 @@ async function failRefresh(
   // If another process has the lease by now, it may be about to succeed.
   if (!(await lease.isOurs())) return 'taken'
   backoffs.forget(seen.key)
-  if (error instanceof SubjectChanged) return endSession(context, seen, 'subject_changed')
+  if (error instanceof SubjectChanged) return endSession(context, seen, 'subject_changed', { during: 'refresh' })
   return endByFailure(context, seen, error)
 }
 

@@ -116,7 +116,9 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
   }
 
   async function load(ticket: string): Promise<LoadedSession | undefined> {
-    const stored = await store.read(recordKey(ticket))
+    const found = await store.read(recordKey(ticket))
+    // One that another process has ended is empty until it expires, which is later by a clock that is behind.
+    const stored = found && found.value.length > 0 ? found : undefined
     const opened = stored && readSession(stored, ticket, maxHours)
     if (stored && !opened) reportUnreadable(stored)
     // SESSION_MAX_HOURS may have become shorter than the life of the record.

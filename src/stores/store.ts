@@ -100,10 +100,12 @@ export interface Store {
   close(): Promise<void>
 }
 
-// The versions of a key count up by one. The first version of a key is random, so that a key that was removed and created
-// again does not get a version that it had before.
+// The versions of a key grow by random steps from a random first one: neither a key that was removed and created again, nor one
+// whose last writes were lost in a failover, gets a version that it had before with other content. All of them are exact as
+// numbers; after millions of writes they begin again at a random one.
 
 const FIRST_VERSIONS = 2 ** 47
+const LARGEST_STEP = 2 ** 30
 
 export function firstVersion(): number {
   return randomInt(FIRST_VERSIONS)
@@ -111,5 +113,6 @@ export function firstVersion(): number {
 
 /** The version of an entry that replaces `old`. */
 export function nextVersion(old: { readonly version: number } | undefined): number {
-  return (old?.version ?? firstVersion()) + 1
+  const next = (old?.version ?? firstVersion()) + randomInt(1, LARGEST_STEP)
+  return Number.isSafeInteger(next) ? next : firstVersion()
 }

@@ -279,7 +279,7 @@ test('a sign-in that fails leaves the session that was there alive', async t => 
   }
 })
 
-test('a callback that is replayed exchanges its code once more, and the first session lives', async t => {
+test('no exchange is repeated: a callback that is replayed is refused by the provider, and the first session lives', async t => {
   const { client, provider, visitor } = await setUp(t, { application: false })
   const path = `/callback?code=${provider.codeFor()}&state=abc_idp`
   await client.get(path)

@@ -122,6 +122,7 @@ function allPages(words: Words): string[] {
   return [
     loginPage(words, { ...login, missing: ['CLIENT_ID'], signedOut: 'here' }),
     loginPage(words, { ...login, ways: [way, way], signedOut: 'everywhere' }),
+    loginPage(words, { ...login, isStoreAway: true }),
     loginPage(words, { ...login, signedIn: { name: 'ann', continueTo: '/' } }),
     ...[...LOGIN_ERRORS, 'unheard_of'].map(error => loginPage(words, { ...login, error })),
     ...(Object.keys(NOTICES) as NoticeName[]).map(name =>

@@ -216,3 +216,17 @@ test('a reason is told to the holder of the ticket alone, and lives no longer th
   scene.pass(100 * 3600_000)
   assert.equal(await sessions.takeEndReason(ticket), undefined)
 })
+
+test('a session that a process with a clock ahead has ended is gone for one that is behind, and not unreadable', async t => {
+  const scene = createEndScene()
+  t.after(() => scene.close())
+  const [ahead, behind] = [
+    await scene.instance({ idleMinutes: 20, aheadMs: 2000 }),
+    await scene.instance({ idleMinutes: 20 }),
+  ]
+  const { ticket } = await scene.signIn(ahead)
+  scene.pass(25 * MINUTE)
+  assert.equal(await ahead.getFresh(ticket), undefined)
+  assert.equal(await behind.getFresh(ticket), undefined)
+  assert.ok(!scene.events.some(({ event }) => event === 'record_unreadable'))
+})

@@ -1,6 +1,6 @@
 // GET /login shows the page; POST /login starts an attempt on the server.
 
-import { errorFields } from '../../errors.ts'
+import { errorFields, MenshenError } from '../../errors.ts'
 import { requestFields } from '../../observe/observed-request.ts'
 import { FRAGMENT_FIELD, loginPage, type SignInOption, VISITOR_FIELD } from '../../pages/login-page.ts'
 import { provingPage, RETURN_FIELD } from '../../pages/notices.ts'
@@ -8,6 +8,7 @@ import { displayName } from '../../pages/shown-text.ts'
 import type { Providers } from '../../provider/providers.ts'
 import { readReturnPath, safeReturnPath, signedInQuery, storesAttempt, type Wanted } from '../../session/attempts.ts'
 import type { EndReason } from '../../session/end-reasons.ts'
+import { withDeadline } from '../../util/deadline.ts'
 import { isByScript, isFromOtherSite, isFromOwnOrigin, isNoPage, isOwnNavigation } from '../../util/fetch-metadata.ts'
 import { automaticProvider, manualCookies, startAutomatically } from '../auto-sign-in.ts'
 import { couldProve, fromItsDevice } from '../bound-sessions.ts'
@@ -17,6 +18,7 @@ import { ownHostAnswer, returnCookie, signedForForm } from '../denial.ts'
 import { LEFT_HOST, shownReturnPath } from '../host-entry.ts'
 import type { GatewayRequest } from '../request.ts'
 import {
+  errorAnswer,
   foreignAnswer,
   jsonAnswer,
   languageOf,
@@ -41,13 +43,14 @@ export async function showLogin(context: GatewayContext, request: GatewayRequest
     const onward = (await letProve(context, request, wanted)) ?? (await leadOn(context, request, query))
     if (onward) return onward
   }
-  const signedIn = await signedInUser(context, request, wanted)
+  const [signedIn, isStoreAway] = await Promise.all([signedInUser(context, request, wanted), isAway(context, request)])
   const html = loginPage(languageOf(pages, request), {
     missing,
     ways: await signInOptions(auth.providers, wanted !== undefined && wanted !== '/'),
     error,
     requestId: error === undefined ? request.observed.requestId : observe.failedRequests.idFor(request, error),
     signedIn,
+    isStoreAway,
     endReason: signedIn ? undefined : await endReasonOf(context, request),
     signedOut: hasLeftHost ? 'here' : signedOut?.where,
     // Nothing is said of the home page, where everybody begins.
@@ -113,6 +116,22 @@ function isShown(request: GatewayRequest): boolean {
   return request.method === 'GET' && !isNoPage(request)
 }
 
+const STORE_DEADLINE_MS = 1000
+
+/** Said before the user leaves: nobody can come back from the provider with success. */
+async function isAway({ store, observe }: GatewayContext, request: GatewayRequest): Promise<boolean> {
+  try {
+    return await withDeadline(
+      store.ready().then(() => false),
+      STORE_DEADLINE_MS,
+      () => true,
+    )
+  } catch (error) {
+    observe.report('login_without_store', { ...errorFields(error), ...requestFields(request) })
+    return true
+  }
+}
+
 /** A public page of the application offers to sign in, and wants its visitor back. Another site has no say in it. */
 function askedToReturn(context: GatewayContext, request: GatewayRequest, query: URLSearchParams): string | undefined {
   const isOwn = request.method === 'GET' && isOwnNavigation(request, context.settings.BASE_URL)
@@ -171,7 +190,11 @@ export async function startSignIn(
   const asked = wantedByForm(context, request, form)
   if (form.has(VISITOR_FIELD) && (await signedInUser(context, request, undefined)))
     return continueAnswer(context, request, (asked.returnPath ?? '/') + (asked.fragment ?? ''))
-  const started = await startAttempt(context, request, provider, { kept: asked })
+  const started = await startAttempt(context, request, provider, { kept: asked }).catch(unlessStoreAway)
+  if (started === 'store_away') {
+    context.observe.report('login_without_store', requestFields(request))
+    return errorAnswer(pages, request, 'sign_in_unavailable', { headers: { 'retry-after': '5' }, outcome: 'error' })
+  }
   const { state, location } = started
   const { manual } = auth.cookies
   // The user has clicked.
@@ -180,6 +203,11 @@ export async function startSignIn(
   const cookies = [...started.cookies, ...(failed.length > 0 ? failed : clicked)]
   if (isByScript(request)) return jsonAnswer(pages, { state, location }, { cookies })
   return redirectAnswer(pages, request.method, location, { cookies })
+}
+
+function unlessStoreAway(error: unknown): 'store_away' {
+  if (error instanceof MenshenError && error.code === 'store_unavailable') return 'store_away'
+  throw error
 }
 
 /** Another tab has signed in since this login page was shown. */

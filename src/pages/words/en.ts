@@ -446,6 +446,9 @@ export const en: Sentences<typeof zhCN> = {
   'login.links': 'Related links',
   'login.hint': 'Your user name and password are only ever entered on the identity provider’s own page.',
   'login.unknown_error': 'Unknown error: {code}',
+  'login.store_away': 'Signing in is not possible at the moment.',
+  'login.store_away_more':
+    'The service cannot save sign-ins now. Please try again in a while, and tell your administrator if it lasts.',
   'login.missing': 'Signing in is not set up yet.',
   'login.missing_settings': 'An administrator has to add these settings and restart:',
   'login.signed_in': 'You are signed in: {name}',
@@ -585,6 +588,10 @@ export const en: Sentences<typeof zhCN> = {
   'notice.provider_unavailable.text':
     'Your sign-in has to be renewed, and the sign-in service gives no answer now. You are not signed out.',
   'notice.provider_unavailable.remedy': 'Please reload the page in a while.',
+  'notice.sign_in_unavailable.title': 'Signing in is not possible now',
+  'notice.sign_in_unavailable.text':
+    'The service cannot save sign-ins at the moment, so you were not sent to the identity provider.',
+  'notice.sign_in_unavailable.remedy': 'Please try again in a while. If it lasts, tell your administrator.',
   'notice.unavailable.title': 'The service is not available',
   'notice.unavailable.text': 'Whether you are signed in cannot be checked now. You have not been signed out.',
   'notice.unavailable.remedy': 'Please reload the page in a while.',
