@@ -31,7 +31,12 @@ export async function runSessionsCommand(args: readonly string[], run: CommandRu
     const fieldsOf = createListedFields(records)
     const lineOf = (fields: ListedFields) => (json ? jsonOf(fields) : plainOf(fields, run.paint))
     if (verb === 'end' && user !== undefined) await end(records, sessions, user, run)
-    else await list(sessions, user, async listed => lineOf(await fieldsOf(listed)))
+    else {
+      const count = await list(sessions, user, async listed => lineOf(await fieldsOf(listed)))
+      // Not on stdout: another program may read that.
+      if (count === 0 && !json)
+        process.stderr.write(user === undefined ? 'No user is signed in.\n' : `${safeText(user)} is not signed in.\n`)
+    }
   } finally {
     await records.store.close()
   }
@@ -45,15 +50,21 @@ function listingsOf({ store, allKeys: [first, ...others] }: StoredRecords): List
   return [listing(first), ...others.map(listing)]
 }
 
-async function list(sessions: Listings, user: string | undefined, line: LineOf): Promise<void> {
+/** Returns how many there are, with those that may be the user's. */
+async function list(sessions: Listings, user: string | undefined, line: LineOf): Promise<number> {
   let unreadable = 0
+  let count = 0
+  const countedLine: LineOf = listed => {
+    count++
+    return line(listed)
+  }
   async function* counted(): AsyncGenerator<ListedSession> {
     for await (const session of allOf(sessions)) {
       if (!session.publicPart) unreadable++
       yield session
     }
   }
-  await say(linesOf(user === undefined ? counted() : sessionsOf(sessions, user), line))
+  await say(linesOf(user === undefined ? counted() : sessionsOf(sessions, user), countedLine))
   if (user !== undefined) unreadable = await countUnreadable(sessions)
   if (unreadable > 0)
     process.stderr.write(
@@ -61,6 +72,7 @@ async function list(sessions: Listings, user: string | undefined, line: LineOf):
         user === undefined ? '' : `, and may be ${safeText(user)}’s`
       }.\n`,
     )
+  return count + unreadable
 }
 
 /** Sessions whose user is unknown, because another secret sealed their public part and labelled them. */

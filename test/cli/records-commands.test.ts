@@ -50,6 +50,13 @@ async function open(t: TestContext) {
   }
 }
 
+test('without a session, `menshen sessions` says so, and its JSON is empty', async t => {
+  const { run } = await open(t)
+  assert.equal((await run(['sessions'])).output.trim(), 'No user is signed in.')
+  assert.equal((await run(['sessions', '--user', 'lisi'])).output.trim(), 'lisi is not signed in.')
+  assert.equal((await run(['sessions', '--json'])).output.trim(), '')
+})
+
 test('beside a Menshen that runs', async t => {
   const { instance, provider, run, json } = await open(t)
   for (const username of ['zhangsan', ESCAPES, 'zhangsan']) await signedIn(instance, provider, username)

@@ -1,6 +1,10 @@
 // A store that can be read and not written: users stay signed in, nobody can sign in, and every place where operators look says so.
 
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { closeSync, mkdtempSync, openSync, rmdirSync, rmSync, writeSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import test from 'node:test'
 import { signIn } from '../kit/client.ts'
 import { startRedis } from '../kit/redis-server.ts'
@@ -58,3 +62,44 @@ test('a Redis that has become a replica is not ready, for it is read-only', asyn
   await redis.command('REPLICAOF', 'NO', 'ONE')
   await until(async () => (await ready(scene)).status === 200)
 })
+
+test('a full disk is named by ready, the log, the overview and the metrics, and so is its end', async t => {
+  if (process.getuid?.() !== 0) return t.skip('a file system of its own needs root')
+  const folder = mkdtempSync(join(tmpdir(), 'menshen-full-'))
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', folder])
+  t.after(() => {
+    execFileSync('umount', ['-l', folder])
+    rmdirSync(folder)
+  })
+  const scene = await setUp(t, { env: { STORE: `sqlite:${folder}/menshen.db` }, now: Date.now() })
+  const admin = await scene.user('admin')
+  assert.equal((await admin.get('/')).status, 200)
+  assert.equal((await ready(scene)).status, 200)
+  const filler = join(folder, 'filler')
+  fill(filler)
+  // What is free in the database's own files is used up first.
+  await until(async () => {
+    await signIn(scene.visitor(), scene.provider)
+    return (await ready(scene)).status === 503
+  })
+  assert.deepEqual(await ready(scene), { status: 503, reason: 'store_full', code: 'SQLITE_FULL' })
+  assert.equal((await admin.get('/')).status, 200, 'users stay signed in')
+  assert.equal(scene.lines.find(({ event }) => event === 'store_not_writable')?.fields.code, 'SQLITE_FULL')
+  assert.match((await admin.get('/_menshen/console')).text, /store_not_writable/)
+  const { value } = await scrape(scene.url)
+  assert.ok(value('menshen_store_seconds_count{verb="create",result="store_unavailable"}') >= 1)
+  rmSync(filler)
+  await until(async () => (await ready(scene)).status === 200)
+})
+
+/** Writes until there is no room. */
+function fill(file: string): void {
+  const handle = openSync(file, 'w')
+  try {
+    for (;;) writeSync(handle, Buffer.alloc(4096))
+  } catch (error) {
+    assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC')
+  } finally {
+    closeSync(handle)
+  }
+}

@@ -1,4 +1,4 @@
-// The store for several machines: Redis from 6.2 on, or Valkey.
+// The store for several machines: Redis from 6.2 on.
 //
 // A change resolves when the primary has acknowledged it. What survives a crash depends on the configuration of Redis: with
 // `appendfsync always` everything, with `everysec` all but the last second. Replicas are a moment behind, so that a failover can
