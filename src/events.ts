@@ -532,6 +532,16 @@ export const EVENTS = {
     sentence: 'the audit events that waited are written',
     fields: ['to', 'dropped'],
   },
+  process_warning: {
+    level: 'warn',
+    sentence: 'Node or a library has printed a warning',
+    fields: ['name', 'text'],
+  },
+  console_output: {
+    level: 'info',
+    sentence: 'a library or the configuration has printed to the console, where the log is JSON',
+    fields: ['text'],
+  },
   not_ready: { level: 'error', sentence: 'not ready to serve', fields: [] },
   login_without_store: { level: 'error', sentence: 'the login page could not ask the store', fields: [] },
 } as const satisfies Record<string, EventRow>

@@ -13,6 +13,7 @@ import { createEventCounter, type EventCounter } from '../observe/metrics.ts'
 import { type Development, refuseToListen, startDevelopment } from '../options.ts'
 import { announce } from './announce.ts'
 import { type InheritedSocket, refuseInheritedSocket } from './inherited-socket.ts'
+import { reportConsole, reportWarnings } from './process-output.ts'
 import { createReloader, type ReloadTarget, reloadProcess } from './reload.ts'
 import { type ReloadOptions, type Snapshot, takeSnapshot } from './reload-changes.ts'
 import { followPrimary, readLikeOthers, reloadWorkers } from './reload-workers.ts'
@@ -62,6 +63,8 @@ export async function start({ sources: given, inherited, isOnlyWorker, npmParent
     events.report(code, fields)
   }
   const failures = surviveErrors(report)
+  reportWarnings(report)
+  if (!isForPeople(settings)) reportConsole(report)
   // A message to a primary that is exiting fails, which must not end the worker.
   if (cluster.isWorker) process.on('error', () => {})
   const gathering = primary && { gatherMetrics: gatherFromWorkers(primary) }
