@@ -523,8 +523,7 @@ const SESSION_ROWS = {
     default: 'sqlite:./data/menshen.db',
     sentence:
       'Where sessions live: `memory:` forgets them at the end, `sqlite:FILE` keeps them on this machine, Redis shares them between machines.',
-    sentenceZh:
-      '会话保存在哪里：`memory:` 保存在内存中，退出即丢失；`sqlite:FILE` 保存在本机；Redis 供多台机器共用。',
+    sentenceZh: '会话保存在哪里：`memory:` 保存在内存中，退出即丢失；`sqlite:FILE` 保存在本机；Redis 供多台机器共用。',
   }),
   REFRESH_LEAD_SECONDS: required({
     ...kind.wholeNumber(1, 86_400, 'a number of seconds'),
