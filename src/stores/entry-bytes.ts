@@ -23,7 +23,7 @@ export function unpackEntry(record: Buffer): Entry | undefined {
 }
 
 /** The value without the labels. */
-export function valueIn(record: Buffer): Uint8Array | undefined {
+function valueIn(record: Buffer): Uint8Array | undefined {
   const valueAt = record.length < HEADER ? Number.POSITIVE_INFINITY : HEADER + record.readUInt32LE(8)
   if (valueAt > record.length) return undefined
   return new Uint8Array(record.buffer, record.byteOffset + valueAt, record.length - valueAt)
@@ -45,7 +45,7 @@ function isLabels(labels: unknown): labels is string[] {
 }
 
 /** A damaged record counts as expired. */
-export function expiryOf(record: Uint8Array): number {
+function expiryOf(record: Uint8Array): number {
   if (record.length < HEADER) return 0
   return new DataView(record.buffer, record.byteOffset).getFloat64(0, true)
 }
