@@ -6,7 +6,7 @@ import test from 'node:test'
 import { promisify } from 'node:util'
 import type { Config } from '../../src/index.ts'
 import { keySha256, newKey } from '../../src/util/key-form.ts'
-import { findProgram, PYTHON } from '../kit/packages.ts'
+import { PYTHON } from '../kit/packages.ts'
 import { requirePrograms, requirePython } from '../kit/requirements.ts'
 import { setUp } from '../kit/set-up.ts'
 
@@ -22,16 +22,14 @@ const CONFIG: Config = {
 const MOZILLA = 'Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Thunderbird/128.5.0'
 
 test('wget, curl and urllib with a key get the page, and without one an error in place of the login page', async t => {
-  await requirePrograms('curl')
+  await requirePrograms('curl', 'wget')
   requirePython()
   const { url } = await setUp(t, { config: CONFIG })
   const address = `${url}/keys/file`
   const output = async (program: string, ...args: string[]) => (await run(program, args)).stdout
   const wget = (...args: string[]) => output('wget', '-q', '-O', '-', ...args, address)
-  if (findProgram('wget')) {
-    assert.equal(await wget('--user=me', `--password=${KEY}`), 'hello')
-    await assert.rejects(wget(), { code: 6 })
-  }
+  assert.equal(await wget('--user=me', `--password=${KEY}`), 'hello')
+  await assert.rejects(wget(), { code: 6 })
   const curl = (...args: string[]) => output('curl', '-sSL', '--anyauth', ...args, address)
   assert.equal(await curl('-u', `me:${KEY}`), 'hello')
   assert.equal(await output('curl', '-sSL', '-o', '/dev/null', '-w', '%{http_code}', address), '401')

@@ -51,6 +51,8 @@ const PACKAGES: readonly Package[] = [
   { name: 'apache2-bin', programs: ['apache2'] },
   { name: 'openssl', programs: ['openssl'] },
   { name: 'wrk', programs: ['wrk'] },
+  { name: 'curl', programs: ['curl'] },
+  { name: 'wget', programs: ['wget'] },
 ]
 
 /** Of Debian's package coreutils: all of it. */
