@@ -46,6 +46,8 @@ test('a new key that cannot be fetched costs no session: the rotated tokens are 
   assert.equal(op.callsTo('refresh').length, 1)
   assert.ok(rp.lines.some(({ event }) => event === 'id_token_unverified'))
   op.answer('keys', { kind: 'normal' })
+  // Each look for a key costs one of a few, which come back with time.
+  rp.passSeconds(150)
   await until(async () => (await nickname()) === '张三丰')
   rp.passSeconds(DUE)
   assert.ok(await isIn(user))
@@ -63,6 +65,8 @@ test('an id_token that proves to be wrong when the keys are back ends the sessio
   // Another key under the same name.
   op.published = [await newSigningKey('key-2')]
   op.answer('keys', { kind: 'normal' })
+  // Each look for a key costs one of a few, which come back with time.
+  rp.passSeconds(150)
   await until(() =>
     rp.lines.some(({ event, fields }) => event === 'session_ended' && fields.reason === 'refresh_failed'),
   )
