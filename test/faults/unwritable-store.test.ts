@@ -67,11 +67,14 @@ test('a full disk is named by ready, the log, the overview and the metrics, and 
   if (process.getuid?.() !== 0) return t.skip('a file system of its own needs root')
   const folder = mkdtempSync(join(tmpdir(), 'menshen-full-'))
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', folder])
-  t.after(() => {
-    execFileSync('umount', ['-l', folder])
+  let scene: Scene | undefined
+  t.after(async () => {
+    // A store that is open would make its folder again.
+    await scene?.close()
+    execFileSync('umount', [folder])
     rmdirSync(folder)
   })
-  const scene = await setUp(t, { env: { STORE: `sqlite:${folder}/menshen.db` }, now: Date.now() })
+  scene = await setUp(t, { env: { STORE: `sqlite:${folder}/menshen.db` }, now: Date.now() })
   const admin = await scene.user('admin')
   assert.equal((await admin.get('/')).status, 200)
   assert.equal((await ready(scene)).status, 200)
