@@ -187,17 +187,20 @@ export async function stepUp(context: GatewayContext, request: GatewayRequest): 
 type StepUp = NonNullable<Attempt['stepUp']>
 
 /** How the user of a step-up is signed in now. */
-export function authenticationAfter(
-  { time, demands }: StepUp,
-  { kind }: Pick<ProviderPlan, 'kind'>,
-  tokens: TokenSet,
+export function authenticationAfter({ time, demands }: StepUp, tokens: TokenSet): Authentication {
+  const { receivedAt } = tokens
+  const known = knownAfter(time, demands, tokens)
+  const isMet = demands.every(demand => meets(known, demand, receivedAt))
+  return isMet ? known : { ...known, failed: demandsKey(demands) }
+}
+
+function knownAfter(
+  before: number,
+  demands: readonly AuthenticationDemand[],
+  { authentication, receivedAt }: TokenSet,
 ): Authentication {
-  const { authentication = {}, receivedAt } = tokens
+  if (!authentication) return { time: receivedAt }
   const isAged = demands.some(({ maxAge }) => maxAge !== undefined)
   // Without auth_time nothing proves that the provider has asked again: the time stays as it was.
-  const known =
-    kind === 'oidc' && isAged && authentication.time === undefined ? { ...authentication, time } : authentication
-  const judged = known.time === undefined ? { ...known, time: receivedAt } : known
-  const isMet = demands.every(demand => meets(judged, demand, receivedAt))
-  return isMet ? known : { ...known, failed: demandsKey(demands) }
+  return isAged && authentication.time === undefined ? { ...authentication, time: before } : authentication
 }

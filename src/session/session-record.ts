@@ -33,7 +33,7 @@ export interface Session {
   /** The key to which the tokens are bound. */
   readonly dpopKey?: DpopKey
   readonly groups?: readonly string[]
-  /** How the user signed in at the provider, as far as its id_token said. A refresh does not change it. */
+  /** How the user signed in at the provider, as far as its id_token says; absent without one. A refresh does not change it. */
   readonly authentication?: Authentication
   /** The device that the session is bound to, or may be. */
   readonly device?: DeviceBinding
@@ -73,7 +73,7 @@ export interface SignedIn {
 }
 
 export function newSession(signedIn: SignedIn, userRole: Role): Session {
-  const { tokens, user, provider, authentication = tokens.authentication ?? {}, device } = signedIn
+  const { tokens, user, provider, authentication = tokens.authentication, device } = signedIn
   const { userInfo, groups } = user
   const session = {
     isAuthenticated: true as const,
@@ -81,7 +81,7 @@ export function newSession(signedIn: SignedIn, userRole: Role): Session {
     userRole,
     ...(provider === undefined ? {} : { provider }),
     ...(groups.length > 0 ? { groups } : {}),
-    ...(Object.keys(authentication).length > 0 ? { authentication } : {}),
+    ...(authentication ? { authentication } : {}),
     ...(device ? { device } : {}),
   }
   return withTokens(session, tokens)
@@ -391,10 +391,12 @@ function readAuthentication(text: string): Authentication {
   }
 }
 
-/** When the user proved who they are, as far as is known; else when they signed in here. */
+/**
+ * Without OpenID Connect the user proved who they are when they signed in here. An id_token without `auth_time` leaves the time
+ * unknown: the provider may have signed the user in without asking.
+ */
 export function authenticationOf({ session, signedInAt }: { session: Session; signedInAt: number }): Authentication {
-  const { authentication } = session
-  return authentication?.time === undefined ? { ...authentication, time: signedInAt } : authentication
+  return session.authentication ?? { time: signedInAt }
 }
 
 function parseList(plain: Buffer): readonly unknown[] {

@@ -341,7 +341,7 @@ async function openSession(
   { provider, user: { tokens, user }, state, attempt, unused }: FinishedSignIn,
 ): Promise<OwnAnswer> {
   const { auth, pages, observe } = context
-  const authentication = attempt?.stepUp && authenticationAfter(attempt.stepUp, provider.plan, tokens)
+  const authentication = attempt?.stepUp && authenticationAfter(attempt.stepUp, tokens)
   const device = offerOf(context)
   const signedIn = { tokens, user, provider: scopeOf(provider), origin: requestFields(request), authentication, device }
   const { ticket, loaded } = await auth.sessions.open(signedIn, session => auth.hooks.signIn(request, session))
