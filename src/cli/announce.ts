@@ -38,7 +38,7 @@ export function announce(report: Report, announcement: Announcement): void {
   for (const { name, likely } of misspelt)
     report('misspelt_setting', { setting: name, remedy: likely ? `did you mean ${likely}?` : 'see docs/settings.md' })
   const missing = planProviders(config, settings).flatMap(plan => plan.missing)
-  if (missing.length > 0) report('settings_missing', { missing, remedy: remedyForMissing(settings) })
+  if (missing.length > 0) report('settings_missing', { missing, remedy: remedyForMissing(missing, settings) })
   const isExpired = hasExpiredMachine(config.machines, announcement.now())
   for (const { code, remedy } of adviceFor(settings, planProviders(config, settings), config.roles, isExpired, config))
     report(code, { remedy: phraseIn('en', remedy) })
@@ -92,8 +92,15 @@ function addressesIn({ upstreams = {}, hosts = {} }: Config): Record<string, str
   return Object.fromEntries([...Object.entries(upstreams), ...ofHosts].map(([path, to]) => [path, address(to)]))
 }
 
-function remedyForMissing(settings: Settings): string {
-  const remedy = 'set them in the environment or in .env'
+/** The variable of a preset that is missing, which PROVIDER_VARS can set. */
+export function variableOf(missing: string): string | undefined {
+  return /^provider\.vars\.(\w+)$/.exec(missing)?.[1]
+}
+
+function remedyForMissing(missing: readonly string[], settings: Settings): string {
+  const variables = missing.flatMap(name => variableOf(name) ?? [])
+  const pairs = variables.length > 0 ? ` (PROVIDER_VARS=${variables.map(name => `${name}=…`).join(',')})` : ''
+  const remedy = `set them in the environment or in .env${pairs}`
   if (isProduction(settings)) return remedy
   return `${remedy}; the development provider starts with none of them and a BASE_URL on this machine only`
 }

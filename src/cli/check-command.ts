@@ -19,7 +19,7 @@ import { type ProviderPlan, planNamedProvider, receivingAddresses } from '../pro
 import { planProviders } from '../provider/providers.ts'
 import { storeFile } from '../stores/open-store.ts'
 import { sanitize } from '../util/json-path.ts'
-import { announcementLines, startFields } from './announce.ts'
+import { announcementLines, startFields, variableOf } from './announce.ts'
 import { COMMANDS } from './command-table.ts'
 import { type Paint, terminalLines } from './terminal.ts'
 import { operatorLanguage, readCommandArguments, refuseArgument } from './usage.ts'
@@ -192,7 +192,7 @@ function missingIn(plans: readonly ProviderPlan[]): Phrase[] {
 /** Another setting for the same. */
 function otherWay(name: string): string | undefined {
   if (name === 'CLIENT_SECRET') return 'CLIENT_SECRET_FILE'
-  const [, variable] = /^provider\.vars\.(\w+)$/.exec(name) ?? []
+  const variable = variableOf(name)
   return variable && `PROVIDER_VARS=${variable}=…`
 }
 

@@ -55,8 +55,8 @@ export function conflictsIn(checked: CheckedSettings, isGiven: (name: Name) => b
   if (checked.DEVICE_BOUND_SESSIONS === 'on' && isPlain)
     problems.push({
       setting: 'DEVICE_BOUND_SESSIONS',
-      message: sentence`${setting('DEVICE_BOUND_SESSIONS')} is "on" and ${setting('BASE_URL')} is "${checked.BASE_URL}"; expected an https address, for example ${HTTPS_EXAMPLE}: browsers bind sessions on https alone.`,
-      example: HTTPS_EXAMPLE,
+      message: sentence`${setting('DEVICE_BOUND_SESSIONS')} is "on" and ${setting('BASE_URL')} is "${checked.BASE_URL}"; expected an https address, for example ${OWN_EXAMPLE}: browsers bind sessions on https alone.`,
+      example: OWN_EXAMPLE,
     })
   problems.push(...nestedPathsIn(checked))
   return problems
@@ -184,15 +184,20 @@ export function plainHttpIn(settings: CheckedSettings): ProblemDraft[] {
   if (!demandsHttps(settings)) return []
   return (['BASE_URL', 'AUTH_URL', 'LOGOUT_URL', 'JWKS_URL'] as const)
     .filter(name => isPlainHttp(settings[name] ?? ''))
-    .map(name => ({
-      setting: name,
-      message: sentence`${setting(name)} is "${settings[name] ?? ''}"; ${HTTPS_EXPECTED}`,
-      example: HTTPS_EXAMPLE,
-    }))
+    .map(name => {
+      const example = name === 'BASE_URL' ? OWN_EXAMPLE : PROVIDER_EXAMPLE
+      return {
+        setting: name,
+        message: sentence`${setting(name)} is "${settings[name] ?? ''}"; ${httpsExpected(example)}`,
+        example,
+      }
+    })
 }
 
-const HTTPS_EXAMPLE = 'https://app.example.com'
-const HTTPS_EXPECTED = sentence`in production expected an https address, for example ${HTTPS_EXAMPLE} (${setting('ALLOW_PLAIN_HTTP', 'true')} accepts the risk).`
+const OWN_EXAMPLE = 'https://app.example.com'
+const PROVIDER_EXAMPLE = 'https://idp.example.com'
+const httpsExpected = (example: string) =>
+  sentence`in production expected an https address, for example ${example} (${setting('ALLOW_PLAIN_HTTP', 'true')} accepts the risk).`
 
 export function demandsHttps(settings: Pick<CheckedSettings, 'NODE_ENV' | 'ALLOW_PLAIN_HTTP'>): boolean {
   return isProduction(settings) && !settings.ALLOW_PLAIN_HTTP
@@ -215,12 +220,13 @@ export function addressProblems(
       return [
         {
           path,
-          message: `${path} is "${shown(url)}"; expected an http or https address, for example https://idp.example.com.`,
-          example: 'https://idp.example.com',
+          message: `${path} is "${shown(url)}"; expected an http or https address, for example ${PROVIDER_EXAMPLE}.`,
+          example: PROVIDER_EXAMPLE,
         },
       ]
     if (!demandsHttps(settings) || !isPlainHttp(url)) return []
-    return [{ path, message: sentence`${path} leads to "${shown(url)}"; ${HTTPS_EXPECTED}`, example: HTTPS_EXAMPLE }]
+    const message = sentence`${path} leads to "${shown(url)}"; ${httpsExpected(PROVIDER_EXAMPLE)}`
+    return [{ path, message, example: PROVIDER_EXAMPLE }]
   })
 }
 

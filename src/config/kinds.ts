@@ -70,7 +70,7 @@ export const upstream = {
 
 export const store = {
   type: 'string' as const,
-  check: z.string().regex(/^(memory:|sqlite:.+|rediss?(\+(sentinel|cluster))?:\/\/.+)$/),
+  check: z.string().regex(/^(memory:|sqlite:.*[^/]|rediss?(\+(sentinel|cluster))?:\/\/.+)$/),
   expected:
     'memory:, sqlite:FILE, redis://…, redis+sentinel://… or redis+cluster://…, with rediss in place of redis for TLS',
   example: 'sqlite:./data/menshen.db',

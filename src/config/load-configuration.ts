@@ -208,9 +208,7 @@ async function importConfig(file: string, files: Set<string>): Promise<Config> {
     files.add(fileURLToPath(url))
     return loadAsModule(url, context, next)
   }
-  // An empty script would be a configuration without rules.
-  if (!/\S/.test(readFileSync(file, 'utf8')))
-    throw new MenshenError('bad_settings', `${file} is empty; expected export default { … }.`)
+  assertExports(file)
   const hooks = registerHooks({ resolve, load })
   try {
     // Node remembers where a symbolic link led at first.
@@ -226,6 +224,26 @@ async function importConfig(file: string, files: Set<string>): Promise<Config> {
         files.add(path)
         delete cache[path]
       }
+  }
+}
+
+/** A line that is a comment, or a block of them. */
+const COMMENTS = /^\s*(?:\/\/.*$|\/\*[\s\S]*?\*\/)/gm
+
+/** A CommonJS script that exports nothing would be a configuration without rules. */
+function assertExports(file: string): void {
+  const code = readConfigText(file).replace(COMMENTS, '')
+  if (!/\S/.test(code)) throw new MenshenError('bad_settings', `${file} is empty; expected export default { … }.`)
+  if (!/\bexports?\b/.test(code))
+    throw new MenshenError('bad_settings', `${file} exports nothing; expected export default { … }.`)
+}
+
+function readConfigText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw new MenshenError('bad_settings', `${file} cannot be read (${code}); make it a file that this user can read.`)
   }
 }
 
@@ -259,9 +277,10 @@ function cannotBeLoaded(file: string, error: unknown): MenshenError {
   return new MenshenError('bad_settings', sentence, error)
 }
 
-/** The first line of the stack that names a file. */
+/** The first line of the stack that names a file, unless that is this one: the call that loads the configuration. */
 function positionIn(stack: string): string {
   const [, file = '', line] = /^(?: +at (?:.* \()?)?((?:file:\/\/)?\/.*?):(\d+)(?::\d+)?\)?$/m.exec(stack) ?? []
+  if (file === import.meta.url) return ''
   if (!file) return ''
   return ` (${file.startsWith('file:') ? fileURLToPath(file) : file}:${line})`
 }

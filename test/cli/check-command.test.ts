@@ -111,6 +111,11 @@ suite('what is wrong', () => {
         { CLIENT_SECRET: '', CLIENT_SECRET_FILE: '/dev/null' },
         /^CLIENT_SECRET_FILE is "\/dev\/null", which is not a file; /,
       ],
+      [{ STORE: 'sqlite:./data/' }, /^STORE is "sqlite:\.\/data\/"; expected memory:, sqlite:FILE, /],
+      [
+        { NODE_ENV: 'production', BASE_URL: 'https://app.example.com', AUTH_URL: 'http://idp.example.com' },
+        /^AUTH_URL is "http:\/\/idp\.example\.com"; in production .*, for example https:\/\/idp\.example\.com /,
+      ],
       [{ SECRET_FILE: '/' }, /^SECRET_FILE is "\/", which is not a file; /],
       [{ SECRET_FILE: 'CANARY' }, /^SECRET_FILE is not usable; /],
       [

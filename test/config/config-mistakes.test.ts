@@ -1,7 +1,7 @@
 // Mistakes in a configuration: what looks like a pattern, a name with a slip in it, a list where a wildcard means nothing. Each
 // is refused with a sentence of ours that says what to write.
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
 import { checkConfig } from '../../src/config/config-file.ts'
@@ -55,6 +55,33 @@ const PATTERNS: [path: unknown, instead: string][] = [
   ['*', '/'],
   [/^\/admin\/.*/, '/admin'],
 ]
+
+test('a configuration that exports nothing or cannot be read stops the start with one sentence', async t => {
+  const cwd = tempFolder(t)
+  const file = join(cwd, 'menshen.config.ts')
+  const started = async () => await commands.run({ STORE: 'memory:' }, { cwd, args: ['check'] })
+  const scripts: [text: string, problem: string][] = [
+    ["const { defineConfig } = require('menshen')\ndefineConfig({ rules: [] })\n", 'exports nothing'],
+    ['// export default { rules: [] }\n', 'is empty'],
+    ['/*\n export default { rules: [] }\n*/\nconst rules = []\n', 'exports nothing'],
+  ]
+  for (const [text, problem] of scripts) {
+    writeFileSync(file, text)
+    assert.deepEqual(await started(), refused(`${file} ${problem}; expected export default { … }.`))
+  }
+  writeFileSync(file, "/* rules */ module.exports = { rules: [{ path: '/a', public: true }] }\n")
+  assert.match((await started()).output, /1 rules/)
+  writeFileSync(file, "import 'no-such-package'\nexport default {}\n")
+  const missing = `${file} cannot be loaded: Cannot find package 'no-such-package' imported from ${file}.`
+  assert.deepEqual(await started(), refused(missing))
+  rmSync(file)
+  mkdirSync(file)
+  assert.deepEqual(await started(), refused(`${file} cannot be read (EISDIR); make it a file that this user can read.`))
+})
+
+function refused(err: string) {
+  return { code: 1, output: err, out: '', err: `${err}\n` }
+}
 
 test('one slip is one sentence, and each unknown name has its own', () => {
   assert.deepEqual(problems({ rules: [{ path: '/a', public: true, methods: ['get'] }] }), [

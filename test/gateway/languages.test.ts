@@ -121,13 +121,13 @@ suite('the configuration', () => {
     const rows: [config: unknown, expected: RegExp][] = [
       [
         { words: { 'login.titel': 'x' } },
-        /^words\['login\.titel'\] is no sentence of ours; did you mean 'login\.title'\?$/,
+        /^words\['login\.titel'\] is not a sentence of the pages; did you mean 'login\.title'\?$/,
       ],
       [
         { words: { wholly_different: 'x' } },
-        /^words\['wholly_different'\] is no sentence of ours; expected a name of docs\/customizing\.md\.$/,
+        /^words\['wholly_different'\] is not a sentence of the pages; expected a name of docs\/customizing\.md\.$/,
       ],
-      [{ words: { constructor: 'x' } }, /^words\['constructor'\] is no sentence of ours/],
+      [{ words: { constructor: 'x' } }, /^words\['constructor'\] is not a sentence of the pages/],
       [{ words: { 'login.title': 5 } }, /words\.login\.title: expected text\.$/],
       [{ words: { 'login.title': ' ' } }, /words\.login\.title: expected text\.$/],
       [{ words: { 'login.title': 'x'.repeat(501) } }, /words\.login\.title: expected at most 500 characters\.$/],
@@ -138,7 +138,7 @@ suite('the configuration', () => {
         /^words\['login\.title'\] has \{x\}, which has no value; ours is "登录"\.$/,
       ],
       [{ languages: { ja: incomplete } }, /^languages\.ja lacks 'page\.home'\.$/],
-      [{ languages: { ja: { ...zhCN, x: 'y' } } }, /^languages\.ja\['x'\] is no sentence of ours/],
+      [{ languages: { ja: { ...zhCN, x: 'y' } } }, /^languages\.ja\['x'\] is not a sentence of the pages/],
       [{ languages: { auto: zhCN } }, /languages\.auto: expected the tag of a language, for example ja or pt-BR\.$/],
       [{ languages: { 'not a language': zhCN } }, /expected the tag of a language/],
       [{ languages: { 'x"><b>': zhCN } }, /expected the tag of a language/],

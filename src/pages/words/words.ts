@@ -235,7 +235,7 @@ export function checkPageLanguage(given: string, names: readonly string[]): Prob
 function unknownKey(place: string, key: string, known: SentenceTable): string[] {
   const likely = nearest(key, Object.keys(known), letters => letters <= Math.max(2, key.length / 4))
   const meant = likely ? `did you mean '${likely}'?` : 'expected a name of docs/customizing.md.'
-  return [`${place} is no sentence of ours; ${meant}`]
+  return [`${place} is not a sentence of the pages; ${meant}`]
 }
 
 function checkPlaceholders(place: string, sentence: string, model: string): string[] {
