@@ -572,6 +572,15 @@ const SESSION_ROWS = {
       'How many sessions a user may have at the same time: a sign-in beyond that ends the oldest of them; 0 for any number.',
     sentenceZh: '每个用户最多同时有多少个会话：超出后，新的登录会结束最早的会话；0 表示不限制。',
   }),
+  PERSONAL_KEY_MAX_DAYS: required({
+    reloads: true,
+    ...kind.wholeNumber(1, 3_660, 'a number of days'),
+    default: '366',
+    example: '90',
+    sentence:
+      'The longest life that a user can give to a new [personal key](rules.md#keys). Keys that exist keep theirs.',
+    sentenceZh: '用户新建[个人密钥](rules.md#keys)时可以选择的最长有效期。已有的密钥不受影响。',
+  }),
   DEVICE_BOUND_SESSIONS: required({
     reloads: true,
     ...kind.oneOf(['off', 'on'], 'on'),

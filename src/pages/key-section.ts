@@ -2,14 +2,7 @@
 
 import { html } from 'hono/html'
 import { OWN_PATHS } from '../paths.ts'
-import {
-  type KeyProblem,
-  LONGEST_NAME,
-  MOST_DAYS,
-  MOST_KEYS,
-  type NewKey,
-  type PersonalKey,
-} from '../session/personal-keys.ts'
+import { type KeyProblem, LONGEST_NAME, MOST_KEYS, type NewKey, type PersonalKey } from '../session/personal-keys.ts'
 import { KEY_ICON } from './icons.ts'
 import { moment, page } from './layout.ts'
 import type { Words } from './words/words.ts'
@@ -17,21 +10,23 @@ import type { Words } from './words/words.ts'
 export interface KeysView {
   /** Absent if the store is away. */
   readonly keys: readonly PersonalKey[] | undefined
+  /** PERSONAL_KEY_MAX_DAYS. */
+  readonly maxDays: number
   /** Why there is no new key. */
   readonly problem?: KeyProblem | 'bad_name' | 'bad_days' | undefined
 }
 
 const DEFAULT_DAYS = 90
 
-export function keySection(words: Words, { keys, problem }: KeysView) {
+export function keySection(words: Words, { keys, maxDays, problem }: KeysView) {
   const { t } = words
   return html`<h2 id="keys">${t('keys.title')}</h2>
 <p class="small">${t('keys.lead')}</p>
-${problem ? html`<div class="notice bad" role="alert"><p>${t(`keys.${problem}`, { most: MOST_KEYS, longest: LONGEST_NAME, days: MOST_DAYS })}</p></div>` : ''}
+${problem ? html`<div class="notice bad" role="alert"><p>${t(`keys.${problem}`, { most: MOST_KEYS, longest: LONGEST_NAME, days: maxDays })}</p></div>` : ''}
 <ul class="entries">${(keys ?? []).map(key => keyEntry(words, key))}</ul>
 <form method="post" action="${OWN_PATHS.accountKeys}" class="new-key">
 <label>${t('keys.name')}<input name="name" required maxlength="${LONGEST_NAME}" autocomplete="off"></label>
-<label>${t('keys.days')}<input name="days" type="number" required min="1" max="${MOST_DAYS}" value="${DEFAULT_DAYS}"></label>
+<label>${t('keys.days')}<input name="days" type="number" required min="1" max="${maxDays}" value="${Math.min(DEFAULT_DAYS, maxDays)}"></label>
 <button type="submit" class="button quiet">${t('keys.create')}</button></form>`
 }
 

@@ -23,7 +23,6 @@ import { type DataKeys, SUB_LABEL, type UserId } from './session-record.ts'
 import { identifyIn, type SessionDirectory } from './sessions.ts'
 
 export const MOST_KEYS = 20
-export const MOST_DAYS = 366
 export const LONGEST_NAME = 60
 
 export interface PersonalKey {

@@ -121,6 +121,21 @@ test('a key expires, and what the form may not say is refused with one sentence'
   assert.equal((await bring(key)).status, 401)
 })
 
+test('PERSONAL_KEY_MAX_DAYS is the longest life of a new key, in the form and in what is accepted', async t => {
+  const { user, make, post, bring, passSeconds } = await openStage(t, { env: { PERSONAL_KEY_MAX_DAYS: '7' } })
+  const client = await user()
+  assert.match((await client.get('/_menshen/account')).text, /name="days"[^>]* max="7" value="7"/)
+  const refused = await post(client, KEYS, { name: 'long', days: '8' })
+  assert.equal(refused.status, 400)
+  assert.match(refused.text, /1 到 7 天/)
+  const key = await make(client, 'week', '7')
+  assert.equal((await bring(key)).status, 200)
+  passSeconds(7 * 24 * 3600)
+  assert.equal((await bring(key)).status, 401)
+  const long = await openStage(t, { env: { PERSONAL_KEY_MAX_DAYS: '1000' } })
+  await long.make(await long.user(), 'years', '1000')
+})
+
 test('nobody has more than twenty keys, not even by parallel requests', async t => {
   const { user, post } = await openStage(t)
   const client = await user()

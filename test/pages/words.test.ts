@@ -133,7 +133,7 @@ function allPages(words: Words): string[] {
     ...sessions.map(session => refusedPage(words, session, { wanted: '/x', requestId: 'r' })),
     ...sessions.map(session => homePage(words, { ...loaded, session }, 'Staff')),
     ...sessions.map(session =>
-      accountPage(words, { ...loaded, session }, { ...account, ended: 1, keys: { keys: [KEY] } }),
+      accountPage(words, { ...loaded, session }, { ...account, ended: 1, keys: { keys: [KEY], maxDays: 366 } }),
     ),
     accountPage(
       words,
@@ -144,7 +144,7 @@ function allPages(words: Words): string[] {
       accountPage(
         words,
         { ...loaded, session: sessions[0] ?? assert.fail() },
-        { ...account, ended: 0, keys: { keys: [{ ...KEY, usedAt: NOW }], problem } },
+        { ...account, ended: 0, keys: { keys: [{ ...KEY, usedAt: NOW }], maxDays: 366, problem } },
       ),
     ),
     newKeyPage(words, { ...KEY, key: 'mk_' }),

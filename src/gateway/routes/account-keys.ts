@@ -4,7 +4,7 @@
 import { requestFields } from '../../observe/observed-request.ts'
 import { type KeysView, newKeyPage } from '../../pages/key-section.ts'
 import { OWN_PATHS } from '../../paths.ts'
-import { LONGEST_NAME, MOST_DAYS } from '../../session/personal-keys.ts'
+import { LONGEST_NAME } from '../../session/personal-keys.ts'
 import { userIdOf } from '../../session/session-record.ts'
 import { isFormOfUser } from '../../util/fetch-metadata.ts'
 import type { SignedInCaller } from '../admission.ts'
@@ -23,7 +23,7 @@ export async function createPersonalKey(
   const { loaded, ticket = '', cookies } = caller
   if (!hasPersonalKeys(context)) return errorAnswer(pages, request, 'not_found', { cookies })
   if (!isFormOfUser(request, settings.BASE_URL)) return foreignAnswer(context, request, cookies)
-  const wish = readWish(form)
+  const wish = readWish(form, settings.PERSONAL_KEY_MAX_DAYS)
   if ('problem' in wish) return accountAnswer(context, request, caller, wish.problem)
   const claims = await auth.sessions.readClaims(ticket)
   const made = await auth.personalKeys.create({ ...loaded.session, claims }, wish)
@@ -42,11 +42,14 @@ export async function createPersonalKey(
 /** Letters, digits, signs and spaces of any script; nothing that is invisible or turns the direction of a text. */
 const NAME = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]+$/u
 
-function readWish(form: URLSearchParams): { name: string; days: number } | { problem: KeysView['problem'] } {
+function readWish(
+  form: URLSearchParams,
+  maxDays: number,
+): { name: string; days: number } | { problem: KeysView['problem'] } {
   const name = (form.get('name') ?? '').trim()
   const days = form.get('days') ?? ''
   if (!NAME.test(name) || [...name].length > LONGEST_NAME) return { problem: 'bad_name' }
-  if (!/^\d{1,3}$/.test(days) || Number(days) < 1 || Number(days) > MOST_DAYS) return { problem: 'bad_days' }
+  if (!/^\d{1,4}$/.test(days) || Number(days) < 1 || Number(days) > maxDays) return { problem: 'bad_days' }
   return { name, days: Number(days) }
 }
 

@@ -37,7 +37,7 @@ export async function accountAnswer(
   { loaded, cookies }: SignedInCaller,
   problem?: KeysView['problem'],
 ): Promise<OwnAnswer> {
-  const { auth, pages, observe } = context
+  const { settings, auth, pages, observe } = context
   const words = languageOf(pages, request)
   const names = await loadDeviceNames()
   const nameOf = (userAgent: string | undefined) => names(words, userAgent)
@@ -58,7 +58,7 @@ export async function accountAnswer(
     others,
     signIns,
     ended: ended?.ended,
-    keys: hasKeys ? { keys, problem } : undefined,
+    keys: hasKeys ? { keys, maxDays: settings.PERSONAL_KEY_MAX_DAYS, problem } : undefined,
   })
   return pageAnswer(pages, page, {
     status: problem ? 400 : 200,
