@@ -1,8 +1,9 @@
 // `menshen check`: whether the settings and the configuration can be used, for CI and before a restart.
 
-import { statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import { adviceFor } from '../config/advice.ts'
-import { refuseListenerAsUpstream } from '../config/conflicts.ts'
+import { refuseListenerAsUpstream, refuseSharedPort } from '../config/conflicts.ts'
 import { ENV_FILE, settingsInUse, tryConfiguration } from '../config/load-configuration.ts'
 import { hasExpiredMachine } from '../config/machines.ts'
 import { readSettings } from '../config/read.ts'
@@ -117,6 +118,7 @@ export async function inspect(given: Environment, now: () => number): Promise<In
   if (await attempt(() => assertCertificate(settings) ?? true)) await lookAtCertificate()
   if (partErrors.length === 0 && inUse) {
     await attempt(() => refuseListenerAsUpstream(settings, config))
+    if (inUse.isDevelopment) await attempt(() => refuseSharedPort(settings))
     for (const missing of missingIn(inUse.plans)) add(missing)
     await attempt(() => checkWhole(inUse.settings, config))
   }
@@ -172,13 +174,20 @@ async function assertStoreAddress({ STORE }: Settings): Promise<void> {
 }
 
 function assertFile(file: string): void {
-  if (statSync(file, { throwIfNoEntry: false })?.isFile() === false)
+  const found = nearestExisting(resolve(file))
+  const status = statSync(found, { throwIfNoEntry: false })
+  if (found === resolve(file) ? status?.isFile() === false : status?.isDirectory() === false)
     throw new MenshenError('bad_settings', [
       {
         setting: 'STORE',
         message: `STORE is "sqlite:${file}", which is not a file; expected a database file, or the path of one that can be created.`,
       },
     ])
+}
+
+/** The path itself, or the nearest one above it that exists. */
+function nearestExisting(path: string): string {
+  return existsSync(path) || path === dirname(path) ? path : nearestExisting(dirname(path))
 }
 
 function missingIn(plans: readonly ProviderPlan[]): Phrase[] {

@@ -2,7 +2,7 @@
 
 import cluster from 'node:cluster'
 import { existsSync } from 'node:fs'
-import { refuseListenerAsUpstream } from '../config/conflicts.ts'
+import { refuseListenerAsUpstream, refuseSharedPort } from '../config/conflicts.ts'
 import { type ConfigurationSources, ENV_FILE } from '../config/load-configuration.ts'
 import type { Environment } from '../config/settings.ts'
 import { findMisspelt } from '../config/suggestions.ts'
@@ -47,6 +47,7 @@ export async function start({ sources: given, inherited, isOnlyWorker, npmParent
   const first = await (primary ? readLikeOthers(primary, read) : read())
   const listens = inherited === undefined
   if (listens) refuseListenerAsUpstream(first.settings, first.config)
+  if (listens && first.isDevelopment) refuseSharedPort(first.settings)
   const development = first.isDevelopment
     ? await startDevelopment(first.settings, first.config, first.settings.DEV_PROVIDER_PORT, now)
     : undefined

@@ -160,6 +160,19 @@ export function refuseTakenHeaders(
   refuseIf(problems)
 }
 
+/** The development provider listens in the same process. */
+export function refuseSharedPort({ PORT, DEV_PROVIDER_PORT }: Pick<Settings, 'PORT' | 'DEV_PROVIDER_PORT'>): void {
+  if (PORT !== DEV_PROVIDER_PORT) return
+  const example = String(DEV_PROVIDER_PORT < 65_535 ? DEV_PROVIDER_PORT + 1 : DEV_PROVIDER_PORT - 1)
+  refuseIf([
+    {
+      setting: 'DEV_PROVIDER_PORT',
+      message: sentence`${setting('PORT')} and ${setting('DEV_PROVIDER_PORT')} are both "${PORT}"; expected a port of its own for the development provider, for example ${example}.`,
+      example,
+    },
+  ])
+}
+
 /**
  * With forward-auth alone. A script of the application can send the same question through a proxy that does not close our paths,
  * and would read the token in the answer: it is sent to applications behind the gateway only.

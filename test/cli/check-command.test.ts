@@ -111,6 +111,7 @@ suite('what is wrong', () => {
         { CLIENT_SECRET: '', CLIENT_SECRET_FILE: '/dev/null' },
         /^CLIENT_SECRET_FILE is "\/dev\/null", which is not a file; /,
       ],
+      [{ STORE: 'sqlite:/dev/null/menshen.db' }, /^STORE is "sqlite:\/dev\/null\/menshen\.db", which is not a file; /],
       [{ STORE: 'sqlite:./data/' }, /^STORE is "sqlite:\.\/data\/"; expected memory:, sqlite:FILE, /],
       [
         { NODE_ENV: 'production', BASE_URL: 'https://app.example.com', AUTH_URL: 'http://idp.example.com' },

@@ -114,6 +114,7 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
   AUTO_SIGN_IN: ['true', 'yes', 'inapp', 'ON'],
   SESSION_IDLE_MINUTES: ['-1', '0.5', '30m', '525601'],
   SESSIONS_PER_USER: ['-1', '1.5', 'one', '10001'],
+  PERSONAL_KEY_MAX_DAYS: ['0', '-1', '1.5', 'a year', '3661'],
   DEVICE_BOUND_SESSIONS: ['true', 'auto', 'ON'],
   SESSION_CACHE_SIZE: ['-1', '10000001', 'big'],
   SESSION_CACHE_MB: ['-1', '1000001', '1.5', 'big'],
@@ -239,7 +240,9 @@ suite('a start', { concurrency: 2 }, () => {
 
   test('a start with one port for both servers ends with a sentence', async () => {
     const PORT = String(await freePort())
-    await processFails({ STORE: 'memory:', PORT, DEV_PROVIDER_PORT: PORT }, ['PORT', PORT])
+    const env = { STORE: 'memory:', PORT, DEV_PROVIDER_PORT: PORT }
+    await processFails(env, ['PORT', 'DEV_PROVIDER_PORT', PORT])
+    await fails(env, ['PORT', 'DEV_PROVIDER_PORT', PORT], 1, { args: ['check'] })
   })
 
   test('a start of several processes on a taken port says so once', async t => {
