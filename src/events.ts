@@ -503,7 +503,7 @@ export const EVENTS = {
   client_cut_off: {
     level: 'info',
     sentence:
-      'a client was cut off: for CLIENT_TIMEOUT_MS it took nothing of its answer or sent nothing of its body, or it needed longer for a form',
+      'a client was cut off: for CLIENT_TIMEOUT_MS it took nothing of its answer or sent nothing of its body, it needed longer for a form, or it left too many answers unread',
     fields: [],
   },
   streams_unchecked: {

@@ -13,8 +13,9 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2'
 import type { TLSSocket } from 'node:tls'
-import { isTrusted, type Networks, network, plainAddress } from '../config/networks.ts'
-import { BadHead, Http2Response, readHttp2Request, type UnreadAnswers } from '../proxy/http2-messages.ts'
+import { isTrusted, type Networks } from '../config/networks.ts'
+import { BadHead, Http2Response, readHttp2Request } from '../proxy/http2-messages.ts'
+import { createUnreadAnswers, type UnreadAnswers } from '../proxy/unread-answers.ts'
 import { destroyAfter } from '../util/destroy-after.ts'
 
 export interface Http2Server {
@@ -57,12 +58,6 @@ const LAST_STREAM_ID = 2 ** 31 - 1
 const EXCESS_BURST = 1000
 const EXCESS_RATE = 100
 
-/** The answers of our own that wait for one connection, and for all connections of one network. */
-const MOST_UNREAD_OF_CONNECTION = 1024 * 1024
-const MOST_UNREAD_OF_NETWORK = 16 * 1024 * 1024
-/** The memory of a stream, besides its body. */
-const BYTES_PER_STREAM = 8 * 1024
-
 export function createHttp2Server(serverOptions: Http2ServerOptions): Http2Server {
   const maxHeaderBytes = serverOptions.maxHeaderKb * 1024
   const options = {
@@ -87,9 +82,13 @@ export function createHttp2Server(serverOptions: Http2ServerOptions): Http2Serve
       socket.on('error', () => {})
       const session = performServerHandshake(socket, options)
       const isProxy = isTrusted(serverOptions.trustedProxies, socket.remoteAddress ?? '')
-      const connection = new Http2Connection(session, socket, serverOptions, isProxy ? undefined : unread)
+      const joined = isProxy ? undefined : unread.join(socket)
+      const connection = new Http2Connection(session, socket, serverOptions, joined?.unread)
       connections.add(connection)
-      session.once('close', () => connections.delete(connection))
+      session.once('close', () => {
+        connections.delete(connection)
+        joined?.leave()
+      })
     },
     announceEnd() {
       for (const connection of connections) connection.announceEnd()
@@ -189,37 +188,6 @@ class Http2Connection {
     if (this.#excess <= EXCESS_BURST || this.#session.destroyed) return
     this.#session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM)
     destroyAfter(this.#socket, CLOSE_MS)
-  }
-}
-
-/**
- * A client that opens no window gets no byte of its answers, and each of them waits in memory. Answers of applications wait
- * there, within the limits of proxy/capacity.ts; ours have no other limit than this.
- */
-function createUnreadAnswers(): UnreadAnswers {
-  /** By network. Most answers are in it for less than a millisecond. */
-  const waiting = new Map<string, Set<Http2Response>>()
-
-  return {
-    add(response, bytes) {
-      const { socket } = response
-      const name = network(plainAddress(socket.remoteAddress ?? ''))
-      const others = waiting.get(name) ?? new Set()
-      let ofNetwork = bytes + BYTES_PER_STREAM
-      let ofConnection = ofNetwork
-      for (const other of others) {
-        const size = other.writableLength + BYTES_PER_STREAM
-        ofNetwork += size
-        if (other.socket === socket) ofConnection += size
-      }
-      if (ofConnection > MOST_UNREAD_OF_CONNECTION || ofNetwork > MOST_UNREAD_OF_NETWORK) return false
-      waiting.set(name, others.add(response))
-      response.once('close', () => {
-        others.delete(response)
-        if (others.size === 0 && waiting.get(name) === others) waiting.delete(name)
-      })
-      return true
-    },
   }
 }
 

@@ -2,7 +2,7 @@
 
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { errorFields } from '../errors.ts'
-import { CLIENT_LEFT, type ObservedRequest } from '../observe/observed-request.ts'
+import { CLIENT_LEFT, type ObservedRequest, observedFields } from '../observe/observed-request.ts'
 import { type ForwardOptions, sayContinue } from '../proxy/forward.ts'
 import { Http2Request, Http2Response } from '../proxy/http2-messages.ts'
 import { hasTakenAll } from '../proxy/slow-clients.ts'
@@ -141,6 +141,9 @@ function watchToEnd({ proxy, observe }: GatewayContext, observed: ObservedReques
   if (observed.upstream === undefined) proxy.slowClients.watch(observed, response)
   response.on('close', () => {
     const status = response.headersSent ? response.statusCode : CLIENT_LEFT
+    // Of an application's answer forward.ts reports it.
+    if (response instanceof Http2Response && response.isRefused && observed.upstream === undefined)
+      observe.report('client_cut_off', { ...observedFields(observed), reason: 'too_much_unread' })
     observe.ended(observed, status, sent)
   })
 }

@@ -19,6 +19,7 @@ import { type HeaderList, keptTrailers, type ResponseHeaders } from './response-
 import { headersForDocument, headersOfLonger, sessionScriptFor, takesSessionScript } from './session-script.ts'
 import { hasTakenAll, type SlowClients } from './slow-clients.ts'
 import { pathForUpstream } from './stripped-prefix.ts'
+import type { AnswerSender } from './unread-answers.ts'
 import { withChanges } from './upstream-headers.ts'
 import type { Upstream } from './upstreams.ts'
 
@@ -82,7 +83,7 @@ const EXPECTS_BODY = new Set(['POST', 'PUT', 'PATCH'])
  * function for each method, and one with a getter also a hidden class that keeps the whole request in memory until the next
  * full collection.
  */
-class ForwardedRequest implements ExchangeOptions {
+class ForwardedRequest implements ExchangeOptions, AnswerSender {
   readonly upstream: Upstream
   readonly method: string
   readonly path: string
@@ -130,12 +131,18 @@ class ForwardedRequest implements ExchangeOptions {
     this.#request = request
     this.#identification = identification
     request.observed.upstream = upstream.destination.origin
+    if (response instanceof Http2Response) response.sender = this
     if (hasBody) this.#watchClient()
   }
 
   /** Needed only for long requests, and while slots are short. */
   get owner(): string {
     return ownerOf(this.#request, this.#identification)
+  }
+
+  onUnread(): void {
+    const fields = requestFields(this.#request, callerOf(this.#identification))
+    this.#options.report('client_cut_off', { ...fields, reason: 'too_much_unread' })
   }
 
   /** Made when it is asked for: an exchange by HTTP/2 reads the stream itself. */

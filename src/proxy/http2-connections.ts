@@ -48,7 +48,8 @@ const IDLE_MS = 60_000
 const PING_EVERY_MS = 20_000
 const PING_MS = 10_000
 const MOST_HEADERS = 1000
-const STREAM_WINDOW = 256 * 1024
+/** An answer whose client does not read may occupy as much memory. */
+const STREAM_WINDOW = 128 * 1024
 const CONNECTION_WINDOW = 4 * 1024 * 1024
 /** An answer with a larger head is refused by us up to this many times of the limit, and beyond by nghttp2. */
 const READ_HEADS = 4

@@ -11,6 +11,7 @@ import {
 import type { TLSSocket } from 'node:tls'
 import { REQUEST_ID } from '../observe/observed-request.ts'
 import type { HeaderList } from './response-headers.ts'
+import type { AnswerSender, UnreadAnswer, UnreadAnswers } from './unread-answers.ts'
 
 const NONE: readonly string[] = []
 
@@ -146,13 +147,7 @@ function forgetId(head: HeaderList): void {
   marked[sensitiveHeaders] = NOT_REMEMBERED
 }
 
-/** Which answers of our own their clients have not taken yet; kept by http2-server.ts. */
-export interface UnreadAnswers {
-  /** False if this client leaves too much unread. */
-  add(response: Http2Response, bytes: number): boolean
-}
-
-export class Http2Response {
+export class Http2Response implements UnreadAnswer {
   readonly req: Http2Request
   statusCode = 200
   headersSent = false
@@ -163,8 +158,12 @@ export class Http2Response {
   bytesWritten = 0
   /** Set by slow-clients.ts. */
   isWatched = false
+  /** Its client has left too much unread. */
+  isRefused = false
   /** Trailers may follow a body of a known length. Set before the head; without a length they may always. */
   takesTrailers = false
+  /** For an application's answer; set by forward.ts. */
+  sender: AnswerSender | undefined
   readonly #stream: ServerHttp2Stream
   /** The head, until it is sent: together with the end, if there is no body. */
   #head: HeaderList | undefined
@@ -174,6 +173,7 @@ export class Http2Response {
   #isWaitingForTrailers = false
   #isDestroyed = false
   readonly #unread: UnreadAnswers | undefined
+  #updateUnread: (() => void) | undefined
 
   constructor(request: Http2Request, unread?: UnreadAnswers) {
     this.req = request
@@ -183,10 +183,17 @@ export class Http2Response {
 
   /** Whether a body of our own is to be sent. Otherwise the stream is reset: its client reads nothing, and asks for more. */
   admits(bytes: number): boolean {
-    if (!this.#unread || this.#unread.add(this, bytes)) return true
-    this.#isDestroyed = true
-    this.#stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM)
+    if (!this.#unread || this.#unread.admits(this, bytes)) return true
+    this.refuse()
     return false
+  }
+
+  /** Nothing more of it is sent, and nothing of it is kept. */
+  refuse(): void {
+    this.isRefused = this.#isDestroyed = true
+    this.#stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM)
+    // The reset itself waits for a connection that is not read.
+    if (this.writableLength > 0) this.#stream.destroy()
   }
 
   get socket(): TLSSocket {
@@ -247,7 +254,21 @@ export class Http2Response {
     if (chunk.length === 0 || this.#isWithoutBody || !this.#isWritable()) return true
     const bytes = typeof chunk === 'string' ? Buffer.from(chunk, encoding) : chunk
     this.bytesWritten += bytes.length
-    return this.#stream.write(bytes)
+    const unread = this.#unreadOfApplication()
+    const isTaken = this.#stream.write(bytes, unread)
+    unread?.()
+    return isTaken
+  }
+
+  /** Tells that what waits of an application's answer has changed. */
+  #unreadOfApplication(): (() => void) | undefined {
+    const unread = this.#unread
+    if (!unread || !this.sender) return undefined
+    if (!this.#updateUnread) {
+      this.#updateUnread = () => unread.update(this)
+      this.#stream.on('close', this.#updateUnread)
+    }
+    return this.#updateUnread
   }
 
   flushHeaders(): void {
@@ -264,6 +285,7 @@ export class Http2Response {
     if (!this.#isWithoutBody && this.#isWritable()) {
       if (hasBody) this.bytesWritten += bytes.length
       this.#stream.end(hasBody ? bytes : undefined)
+      if (hasBody || this.#updateUnread) this.#unreadOfApplication()?.()
     }
     this.#refuseRest()
     return this

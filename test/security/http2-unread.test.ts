@@ -1,14 +1,27 @@
 // Clients by HTTP/2 that open no window: none of their answers leaves, and what waits for them is bounded.
 
 import assert from 'node:assert/strict'
-import { type ClientHttp2Session, constants } from 'node:http2'
+import { once } from 'node:events'
+import {
+  type ClientHttp2Session,
+  constants,
+  createServer,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2'
+import type { AddressInfo } from 'node:net'
+import type { Writable } from 'node:stream'
 import test, { type TestContext } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import { Http2Response } from '../../src/proxy/http2-messages.ts'
 import { makeAuthority, makeCertificate } from '../gateway/certificates.ts'
+import { cookieOf } from '../kit/client.ts'
 import { ask, openHttp2 } from '../kit/http2-client.ts'
-import { setUp } from '../kit/set-up.ts'
+import { type GatewayAndProvider, setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
+import { until } from '../kit/until.ts'
+import { startUpstream } from '../kit/upstream.ts'
 
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
@@ -17,6 +30,9 @@ const CONNECTIONS = 20
 const STREAMS = 80
 const OF_CONNECTION = 1024 * 1024
 const OF_NETWORK = 16 * 1024 * 1024
+const FORWARDED_OF_NETWORK = 64 * 1024 * 1024
+/** As many as a connection may have. */
+const MOST_STREAMS = 128
 
 interface Unread {
   /** The bytes of answers that wait. */
@@ -25,11 +41,11 @@ interface Unread {
 }
 
 /** Sends all requests, and reads nothing but the heads of their answers. */
-async function leaveUnread(session: ClientHttp2Session, path: string): Promise<Unread> {
+async function leaveUnread(session: ClientHttp2Session, path: string, cookie = '', streams = STREAMS): Promise<Unread> {
   const unread = { waiting: 0, reset: 0 }
-  const heads = Array.from({ length: STREAMS }, () => {
+  const heads = Array.from({ length: streams }, () => {
     const { promise, resolve } = Promise.withResolvers<void>()
-    const stream = session.request({ ':path': path, accept: 'text/html' })
+    const stream = session.request({ ':path': path, accept: 'text/html', ...(cookie && { cookie }) })
     stream.on('error', () => {})
     stream.once('response', headers => {
       unread.waiting += Number(headers['content-length'])
@@ -44,6 +60,9 @@ async function leaveUnread(session: ClientHttp2Session, path: string): Promise<U
   await Promise.all(heads)
   return unread
 }
+
+const cutOffs = ({ lines }: Pick<GatewayAndProvider, 'lines'>) =>
+  lines.filter(({ event, fields }) => event === 'client_cut_off' && fields.reason === 'too_much_unread')
 
 async function setUpUnread(t: TestContext, env = {}) {
   const folder = tempFolder(t)
@@ -66,6 +85,7 @@ test('answers that are not read are bounded for a connection and for an address,
     }
   assert.ok(all <= OF_NETWORK, `${all} bytes wait for one address`)
   assert.ok(reset > 0)
+  assert.ok(cutOffs(scene).length > 0)
 })
 
 test('what waits ends with its connection, and the address is served again', async t => {
@@ -98,4 +118,104 @@ test('the answers for an asset share one buffer, however many of them wait', asy
   collect()
   const grown = process.memoryUsage().arrayBuffers - before
   assert.ok(grown < waiting / 2, `${grown} bytes more for ${waiting} that wait`)
+})
+
+/** An application's answers: one that is received whole before the client reads, and one that has to pause. */
+const LENGTHS: Readonly<Record<string, number>> = { '/short': 60_000, '/long': 4_000_000 }
+const PART = Buffer.alloc(20_000)
+
+function sendParts(target: Writable, length: number): void {
+  let left = length
+  const go = () => {
+    while (left > 0) {
+      left -= PART.length
+      if (!target.write(PART)) return void target.once('drain', go)
+    }
+    target.end()
+  }
+  go()
+}
+
+async function startApplication(t: TestContext, isHttp2: boolean): Promise<string> {
+  if (!isHttp2) {
+    const { url } = await startUpstream(t, ({ url = '' }, response) => {
+      const length = LENGTHS[url] ?? 0
+      response.setHeader('content-length', length)
+      sendParts(response, length)
+    })
+    return url
+  }
+  const server = createServer()
+  const sessions: ServerHttp2Session[] = []
+  server.on('session', session => sessions.push(session))
+  server.on('stream', (stream: ServerHttp2Stream, { ':path': path = '' }) => {
+    const length = LENGTHS[path] ?? 0
+    stream.on('error', () => {})
+    stream.respond({ ':status': 200, 'content-length': length })
+    sendParts(stream, length)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => {
+    for (const session of sessions) session.destroy()
+    server.close()
+  })
+  return `h2c://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+/** The answers that the gateway has begun and holds, until the test ends. */
+function watchAnswers(t: TestContext): { waiting(): number } {
+  const begun = new Set<Http2Response>()
+  const { prototype } = Http2Response
+  const { writeHead } = prototype
+  prototype.writeHead = function (...args) {
+    begun.add(this)
+    return writeHead.apply(this, args)
+  }
+  t.after(() => {
+    prototype.writeHead = writeHead
+  })
+  return {
+    waiting: () => [...begun].reduce((sum, answer) => sum + (answer.destroyed ? 0 : answer.writableLength), 0),
+  }
+}
+
+for (const isHttp2 of [false, true])
+  test(`answers of an application by ${isHttp2 ? 'HTTP/2' : 'HTTP/1.1'} that a user does not read are bounded for an address, and another user of it keeps theirs`, async t => {
+    const url = await startApplication(t, isHttp2)
+    const scene = await setUpUnread(t, { UPSTREAM: url, CLIENT_TIMEOUT_MS: '600000' })
+    const hoarder = cookieOf(await scene.user())
+    const other = cookieOf(await scene.user('other', { sub: 'sub-other' }))
+    const answers = watchAnswers(t)
+    const reader = await openHttp2(t, scene.url, { settings: { initialWindowSize: 0 } })
+    const late = reader.request({ ':path': '/short', cookie: other })
+    await once(late, 'response')
+    for (const [path, connections] of [
+      ['/short', 9],
+      ['/long', 2],
+    ] as const)
+      for (let n = 0; n < connections; n++) {
+        const session = await openHttp2(t, scene.url, { settings: { initialWindowSize: 0 } })
+        await leaveUnread(session, path, hoarder, MOST_STREAMS)
+        assert.ok(answers.waiting() <= FORWARDED_OF_NETWORK, `${answers.waiting()} bytes wait for one address`)
+      }
+    await until(() => cutOffs(scene).length > 0)
+    assert.ok(cutOffs(scene).length <= 10, 'repeats are counted')
+    assert.ok(cutOffs(scene).every(({ fields }) => fields.user === 'zhangsan'))
+    reader.settings({ initialWindowSize: 1024 * 1024 })
+    let received = 0
+    for await (const chunk of late) received += chunk.length
+    assert.equal(received, LENGTHS['/short'])
+  })
+
+test('answers of an application that a trusted proxy does not read are not limited like those of one client', async t => {
+  const scene = await setUpUnread(t, { UPSTREAM: await startApplication(t, false), TRUSTED_PROXIES: '127.0.0.1' })
+  const cookie = cookieOf(await scene.user())
+  const answers = watchAnswers(t)
+  for (let n = 0; n < 10; n++) {
+    const session = await openHttp2(t, scene.url, { settings: { initialWindowSize: 0 } })
+    const { reset } = await leaveUnread(session, '/short', cookie, MOST_STREAMS)
+    assert.equal(reset, 0)
+  }
+  assert.ok(answers.waiting() > FORWARDED_OF_NETWORK)
 })

@@ -1,0 +1,133 @@
+// A client by HTTP/2 that opens no window, or does not read its connection, gets no byte of its answers, and each of them waits
+// in memory until slow-clients.ts cuts it off. One connection has at most 128 streams, and an application's answer pauses once
+// 64 KB of it and the chunk after them wait: 16 MB for a connection. What waits for all connections of one network is bounded
+// here. Answers of ours are refused beyond their limit. Answers of applications may be many and large on a slow line: beyond
+// their limit the owner who holds most loses the oldest, so that users who share an address do not lose theirs for one of them.
+
+import type { Socket } from 'node:net'
+import { network, plainAddress } from '../config/networks.ts'
+
+/** The request that an application's answer is for. */
+export interface AnswerSender {
+  /** Whose request it is. */
+  readonly owner: string
+  /** Too much of what its owner asked for was not read: its answer is cut off. */
+  onUnread(): void
+}
+
+/** An answer by HTTP/2, as far as it is used here. */
+export interface UnreadAnswer {
+  readonly socket: Socket
+  readonly destroyed: boolean
+  readonly writableLength: number
+  readonly writableEnded: boolean
+  readonly writableNeedDrain: boolean
+  /** For an application's answer. */
+  readonly sender: AnswerSender | undefined
+  /** Nothing more of it is sent, and nothing of it is kept. */
+  refuse(): void
+  once(event: 'close', listener: () => void): unknown
+}
+
+/** The answers of one connection. */
+export interface UnreadAnswers {
+  /** Whether a body of our own may be sent; false if this client leaves too much unread. */
+  admits(response: UnreadAnswer, bytes: number): boolean
+  /** A part of an application's answer begins to wait, was taken, or is discarded. */
+  update(response: UnreadAnswer): void
+}
+
+export interface UnreadAnswersOfAll {
+  /** `leave` is called when the connection has closed. */
+  join(socket: Socket): { readonly unread: UnreadAnswers; leave(): void }
+}
+
+/** The answers of our own that wait for one connection, and for all connections of one network. */
+const MOST_OWN_OF_CONNECTION = 1024 * 1024
+const MOST_OWN_OF_NETWORK = 16 * 1024 * 1024
+/** The answers of applications that wait for all connections of one network. */
+const MOST_FORWARDED_OF_NETWORK = 64 * 1024 * 1024
+/** The memory of a stream, besides its body. */
+const BYTES_PER_STREAM = 8 * 1024
+/** What has arrived from the application and is not written yet, while an answer pauses. */
+const BYTES_PER_PAUSED = 128 * 1024
+
+interface Network {
+  connections: number
+  readonly own: Set<UnreadAnswer>
+  /** Those of applications, with the bytes that wait for each; the oldest first. */
+  readonly forwarded: Map<UnreadAnswer, number>
+  /** The sum of `forwarded`. */
+  bytes: number
+}
+
+export function createUnreadAnswers(): UnreadAnswersOfAll {
+  const networks = new Map<string, Network>()
+
+  return {
+    join(socket) {
+      const name = network(plainAddress(socket.remoteAddress ?? ''))
+      const joined = networks.get(name) ?? { connections: 0, own: new Set(), forwarded: new Map(), bytes: 0 }
+      networks.set(name, joined)
+      joined.connections++
+      return {
+        unread: {
+          admits: (response, bytes) => admitsOwn(joined, response, bytes),
+          update: response => update(joined, response),
+        },
+        leave() {
+          joined.connections--
+          if (joined.connections === 0) networks.delete(name)
+        },
+      }
+    },
+  }
+}
+
+function admitsOwn({ own }: Network, response: UnreadAnswer, bytes: number): boolean {
+  let ofNetwork = bytes + BYTES_PER_STREAM
+  let ofConnection = ofNetwork
+  for (const other of own) {
+    const size = other.writableLength + BYTES_PER_STREAM
+    ofNetwork += size
+    if (other.socket === response.socket) ofConnection += size
+  }
+  if (ofConnection > MOST_OWN_OF_CONNECTION || ofNetwork > MOST_OWN_OF_NETWORK) return false
+  own.add(response)
+  response.once('close', () => own.delete(response))
+  return true
+}
+
+function update(joined: Network, response: UnreadAnswer): void {
+  const { forwarded } = joined
+  const before = forwarded.get(response) ?? 0
+  const after = bytesHeldFor(response)
+  joined.bytes += after - before
+  if (after > 0) forwarded.set(response, after)
+  else forwarded.delete(response)
+  if (after > before && joined.bytes > MOST_FORWARDED_OF_NETWORK) cutOffHeaviest(joined)
+}
+
+function bytesHeldFor({ destroyed, writableLength, writableEnded, writableNeedDrain }: UnreadAnswer): number {
+  if (destroyed || writableLength === 0) return 0
+  return writableLength + BYTES_PER_STREAM + (writableNeedDrain && !writableEnded ? BYTES_PER_PAUSED : 0)
+}
+
+function cutOffHeaviest(joined: Network): void {
+  const byOwner = new Map<string, number>()
+  let heaviest = ''
+  for (const [{ sender }, bytes] of joined.forwarded) {
+    const owner = sender?.owner ?? ''
+    const sum = (byOwner.get(owner) ?? 0) + bytes
+    byOwner.set(owner, sum)
+    if (sum > (byOwner.get(heaviest) ?? 0)) heaviest = owner
+  }
+  for (const response of joined.forwarded.keys()) {
+    if (joined.bytes <= MOST_FORWARDED_OF_NETWORK) return
+    const { sender } = response
+    if ((sender?.owner ?? '') !== heaviest) continue
+    sender?.onUnread()
+    response.refuse()
+    update(joined, response)
+  }
+}
