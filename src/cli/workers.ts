@@ -46,15 +46,12 @@ export async function startWorkers(
   let closing = false
   let hasFailed = false
   const exited = Promise.withResolvers<void>()
-  const workers = () => Object.values(cluster.workers ?? {}) as Worker[]
+  const workers = () => (Object.values(cluster.workers ?? {}) as Worker[]).filter(hasProcess)
   const serving = new Set<number>()
   const failing = new Set<Worker>()
   /** Workers whose successors are on their way. */
   const replaced = new Set<Worker>()
   const pauseMs = createPauses(count, () => performance.now())
-  // Sending to a worker that is exiting fails; its exit is what matters.
-  cluster.on('fork', worker => worker.on('error', () => {}))
-
   cluster.on('message', (worker, message: unknown) => {
     if (message === SERVING) {
       serving.add(worker.id)
@@ -69,11 +66,36 @@ export async function startWorkers(
 
   async function replace(): Promise<void> {
     await pause(pauseMs())
-    if (!closing) cluster.fork(env)
+    if (!closing) start()
   }
 
-  const first = cluster.fork(env)
-  const isServing = await new Promise<boolean>(resolve => {
+  /** The machine may be short of processes or of memory, or Node is just being updated: the next attempt is made after a pause. */
+  function start(): void {
+    try {
+      fork(error => void startLater(error))
+    } catch (error) {
+      void startLater(error)
+    }
+  }
+
+  async function startLater(error: unknown): Promise<void> {
+    await tryToWrite('worker_not_started', { code: Object(error).code })
+    await replace()
+  }
+
+  /** Throws, or calls `onUnstarted`, if the system starts no process. */
+  function fork(onUnstarted: (error: Error) => void): Worker {
+    const worker = cluster.fork(env)
+    // At once: the error of a process that cannot be started comes before the event `fork`.
+    worker.on('error', error => {
+      // Sending to a worker that is exiting fails, too; its exit is what matters.
+      if (!hasProcess(worker)) onUnstarted(error)
+    })
+    return worker
+  }
+
+  const isServing = await new Promise<boolean>((resolve, reject) => {
+    const first = fork(reject)
     first.on('message', message => {
       if (message === SERVING) resolve(true)
     })
@@ -92,14 +114,14 @@ export async function startWorkers(
       return
     }
     const isLost = isSocketInherited && workers().length === 0
-    if (!isReplaced && !isLost) cluster.fork(env)
+    if (!isReplaced && !isLost) start()
     await tryToWrite('worker_died', { worker: worker.id, exitCode: code, signal })
     if (!isLost) return
     // With its last worker the cluster closes the inherited socket; only the service manager still has it.
     await tryToWrite('inherited_socket_lost')
     process.exit(1)
   })
-  for (let started = 1; started < count; started++) cluster.fork(env)
+  for (let started = 1; started < count; started++) start()
 
   /** An event that cannot be written must not end the process. */
   async function tryToWrite(code: EventCode, fields?: object): Promise<void> {
@@ -127,6 +149,10 @@ export async function startWorkers(
       if (hasFailed) throw new Error('A worker could not close everything.')
     },
   }
+}
+
+function hasProcess(worker: Worker): boolean {
+  return worker.process.pid !== undefined
 }
 
 /** How long each replacement waits. The pause doubles while workers die soon after each other. */

@@ -1,0 +1,37 @@
+// A worker that the system cannot start, for want of processes or while Node is being updated.
+import assert from 'node:assert/strict'
+import cluster from 'node:cluster'
+import { once } from 'node:events'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import test from 'node:test'
+import { SERVING, startWorkers } from '../../src/cli/workers.ts'
+import { tempFolder } from '../kit/temp.ts'
+
+test('a worker that cannot be started is tried again, and ends neither the first process nor other workers', async t => {
+  const folder = tempFolder(t)
+  const script = join(folder, 'worker.mjs')
+  writeFileSync(script, `process.on('SIGTERM', () => process.exit()); process.send(${JSON.stringify(SERVING)})`)
+  // A process whose folder is missing is not started.
+  const missing = join(folder, 'missing')
+  cluster.setupPrimary({ exec: script, args: [], execArgv: [], cwd: folder })
+  const events: unknown[] = []
+  const workers = await startWorkers(1, { env: {}, isSocketInherited: false }, (code, fields) => {
+    events.push([code, fields])
+    if (code === 'worker_not_started') mkdirSync(missing)
+  })
+  const [first] = Object.values(cluster.workers ?? {})
+  cluster.setupPrimary({ cwd: missing })
+  const serves = new Promise<void>(resolve => {
+    cluster.on('message', (_worker, message) => void (message === SERVING && resolve()))
+  })
+  const exited = once(cluster, 'exit')
+  first?.process.kill('SIGKILL')
+  await exited
+  await serves
+  await workers?.close()
+  assert.deepEqual(events, [
+    ['worker_died', { worker: 1, exitCode: null, signal: 'SIGKILL' }],
+    ['worker_not_started', { code: 'ENOENT' }],
+  ])
+})
