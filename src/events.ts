@@ -187,7 +187,11 @@ export const EVENTS = {
     fields: [],
   },
   worker_died: { level: 'error', sentence: 'a worker died and is replaced', fields: ['exitCode', 'signal'] },
-  worker_not_started: { level: 'error', sentence: 'a worker could not be started; it is tried again', fields: ['code'] },
+  worker_not_started: {
+    level: 'error',
+    sentence: 'a worker could not be started; it is tried again',
+    fields: ['code'],
+  },
   inherited_socket_lost: {
     level: 'error',
     sentence:

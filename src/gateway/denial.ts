@@ -230,7 +230,8 @@ function visitorChallenge(
   const parameters = [...(failedToken ? ['error="invalid_token"'] : []), ...challengeParameters(resource)]
   const forToken = parameters.length > 0 ? `Bearer ${parameters.join(', ')}` : undefined
   // Git and WebDAV clients send a key as a password once they are asked for one. A browser would ask its user.
-  const takesPassword = isWebDav(method) || !isBrowser(headers)
+  // Clients of WebDAV call themselves Mozilla, too. A script of a page can use these methods as well.
+  const takesPassword = !isBrowser(headers) || (isWebDav(method) && headers['sec-fetch-mode'] === undefined)
   const forKey = acceptsKey && !bringsToken(headers) && takesPassword ? PASSWORD_CHALLENGE : undefined
   if (forToken && forKey && !failedToken) return bothChallenges(headers, forToken, forKey)
   return forToken ?? forKey ?? (bringsToken(headers) ? 'Bearer' : 'Cookie realm="menshen"')

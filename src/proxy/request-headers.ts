@@ -118,6 +118,8 @@ const NOT_IN_TRAILERS = new Set([
   'content-type',
   'content-encoding',
   'content-range',
+  // The rules have judged the paths by the headers.
+  ...['depth', 'overwrite', 'new-uri'],
 ])
 
 export function createRequestTrailers({

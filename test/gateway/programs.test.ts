@@ -71,7 +71,12 @@ test('at a rule with keys only the loading of a page leads to the login page', a
   for (const method of ['PROPFIND', 'MKCOL', 'LOCK', 'REPORT'])
     assert.equal(await challenge({ 'user-agent': MOZILLA }, method), 'Basic realm="menshen"', method)
   // A browser would ask its user for a password.
-  assert.equal(await challenge({ 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' }), 'Cookie realm="menshen"')
+  for (const method of ['GET', 'POST', 'PROPFIND'])
+    assert.equal(
+      await challenge({ 'user-agent': MOZILLA, 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' }, method),
+      'Cookie realm="menshen"',
+      method,
+    )
   const check = { 'x-original-uri': '/keys/x', 'x-original-method': 'PROPFIND', 'user-agent': MOZILLA }
   assert.equal(await challenge(check, 'GET', '/_menshen/check'), 'Basic realm="menshen"')
   assert.equal((await client.get('/plain', { headers: { accept: '*/*' } })).status, 302, 'without keys and bearer')

@@ -117,13 +117,21 @@ test('an application by h2c gets HTTP/2, on one connection, with trailers both w
     assert.deepEqual(Object.entries(trailers), [['x-end', 'reached']])
   })
 
-  await t.test('trailers of a request arrive, but none that lies about the user', async () => {
+  await t.test('trailers of a request arrive, but none that lies about the user or about the paths that it acts on', async () => {
     const stream = session.request(
       { ':path': '/', ':method': 'POST', cookie, trailer: 'x-sum' },
       { endStream: false, waitForTrailers: true },
     )
     stream.on('wantTrailers', () =>
-      stream.sendTrailers({ 'x-sum': '1', 'x-forwarded-user': 'root', 'x-remote-user': 'root' }),
+      stream.sendTrailers({
+        'x-sum': '1',
+        'x-forwarded-user': 'root',
+        'x-remote-user': 'root',
+        depth: 'infinity',
+        destination: '/secret',
+        overwrite: 'T',
+        'new-uri': '/secret',
+      }),
     )
     stream.end('body')
     const seen = JSON.parse((await answerOf(stream)).text) as Seen
