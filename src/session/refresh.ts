@@ -376,9 +376,12 @@ function keepSession(context: RefreshContext, loaded: LoadedSession): Outcome {
   return kept
 }
 
+/** Too many requests, and the answers of a proxy in front of a provider that is away. A 500 may be about one user's account. */
+const OUTAGES: readonly number[] = [429, 502, 503, 504]
+
 /** A provider that gives no answer, or says that it cannot serve, is away for all sessions. Other failures are of one session. */
 function noteOutage({ outages }: RefreshContext, seen: LoadedSession, error: MenshenError): void {
-  const isOverloaded = error instanceof RefusalError && (error.status >= 500 || error.status === 429)
+  const isOverloaded = error instanceof RefusalError && OUTAGES.includes(error.status)
   const key = outageKey(seen)
   // Calls that fail at the same moment are one outage.
   if ((error.code === 'provider_unreachable' || isOverloaded) && !outages.isOn(key)) outages.lengthen(key)

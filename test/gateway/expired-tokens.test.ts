@@ -213,6 +213,20 @@ test('the expired sessions of many users ask a provider that is away once per pa
   assert.equal(refreshes() - asked, users.length)
 })
 
+test('a provider that answers the refresh of one user with 500 keeps no other user waiting', async t => {
+  const { op, gateway, user } = await open(t)
+  const other = await signedInAt(gateway.url, gateway.now)
+  gateway.passSeconds(HOUR)
+  let broken: string | null = null
+  op.intercept = ({ path, form }, response) => {
+    if (path !== '/token') return false
+    broken ??= form.get('refresh_token')
+    return form.get('refresh_token') === broken && response.writeHead(500).end()
+  }
+  assert.equal((await user.get('/', { headers: PAGE })).status, 503)
+  assert.equal((await other.get('/', { headers: PAGE })).status, 200)
+})
+
 test('a WebSocket stays open while the provider is away, none is opened, and a refusal closes it', async t => {
   const { op, gateway, user, upstream, eventsOf } = await open(t)
   const { WebSocketServer } = await import('ws')
