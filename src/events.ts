@@ -548,6 +548,12 @@ export const EVENTS = {
     fields: ['text'],
   },
   not_ready: { level: 'error', sentence: 'not ready to serve', fields: [] },
+  console_without_store: {
+    level: 'warn',
+    sentence:
+      'a developer has opened the overview or the health page while the store cannot be asked about their session; it was confirmed at most ten minutes before',
+    fields: ['path'],
+  },
   login_without_store: { level: 'error', sentence: 'the login page could not ask the store', fields: [] },
 } as const satisfies Record<string, EventRow>
 

@@ -6,6 +6,9 @@ import { document, type Html, languageSwitch } from '../pages/layout.ts'
 import type { Words } from '../pages/words/words.ts'
 import { OWN_PATHS } from '../paths.ts'
 
+/** The pages that are shown while the store is unavailable. */
+const WITHOUT_STORE: readonly string[] = ['overview', 'health']
+
 /** In the order of the menu. */
 const SECTIONS = {
   overview: OWN_PATHS.console,
@@ -22,10 +25,18 @@ type Section = keyof typeof SECTIONS
 export interface Viewer {
   readonly username: string
   readonly nickname: string
+  /** The store cannot be asked about the session: the page is shown, and nothing can be done on it. */
+  readonly isUnconfirmed?: boolean
 }
 
-export function viewerOf({ loaded }: { readonly loaded: { readonly session: { readonly userInfo: Viewer } } }): Viewer {
-  return loaded.session.userInfo
+export function viewerOf({ loaded, isUnconfirmed = false }: ConsoleCaller): Viewer {
+  const { username, nickname } = loaded.session.userInfo
+  return { username, nickname, isUnconfirmed }
+}
+
+interface ConsoleCaller {
+  readonly loaded: { readonly session: { readonly userInfo: Viewer } }
+  readonly isUnconfirmed?: boolean
 }
 
 interface ConsoleFrame {
@@ -43,7 +54,8 @@ export function consoleFrame(
   { section, viewer, title = words.t(`console.${section}`), body, scripts = [], styles = [] }: ConsoleFrame,
 ): string {
   const { t } = words
-  const { username, nickname } = viewer
+  const { username, nickname, isUnconfirmed } = viewer
+  const sections = Object.entries(SECTIONS).filter(([name]) => !isUnconfirmed || WITHOUT_STORE.includes(name))
   return document({
     words,
     title: `${title} · ${t('console.title')}`,
@@ -53,17 +65,23 @@ export function consoleFrame(
 <header class="bar">
 <a class="skip" href="#content">${t('console.skip')}</a>
 <p class="brand"><a href="/" aria-label="${t('page.home')}"><img src="${words.look.icon.url}" alt="" width="32" height="32"></a><span>${words.appName} · ${t('console.title')}</span></p>
-<div class="actions"><a class="who" href="${OWN_PATHS.account}" title="${username}" aria-label="${t('console.signed_in_as', { name: nickname || username })}">${icon('person')}<span>${nickname || username}</span></a>
-${languageSwitch(words, SECTIONS[section])}
-<form method="post" action="${words.paths.logout}"><button type="submit" class="button small quiet">${t('sign_out.title')}</button></form></div>
+${isUnconfirmed ? '' : actions(words, section, nickname || username, username)}
 </header>
-<nav aria-label="${t('console.title')}"><ul>${Object.entries(SECTIONS).map(([name, path]) => link(words, name as Section, path, section))}</ul></nav>
+<nav aria-label="${t('console.title')}"><ul>${sections.map(([name, path]) => link(words, name as Section, path, section))}</ul></nav>
 <main id="content" tabindex="-1">
 <h1>${title}</h1>
+${isUnconfirmed ? html`<div class="notice bad" role="alert"><p>${t('console.unconfirmed')}</p></div>` : ''}
 ${body}
 </main>
 </div>`,
   })
+}
+
+function actions(words: Words, section: Section, name: string, username: string) {
+  const { t } = words
+  return html`<div class="actions"><a class="who" href="${OWN_PATHS.account}" title="${username}" aria-label="${t('console.signed_in_as', { name })}">${icon('person')}<span>${name}</span></a>
+${languageSwitch(words, SECTIONS[section])}
+<form method="post" action="${words.paths.logout}"><button type="submit" class="button small quiet">${t('sign_out.title')}</button></form></div>`
 }
 
 function link({ t }: Words, name: Section, path: string, current: Section) {

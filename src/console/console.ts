@@ -1,5 +1,6 @@
 // The routes of the console, for the gateway's table. Rules decide who may see them.
 
+import { admitWithoutStore } from '../gateway/admit-without-store.ts'
 import type { GatewayContext } from '../gateway/context.ts'
 import { guarded, type RouteTable } from '../gateway/routes.ts'
 import { OWN_PATHS } from '../paths.ts'
@@ -14,8 +15,10 @@ import { showSettings } from './settings-tab.ts'
 
 export function createConsole(context: GatewayContext, liveStreams: LiveStreams): RouteTable {
   const overview = createOverview(context, liveStreams)
+  const showOverview = guarded(overview.show, admitWithoutStore)
+  const showHealthTab = guarded(showHealth, admitWithoutStore)
   return {
-    [OWN_PATHS.console]: { GET: guarded(overview.show), HEAD: guarded(overview.show) },
+    [OWN_PATHS.console]: { GET: showOverview, HEAD: showOverview },
     [OWN_PATHS.consoleLive]: { GET: guarded(overview.stream) },
     [OWN_PATHS.consoleSessions]: { GET: guarded(showSessions), HEAD: guarded(showSessions) },
     [OWN_PATHS.consoleSession]: { GET: guarded(showSession), HEAD: guarded(showSession) },
@@ -26,7 +29,7 @@ export function createConsole(context: GatewayContext, liveStreams: LiveStreams)
     [OWN_PATHS.consoleAuditJson]: { GET: guarded(sendAuditJson) },
     [OWN_PATHS.consoleAuditLive]: { GET: guarded(createAuditStream(liveStreams)) },
     [OWN_PATHS.consoleRules]: { GET: guarded(showRules), HEAD: guarded(showRules) },
-    [OWN_PATHS.consoleHealth]: { GET: guarded(showHealth), HEAD: guarded(showHealth) },
+    [OWN_PATHS.consoleHealth]: { GET: showHealthTab, HEAD: showHealthTab },
     [OWN_PATHS.consoleSettings]: { GET: guarded(showSettings), HEAD: guarded(showSettings) },
   }
 }

@@ -55,7 +55,7 @@ export function createOverview(context: GatewayContext, liveStreams: LiveStreams
         const view = await views[range].get()
         return [
           ['problems', String(problemList(words, view))],
-          ['figures', String(figures(words, view.plot))],
+          ['figures', String(figures(words, view))],
           ['plot', view.plot],
         ]
       })
@@ -132,16 +132,22 @@ export function overviewPage(words: Words, viewer: Viewer, view: OverviewView): 
   return consoleFrame(words, {
     section: 'overview',
     viewer,
-    scripts: ['overview.js'],
+    scripts: viewer.isUnconfirmed ? [] : ['overview.js'],
     styles: ['uplot.css'],
     body: html`<section id="problems" aria-live="polite">${problemList(words, view)}</section>
-<div id="figures">${figures(words, view.plot)}</div>
+<div id="figures">${figures(words, view)}</div>
 <p class="ranges" aria-label="${t('overview.range')}">${(Object.keys(RANGES) as Range[]).map(range => rangeLink(words, range, view.range))}</p>
-<div id="plots" data-live="${OWN_PATHS.consoleLive}?range=${view.range}" data-words="${plotWords(words)}">
-${PLOTS.map(name => html`<figure><figcaption>${t(`overview.plot_${name}`)}</figcaption><div class="plot" id="plot-${name}"></div></figure>`)}
-</div>
-<details><summary>${t('overview.numbers')}</summary>${numbers(words, view.plot)}</details>`,
+${viewer.isUnconfirmed ? '' : plotsPart(words, view)}
+<details ${viewer.isUnconfirmed ? 'open' : ''}><summary>${t('overview.numbers')}</summary>${numbers(words, view.plot)}</details>`,
   })
+}
+
+/** A stream fills them, which ends with a session that cannot be confirmed. */
+function plotsPart(words: Words, { range }: OverviewView): Html {
+  const { t } = words
+  return html`<div id="plots" data-live="${OWN_PATHS.consoleLive}?range=${range}" data-words="${plotWords(words)}">
+${PLOTS.map(name => html`<figure><figcaption>${t(`overview.plot_${name}`)}</figcaption><div class="plot" id="plot-${name}"></div></figure>`)}
+</div>`
 }
 
 /** The worst first, advice last. One failure is one notice, however many checks have found it. */
@@ -238,11 +244,12 @@ function problemSentence(words: Words, problem: CurrentProblem, { providerNames 
 }
 
 /** The sums of the plots, each with a link to what it counts. */
-export function figures({ t }: Words, plot: Plot): Html {
+export function figures({ t }: Words, { plot, isStoreAway }: Pick<OverviewView, 'plot' | 'isStoreAway'>): Html {
   const failed = Object.values(plot.failures).reduce((sum, column) => sum + sumOf(column), 0)
   const eventsOf = (event: AuditedCode) => auditUrl({ event, ...sinceOf(plot) }, OWN_PATHS.consoleAudit)
+  const sessions = plot.sessions.findLast(number => number !== null) ?? '—'
   const rows = [
-    [t('overview.sessions_now'), plot.sessions.findLast(number => number !== null) ?? '—', OWN_PATHS.consoleSessions],
+    [t('overview.sessions_now'), isStoreAway ? t('overview.unavailable') : sessions, OWN_PATHS.consoleSessions],
     [t('overview.sign_ins'), sumOf(plot.signIns), eventsOf('sign_in')],
     [t('overview.failures'), failed, eventsOf('sign_in_failed')],
     [t('overview.refusals'), sumOf(plot.requests.refused), eventsOf('refused')],

@@ -44,6 +44,8 @@ export interface CallerIdentification extends Identification {
   readonly reidentify?: () => Promise<BearerCaller | undefined>
   /** There is a session, but its access token has expired and the provider cannot be asked now: a visitor's, for this answer. */
   readonly isProviderAway?: true
+  /** The store cannot be asked whether the session is still valid, see admit-without-store.ts. */
+  readonly isUnconfirmed?: true
   /** The ticket opens no session. */
   readonly failedTicket?: true
   /** The token is not valid. It was counted before the provider was asked about it. */

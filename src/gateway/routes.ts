@@ -6,6 +6,7 @@ import { isResourceMetadataPath, OWN_PATHS, type OwnPaths } from '../paths.ts'
 import { isByScript, isForPage, isFromOwnOrigin } from '../util/fetch-metadata.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { SignedInCaller } from './admission.ts'
+import type { admitWithoutStore } from './admit-without-store.ts'
 import type { GatewayContext } from './context.ts'
 import { loginAnswer, refusedAnswer } from './denial.ts'
 import { type NoForm, readForm } from './form.ts'
@@ -180,10 +181,13 @@ function answerWithoutForm({ pages, observe }: GatewayContext, request: GatewayR
 }
 
 /** For signed-in users whom the rules admit. */
-export function guarded(handler: GuardedHandler): Handler {
+export function guarded(
+  handler: GuardedHandler,
+  admitCaller: typeof admitWithoutStore | typeof admit = admit,
+): Handler {
   return async (context, request, form) => {
     const { settings, pages } = context
-    const admission = await admit(context, request)
+    const admission = await admitCaller(context, request)
     const { outcome, loaded, cookies } = admission
     if (outcome === 'limited') return tooManyAnswer(pages, request)
     if (!loaded && !admission.isProviderAway && isOwnForm(request, settings.BASE_URL))

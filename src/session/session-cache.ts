@@ -25,6 +25,8 @@ export interface LoadedSession extends Proof {
   readonly who: Identity
   /** The configuration gives the user another role than the record has. */
   readonly hasNewRole?: boolean
+  /** When the store was last known to hold this version. */
+  confirmedAt: number
   /** Headers for the applications that were visited last. They are dropped with the session. */
   identityHeaders?: readonly CachedHeaders[] | undefined
   /** The same for the headers that the configuration gives to applications. */

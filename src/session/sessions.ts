@@ -12,6 +12,7 @@ import { createLastSeen } from './last-seen.ts'
 import { createRefresher, type RefresherOptions, type RefreshResult } from './refresh.ts'
 import type { LoadedSession } from './session-cache.ts'
 import { claimsToKeep, isLost, type KeptClaims } from './session-claims.ts'
+import { watchEnds } from './session-ends.ts'
 import { identityOf, type SessionUser, sessionFields, userFields } from './session-fields.ts'
 import { createSessionLimit } from './session-limit.ts'
 import { createSessionListing, type ListedSession, type SessionListing } from './session-listing.ts'
@@ -23,6 +24,8 @@ export interface Sessions extends SessionListing {
   open(signedIn: SignedIn, addData?: AddData): Promise<{ ticket: string; loaded: LoadedSession }>
   /** The session of a ticket if it is in the cache, current and not due. Nearly every request ends here, without waiting. */
   getCached(ticket: string): LoadedSession | undefined
+  /** While the store cannot be asked: the session of a ticket that it confirmed in the last ten minutes. */
+  getUnconfirmed(ticket: string): LoadedSession | undefined
   /** The session of a ticket that is not in the cache, if the store can be read without waiting and it is not due. */
   loadSync(ticket: string): LoadedSession | undefined
   /** Whether a loaded session is unchanged in the store and not due, without waiting. */
@@ -84,8 +87,10 @@ interface SessionsOptions
     Pick<Settings, 'REFRESH_LEAD_SECONDS'>
 }
 
-export function createSessions(options: SessionsOptions): Sessions {
-  const { store, keyring, settings, now } = options
+export function createSessions(given: SessionsOptions): Sessions {
+  const { store, hasEndedSince } = watchEnds(given.store, given.now)
+  const options = { ...given, store, hasEndedSince }
+  const { keyring, settings, now } = options
   let directory: SessionDirectory = options
   const reasons = createEndReasons(options)
   const idle = createIdleSessions({ ...options, reasons })
@@ -215,6 +220,10 @@ export function createSessions(options: SessionsOptions): Sessions {
     },
 
     getCached: ticket => visited(stored.getCached(ticket)),
+    getUnconfirmed(ticket) {
+      const loaded = stored.getUnconfirmed(ticket)
+      return loaded && providerOf(loaded.session) && !idle.isIdle(loaded) ? loaded : undefined
+    },
     // One that is in the cache, and current, is there for a refresh: to open its record again would not change that.
     loadSync: ticket => (stored.getCached(ticket) ? undefined : visited(stored.loadSync(ticket))),
     isCurrent: loaded => stored.isCurrent(loaded) && visited(loaded) !== undefined,

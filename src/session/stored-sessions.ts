@@ -46,6 +46,8 @@ interface StoredSessions {
   isCurrent(loaded: LoadedSession): boolean
   /** From the cache, if it is current. */
   getCached(ticket: string): LoadedSession | undefined
+  /** From the cache, if the store confirmed it in the last ten minutes: for the time in which the store cannot be asked. */
+  getUnconfirmed(ticket: string): LoadedSession | undefined
   /** From the store without waiting, where that is possible. `undefined` does not prove that there is none. */
   loadSync(ticket: string): LoadedSession | undefined
   /** From the cache or from the store. */
@@ -94,11 +96,15 @@ export interface StoredSessionsOptions {
   ) => { readonly session: Session; readonly who: Identity }
   /** Whether a refresh leaves the time of last use as it is. */
   readonly countsActivity?: () => boolean
+  /** Whether this process has ended the session of a key since a time. */
+  readonly hasEndedSince?: (key: string, time: number) => boolean
   readonly now: () => number
   readonly report: Report
 }
 
 const NO_CLAIMS = new Uint8Array()
+/** For so long after its last confirmation, a session is shown what is wrong with the store. */
+const UNCONFIRMED_MS = 10 * 60_000
 
 export function createStoredSessions(options: StoredSessionsOptions): StoredSessions {
   const { store, keyring, settings, identify, now, report } = options
@@ -107,7 +113,17 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
   const reportUnreadable = createUnreadableReport(report)
 
   function isCurrent(loaded: LoadedSession): boolean {
-    return loaded.expiresAt > now() && store.holds(loaded.key, loaded.version, loaded)
+    const at = now()
+    if (loaded.expiresAt <= at || !store.holds(loaded.key, loaded.version, loaded)) return false
+    loaded.confirmedAt = at
+    return true
+  }
+
+  function getUnconfirmed(ticket: string): LoadedSession | undefined {
+    const loaded = cache?.get(ticket)
+    const at = now()
+    if (!loaded || loaded.expiresAt <= at || at - loaded.confirmedAt > UNCONFIRMED_MS) return undefined
+    return options.hasEndedSince?.(loaded.key, loaded.confirmedAt) ? undefined : loaded
   }
 
   function getCached(ticket: string): LoadedSession | undefined {
@@ -151,6 +167,7 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
       identityHeaders: isSameUser ? before.identityHeaders : undefined,
       upstreamHeaders: undefined,
       deviceNotes: undefined,
+      confirmedAt: now(),
       provenIn: proof.provenIn,
       provenUntil: proof.provenUntil,
     }
@@ -200,6 +217,7 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
   return {
     isCurrent,
     getCached,
+    getUnconfirmed,
     loadSync,
     load,
     reload: async (ticket, seen) => (isCurrent(seen) ? seen : load(ticket)),
@@ -297,7 +315,7 @@ interface WrittenSession extends WritableSession {
 /** A session as its record says, with its length in bytes. Claims stay sealed: the cache does not hold them. */
 type ReadSession = Omit<
   LoadedSession,
-  'who' | 'hasNewRole' | 'identityHeaders' | 'upstreamHeaders' | 'deviceNotes' | keyof Proof
+  'who' | 'hasNewRole' | 'identityHeaders' | 'upstreamHeaders' | 'deviceNotes' | 'confirmedAt' | keyof Proof
 > & {
   readonly bytes: number
   readonly claimsPart: Uint8Array

@@ -78,7 +78,16 @@ function allPages(words: Words): string[] {
     groups: ['finance'],
   }))
   const who = { sub: '1', username: 'ann', role: 'common', groups: [] }
-  const loaded = { key: 'k', version: 1, expiresAt: NOW, signedInAt: NOW, seenAt: NOW, who, ...newProof() }
+  const loaded = {
+    key: 'k',
+    version: 1,
+    expiresAt: NOW,
+    signedInAt: NOW,
+    seenAt: NOW,
+    confirmedAt: NOW,
+    who,
+    ...newProof(),
+  }
   const publicPart = { username: 'ann', nickname: '', userRole: 'common', signedInAt: NOW, seenAt: NOW }
   const advice = Object.keys(zhCN).flatMap(key => /^advice\.(.*)/.exec(key)?.[1] ?? []) as AdviceCode[]
   const view = {

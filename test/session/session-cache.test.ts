@@ -25,6 +25,7 @@ function loadedAs(key: string): LoadedSession {
       userRole: 'common',
     },
     who: { role: 'common', username: key, groups: [], sub: key },
+    confirmedAt: 0,
     ...newProof(),
   }
 }

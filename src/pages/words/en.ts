@@ -39,7 +39,7 @@ export const en: Sentences<typeof zhCN> = {
   'health.slowest': '99th percentile (p99)',
   'health.instances': 'Processes alive',
   'health.runs_on': 'This process runs on Node {node} with the store {store}. All that share the store are listed.',
-  'health.instances_unknown': 'When the store is back, the running processes are listed here.',
+  'health.instances_unknown': 'Unavailable: when the store is back, the running processes are listed here.',
   'health.machine': 'Machine',
   'health.process': 'Process',
   'health.worker': '{pid} (worker {worker})',
@@ -311,6 +311,8 @@ export const en: Sentences<typeof zhCN> = {
   'console.ended_none': 'Nothing was ended: the session was gone already.',
   'console.store_away':
     'The store cannot be read now, so there is nothing to show. Nobody was signed out by this. Please reload the page in a while.',
+  'console.unconfirmed':
+    'The store cannot be reached, so your session could not be confirmed. This page can only be read. Everything else is closed until the store is back.',
   'console.session': 'Session {session}',
   'console.session_gone': 'This session has ended.',
   'console.back_to_list': 'Back to the sessions',
@@ -397,6 +399,7 @@ export const en: Sentences<typeof zhCN> = {
   'overview.plot_times': 'Times (milliseconds)',
   'overview.numbers': 'The numbers',
   'overview.sessions_now': 'Sessions',
+  'overview.unavailable': 'unavailable',
   'overview.sign_ins': 'Signed in',
   'overview.failures': 'Failed sign-ins',
   'overview.refusals': 'Refused',

@@ -1,0 +1,44 @@
+// Which sessions this process has ended lately. While the store cannot be asked, a session that was confirmed a moment ago is
+// still in the cache, and this table is all that is known of its end.
+
+import { LRUCache } from 'lru-cache'
+import type { Store } from '../stores/store.ts'
+import { atMost } from '../util/at-most.ts'
+
+export interface SessionEnds {
+  /** The store, whose removals are noted. */
+  readonly store: Store
+  /** Whether this process has ended, or tried to end, the session of this key since that time. */
+  hasEndedSince(key: string, time: number): boolean
+}
+
+const MOST_KEPT = 20_000
+
+export function watchEnds(store: Store, now: () => number): SessionEnds {
+  const endedAt = new LRUCache<string, number>(atMost(MOST_KEPT))
+
+  /** Before the store is asked: a removal whose answer is lost may have happened. */
+  function note(key: string): void {
+    endedAt.set(key, now())
+  }
+
+  return {
+    store: {
+      ...store,
+      replace(key, entry, version) {
+        // An empty record is that of a session that has ended, see end-reasons.ts.
+        if (entry.value.length === 0) note(key)
+        return store.replace(key, entry, version)
+      },
+      remove(key) {
+        note(key)
+        return store.remove(key)
+      },
+      take(key) {
+        note(key)
+        return store.take(key)
+      },
+    },
+    hasEndedSince: (key, time) => (endedAt.get(key) ?? Number.NEGATIVE_INFINITY) >= time,
+  }
+}
