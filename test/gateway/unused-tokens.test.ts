@@ -65,6 +65,19 @@ test('tokens that are the same for the new session are not revoked', async t => 
   assert.deepEqual(revoked(op), ['as-before'], 'by the sign-out alone')
 })
 
+test('tokens of the provider session that the browser’s session depends on are revoked by its sign-out alone', async t => {
+  const { op, gateway } = await open(t)
+  op.idClaims = { sid: 'the-session-at-the-provider' }
+  const issued = watchTokens(op)
+  const user = await signedInAt(gateway.url, gateway.now)
+  await user.get(await answerOf(user))
+  op.intercept = ({ path }, response) => path === '/userinfo' && response.writeHead(500).end()
+  assert.match(String((await user.get(await answerOf(user))).headers.location), /^\/login\?error=/)
+  await user.post('/logout')
+  await until(() => revoked(op).length > 0)
+  assert.deepEqual(revoked(op), issued.slice(1, 2))
+})
+
 const FAILURES: Record<string, (op: OidcServer) => void> = {
   'user info that fails': op => {
     op.intercept = ({ path }, response) => path === '/userinfo' && response.writeHead(500).end()

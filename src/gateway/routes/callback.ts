@@ -209,27 +209,39 @@ async function signInOnce(
       ? new SignInFailure('callback_error', { provider: id, ...thrown.fields }, { thrown: thrown.cause })
       : new SignInFailure('callback_error', { provider: id }, { thrown })
   } finally {
-    unused.discard()
+    void discardUnused(context, request, unused)
     await remembered
   }
 }
 
 /** The tokens of a sign-in until there is a session for them. */
 class UnusedTokens {
-  #held: { readonly tokens: TokenSet; readonly provider: Provider } | undefined
+  held: { readonly tokens: TokenSet; readonly provider: Provider } | undefined
 
   hold(provider: Provider, tokens: TokenSet): void {
-    this.#held = { provider, tokens }
+    this.held = { provider, tokens }
   }
 
   /** There is a session. */
   release(): void {
-    this.#held = undefined
+    this.held = undefined
   }
+}
 
-  discard(): void {
-    this.#held?.provider.discard(this.#held.tokens)
-  }
+/** Never rejects. */
+async function discardUnused({ auth }: GatewayContext, request: GatewayRequest, { held }: UnusedTokens): Promise<void> {
+  if (!held) return
+  const { provider, tokens } = held
+  const ticket = readCookie(request.headers.cookie, auth.cookies.session)
+  const current = ticket === undefined ? undefined : await auth.sessions.get(ticket).catch(() => undefined)
+  if (!current || !sharesProviderSession(tokens, current.session)) provider.discard(tokens)
+}
+
+type WithProviderSession = Pick<TokenSet, 'providerSession'>
+
+/** With any token of its session, a provider may end all others of it: Keycloak does. A session of ours would lose its own. */
+function sharesProviderSession({ providerSession: one }: WithProviderSession, other: WithProviderSession): boolean {
+  return one !== undefined && one.sid === other.providerSession?.sid && one.issuer === other.providerSession.issuer
 }
 
 const AT_ANOTHER = 'the answer came to another address than that of the provider that was asked'
@@ -408,7 +420,7 @@ async function closePrevious(
   return (await close()) !== undefined
 }
 
-/** A provider may give the same tokens again: those belong to the new session. */
+/** A provider may give the same tokens again, or others of the same session: those belong to the new session. */
 async function discardReplaced(
   { auth }: GatewayContext,
   ticket: string,
@@ -418,6 +430,7 @@ async function discardReplaced(
   const { session } = closed
   await auth.exchangedTokens.endAllOf(ticket, closed).catch(() => {})
   const isShared =
+    sharesProviderSession(session, next) ||
     session.accessToken === next.accessToken ||
     (session.refreshToken !== undefined && session.refreshToken === next.refreshToken)
   if (!isShared) auth.providers.get(session.provider)?.discard(session)
