@@ -150,8 +150,10 @@ function plan(id: string, config: ProviderConfig, named: Preset & { preset: stri
 
   refuseOwnParams(id, given)
   const clientSecret = env.CLIENT_SECRET ?? secretOf(id, given)
-  const clientKey = env.CLIENT_KEY_FILE ?? (given.clientKeyFile ? readSecret(id, given.clientKeyFile) : undefined)
-  const clientCert = env.CLIENT_CERT_FILE ?? (given.clientCertFile ? readSecret(id, given.clientCertFile) : undefined)
+  const clientKey =
+    env.CLIENT_KEY_FILE ?? (given.clientKeyFile ? readSecret(id, 'clientKeyFile', given.clientKeyFile) : undefined)
+  const clientCert =
+    env.CLIENT_CERT_FILE ?? (given.clientCertFile ? readSecret(id, 'clientCertFile', given.clientCertFile) : undefined)
   // An operator who has a key and no secret means to use the key, whatever the preset says.
   const clientAuth = config.clientAuth ?? (clientKey && !clientSecret ? 'private_key_jwt' : preset.clientAuth)
   const endpoints: Endpoints = {
@@ -395,17 +397,20 @@ function withoutSlash(text: string): string {
 
 function secretOf(id: string, { clientSecret, clientSecretFile }: ProviderConfig): Secret | undefined {
   if (clientSecret) return new Secret(clientSecret)
-  return clientSecretFile ? readSecret(id, clientSecretFile) : undefined
+  return clientSecretFile ? readSecret(id, 'clientSecretFile', clientSecretFile) : undefined
 }
 
-function readSecret(id: string, file: string): Secret {
+function readSecret(id: string, key: string, file: string): Secret {
   try {
     const text = readFileSync(file, 'utf8').trim()
     if (text) return new Secret(text)
   } catch {
     // Reported below.
   }
-  throw new MenshenError('bad_settings', `The provider ${id} names ${file}, which cannot be read or is empty.`)
+  const path = `${id === ONLY_PROVIDER ? 'provider' : `providers.${id}`}.${key}`
+  throw new MenshenError('bad_settings', [
+    { path, message: `${path} is "${file}", which cannot be read or is empty; expected the path of a readable file.` },
+  ])
 }
 
 // What is known about one provider before it is called: its configuration with all defaults, and what follows from it.

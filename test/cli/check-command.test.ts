@@ -184,8 +184,8 @@ suite('what is wrong', () => {
       'RATE_LIMIT_PER_MINUTE',
       'LOG_LEVEL',
       'BASE_URL',
-      'The provider one',
-      'The provider two',
+      'providers.one.clientSecretFile is "/nowhere/one"',
+      'providers.two.clientKeyFile is "/nowhere/two"',
       'words',
     ]
     for (const name of wrong)
