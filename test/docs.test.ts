@@ -93,6 +93,12 @@ test('no page, example or comment tells readers to install the package by its ba
   }
 })
 
+test('an example installs the package that was packed in the clone, of this version', () => {
+  const { version } = JSON.parse(read('package.json'))
+  const { dependencies } = JSON.parse(read('examples/next/package.json'))
+  assert.equal(dependencies.menshen, `file:../../menshen-${version}.tgz`)
+})
+
 test('docs/security.md names an existing test for each statement', () => {
   const page = read('docs/security.md')
   const rows = [...page.matchAll(/^\| S(\d+) \|.*\| `(test\/[\w./-]+)`: (.*) \|$/gm)]
