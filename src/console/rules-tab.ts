@@ -15,6 +15,7 @@ import type { RefusalsOfRule, ShadowRefusal } from '../observe/shadow-refusals.t
 import { roleName } from '../pages/account-page.ts'
 import { type Html, moment } from '../pages/layout.ts'
 import { hoursText } from '../pages/notices.ts'
+import { nameBefore } from '../pages/shown-text.ts'
 import type { Words } from '../pages/words/words.ts'
 import { cell, consoleFrame, longCell, row, table, type Viewer, viewerOf } from './console-frame.ts'
 
@@ -127,7 +128,8 @@ function askForm(words: Words, { roles, query, hosts }: RulesView): Html {
   const { path, method, role, groups, user, typed, acr = [], amr = [] } = query
   const { from = '', at = '', age = '' } = typed ?? {}
   const methods = METHODS.includes(method) ? METHODS : [...METHODS, method]
-  const roleLabel = (name: string) => (name === VISITOR ? t('rules.visitor') : `${wordBefore(words, name)}${name}`)
+  const roleLabel = (name: string) =>
+    name === VISITOR ? t('rules.visitor') : `${nameBefore(roleName(words, name), name)}${name}`
   return html`<form method="get" class="search fields" role="search" aria-labelledby="ask">
 ${hosts ? hostField(words, hosts) : ''}<label>${t('rules.path')}<input name="path" value="${path}" placeholder="/reports" autocomplete="off" spellcheck="false" ${hosts ? '' : html`required`}></label>
 <label>${t('rules.method')}<select name="method">${methods.map(name => option(name, name, name === method))}</select></label>
@@ -141,12 +143,6 @@ ${hosts ? hostField(words, hosts) : ''}<label>${t('rules.path')}<input name="pat
 <label>amr<input name="amr" value="${amr.join(' ')}" autocomplete="off" spellcheck="false"></label>
 <button type="submit" class="button small">${t('rules.ask_button')}</button>
 </form>`
-}
-
-/** The word that other pages have for a role, before its code; nothing where they are the same. */
-function wordBefore(words: Words, role: string): string {
-  const word = roleName(words, role)
-  return word.toLowerCase() === role ? '' : `${word} `
 }
 
 function option(value: string, label: string, isChosen: boolean): Html {
@@ -215,7 +211,7 @@ function whoPart(words: Words, rule: Rule): Html {
     ...(everybody ? [html`${t('rules.public')}`] : []),
     ...(roles.includes(ANY_ROLE)
       ? [html`${t('rules.anybody')}`]
-      : named(t('session.role'), roles, name => wordBefore(words, name))),
+      : named(t('session.role'), roles, name => nameBefore(roleName(words, name), name))),
     ...named(t('rules.group'), groups),
     ...named(t('console.user'), users),
     ...(bearer ? [html`${t('rules.bearer')}`] : []),
@@ -249,7 +245,7 @@ function refusalTable(words: Words, by: string, refusals: readonly ShadowRefusal
     row(moment(words, time), [
       longCell(t('rules.request'), html`<code>${method} ${path}</code>`),
       longCell(t('console.user'), user || t('rules.visitor')),
-      cell(t('session.role'), role && html`${wordBefore(words, role)}<code>${role}</code>`),
+      cell(t('session.role'), role && html`${nameBefore(roleName(words, role), role)}<code>${role}</code>`),
       longCell(t('audit.request'), html`<code>${requestId}</code>`),
     ]),
   )

@@ -11,6 +11,7 @@ import { roleName } from '../pages/account-page.ts'
 import { type DeviceNames, loadDeviceNames } from '../pages/device-name.ts'
 import { deviceIcon } from '../pages/icon.ts'
 import { moment, relativeMoment } from '../pages/layout.ts'
+import { nameBefore } from '../pages/shown-text.ts'
 import type { Words } from '../pages/words/words.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { PersonalKey } from '../session/personal-keys.ts'
@@ -188,7 +189,9 @@ function sessionRow(words: Words, session: ListedSession, view: SessionsView, is
   const { key, publicPart } = session
   const { ownKey, providerNames, now } = view
   const { provider = '' } = publicPart ?? {}
-  const who = publicPart ? html`${publicPart.nickname} <code>${publicPart.username}</code>` : t('console.unreadable')
+  const who = publicPart
+    ? html`${nameBefore(publicPart.nickname, publicPart.username)}<code>${publicPart.username}</code>`
+    : t('console.unreadable')
   const page = `${OWN_PATHS.consoleSession}?key=${key}`
   return row(
     html`<a href="${page}" ${isRepeated ? html`class="repeated"` : ''}>${who}</a>${key === ownKey ? html` <span class="tag">${t('console.own_session')}</span>` : ''}`,
@@ -333,7 +336,7 @@ function fields(
   if (!publicPart) return html`<p>${t('console.unreadable')}</p>${endButtons(words, key, '')}`
   const { username, nickname, userRole, provider = '', userAgent = '', address } = publicPart
   return html`<dl class="session-fields">
-${fact(t('console.user'), html`${nickname} <code>${username}</code>${own}`)}
+${fact(t('console.user'), html`${nameBefore(nickname, username)}<code>${username}</code>${own}`)}
 ${names.providers ? fact(t('session.provider'), names.providers.get(provider) ?? provider) : ''}
 ${fact(t('session.role'), roleName(words, userRole))}
 ${fact(t('device.title'), html`${deviceIcon(userAgent)} ${names.deviceName(words, userAgent)}${boundTag(words, publicPart)}${userAgent === '' ? '' : html`<br><code class="dim">${userAgent}</code>`}`)}

@@ -7,7 +7,7 @@ import type { DeviceKind } from './device-name.ts'
 import { DEVICE_ICONS } from './icons.ts'
 import { type KeysView, keySection } from './key-section.ts'
 import { moment, page } from './layout.ts'
-import { displayName } from './shown-text.ts'
+import { displayName, nameBefore } from './shown-text.ts'
 import type { Words } from './words/words.ts'
 
 export interface Device {
@@ -83,7 +83,7 @@ ${fact(t('account.username'), username)}
 ${fact(t('account.organisation'), ou_name)}
 ${fact(t('account.email'), email)}
 ${fact(t('session.provider'), providerName)}
-${fact(t('session.role'), html`${roleName(words, session.userRole)} <code>${session.userRole}</code>`)}
+${fact(t('session.role'), html`${nameBefore(roleName(words, session.userRole), session.userRole)}<code>${session.userRole}</code>`)}
 ${groups.length > 0 ? fact(t('account.groups'), html`${groups.slice(0, MOST_GROUPS_SHOWN).map(group => html`<code>${group}</code> `)}${more}`) : ''}
 ${fact(t('session.expires'), moment(words, expiresAt))}
 ${idleEnd === undefined ? '' : fact(t('session.idle_ends'), moment(words, idleEnd))}

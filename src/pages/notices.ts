@@ -9,7 +9,7 @@ import type { Session } from '../session/session-record.ts'
 import { roleName } from './account-page.ts'
 import { type Html, page } from './layout.ts'
 import { assetUrl } from './look.ts'
-import { displayName } from './shown-text.ts'
+import { displayName, nameBefore } from './shown-text.ts'
 import type { Words } from './words/words.ts'
 
 /** Their sentences are `notice.<name>.title`, `.text` and `.remedy`. */
@@ -297,8 +297,8 @@ export function refusedPage(
     words,
     'refused',
     html`<dl>
-<div><dt>${t('refused.account')}</dt><dd>${displayName(userInfo)} <code>${username}</code></dd></div>
-<div><dt>${t('session.role')}</dt><dd>${roleName(words, userRole)} <code>${userRole}</code></dd></div>
+<div><dt>${t('refused.account')}</dt><dd>${nameBefore(displayName(userInfo), username)}<code>${username}</code></dd></div>
+<div><dt>${t('session.role')}</dt><dd>${nameBefore(roleName(words, userRole), userRole)}<code>${userRole}</code></dd></div>
 ${rule ? missingPart(words, rule) : ''}${rule && userRole === CONSOLE_ROLE ? rulePart(words, rule) : ''}</dl>
 <form method="post" action="${words.paths.logout}"><button type="submit" class="button">${t('refused.other_account')}</button>${wanted === undefined ? '' : html`<input type="hidden" name="${RETURN_FIELD}" value="${wanted}">`}</form>
 <a class="button quiet" href="/">${t('page.home')}</a>

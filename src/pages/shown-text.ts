@@ -43,3 +43,8 @@ export function shortCode(code: string): string {
     ? `${characters.slice(0, LONGEST_CODE_SHOWN).join('')}…`
     : characters.join('')
 }
+
+/** A name that is shown before a code, with a space; empty where both are the same. */
+export function nameBefore(name: string, code: string): string {
+  return name === '' || name.toLowerCase() === code.toLowerCase() ? '' : `${name} `
+}
