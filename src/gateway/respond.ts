@@ -467,11 +467,13 @@ export async function ifReachable<T>(
   }
 }
 
-// The id of the request that failed, for the login page that a redirect leads to. It is found by what the browser shows of
+// What the login page that a redirect leads to says of the request that failed: its id, and whether the store was the cause. It is found by what the browser shows of
 // itself. Two browsers that look the same at the same moment have the same problem.
 
 export interface FailedRequests {
-  remember(request: ProxyRequest, error: string): void
+  remember(request: ProxyRequest, error: string, isByStore?: boolean): void
+  /** Whether the request that led to this page failed because of the store. */
+  isByStore(request: ProxyRequest, error: string): boolean
   /** The id of the request that led to this page, or the page's own if that is unknown. */
   idFor(request: ProxyRequest, error: string): string
 }
@@ -480,7 +482,7 @@ const KEPT_MS = 60_000
 const MOST_KEPT = 10_000
 
 export function createFailedRequests(): FailedRequests {
-  const ids = new LRUCache<string, string>({ ...atMost(MOST_KEPT), ttl: KEPT_MS })
+  const failures = new LRUCache<string, FailedRequest>({ ...atMost(MOST_KEPT), ttl: KEPT_MS })
 
   function browserOf({ observed, headers }: ProxyRequest, error: string): string {
     const { 'user-agent': userAgent = '' } = headers
@@ -488,7 +490,15 @@ export function createFailedRequests(): FailedRequests {
   }
 
   return {
-    remember: (request, error) => void ids.set(browserOf(request, error), request.observed.requestId),
-    idFor: (request, error) => ids.get(browserOf(request, error)) ?? request.observed.requestId,
+    remember(request, error, isByStore = false) {
+      failures.set(browserOf(request, error), { id: request.observed.requestId, isByStore })
+    },
+    isByStore: (request, error) => failures.get(browserOf(request, error))?.isByStore ?? false,
+    idFor: (request, error) => failures.get(browserOf(request, error))?.id ?? request.observed.requestId,
   }
+}
+
+interface FailedRequest {
+  readonly id: string
+  readonly isByStore: boolean
 }

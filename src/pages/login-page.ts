@@ -35,6 +35,8 @@ interface LoginView {
   readonly signedOut: 'here' | 'everywhere' | undefined
   /** The store cannot be reached: a sign-in could not be kept. */
   readonly isStoreAway?: boolean
+  /** The sign-in that led here failed because of the store. */
+  readonly isStoreFailure?: boolean
   /** Why the session of this browser has ended. */
   readonly endReason?: EndReason | undefined
 }
@@ -54,7 +56,7 @@ export function loginPage(words: Words, view: LoginView): string {
     script: 'login.js',
     body: html`
 <h1>${words.appName}</h1>
-${error === undefined ? '' : errorNotice(words, error, signedIn !== undefined)}
+${error === undefined ? '' : errorNotice(words, error, view)}
 ${signedOut && !signedIn ? signedOutNotice(words, signedOut) : ''}
 ${view.endReason && !signedIn ? endReasonNotice(words, view.endReason) : ''}
 ${unusable ? missingNotice(words, missing) : ''}
@@ -100,11 +102,15 @@ function markOf(name = ''): string {
   return initial.toUpperCase()
 }
 
-function errorNotice({ t, rich }: Words, code: string, isSignedIn: boolean) {
+function errorNotice(words: Words, code: string, { signedIn, isStoreAway, isStoreFailure }: LoginView) {
+  const { t, rich } = words
   const known = isLoginError(code) ? code : 'other'
+  // The notice about the store gives the cause.
+  if (known === 'callback_error' && isStoreAway) return ''
+  if (known === 'callback_error' && isStoreFailure) return storeFailureNotice(words)
   // A step-up that another account answered ends here, too.
   const remedy =
-    known === 'callback_error' && isSignedIn ? t('error.callback_error.still_signed_in') : t(`error.${known}.remedy`)
+    known === 'callback_error' && signedIn ? t('error.callback_error.still_signed_in') : t(`error.${known}.remedy`)
   return html`<div class="notice bad" role="alert">
 <p><strong>${t(`error.${known}.message`)}</strong></p>
 <p>${remedy}</p>
@@ -123,6 +129,12 @@ function missingNotice({ t }: Words, missing: readonly string[]) {
 function storeAwayNotice({ t }: Words) {
   return html`<div class="notice bad" role="alert"><p><strong>${t('login.store_away')}</strong></p>
 <p>${t('login.store_away_more')}</p></div>`
+}
+
+/** The store has failed a sign-in, and is back. */
+function storeFailureNotice({ t }: Words) {
+  return html`<div class="notice bad" role="alert"><p><strong>${t('login.store_failed')}</strong></p>
+<p>${t('login.store_failed_more')}</p></div>`
 }
 
 function signedInNotice({ t, rich }: Words, { name, continueTo }: { name: string; continueTo: string }) {

@@ -44,8 +44,8 @@ export interface Sessions extends SessionListing {
   readClaims(ticket: string): Promise<KeptClaims>
   /** Ends the session and returns it. */
   close(ticket: string): Promise<ClosedSession | undefined>
-  /** Ends the oldest sessions of the user that are beyond SESSIONS_PER_USER. */
-  enforceLimit(loaded: LoadedSession): Promise<void>
+  /** Ends the oldest sessions of the user that are beyond SESSIONS_PER_USER. A failure is reported with `fields`. */
+  enforceLimit(loaded: LoadedSession, fields?: object): Promise<void>
   /** The user does something: SESSION_IDLE_MINUTES counts from now on. */
   noteActivity(loaded: LoadedSession): void
   /** When a session ends without activity; `undefined` if it does not. */
@@ -165,7 +165,10 @@ export function createSessions(given: SessionsOptions): Sessions {
     reload: load,
     changeDevice: (ticket, loaded, device) => save(ticket, loaded, { device }),
     close: stored.take,
-    enforceLimit: limit.enforce,
+    enforceLimit: (loaded, fields = sessionFields(loaded)) =>
+      limit.enforce(loaded).catch((error: unknown) => {
+        options.report('sign_in_incomplete', { ...fields, ...errorFields(error), step: 'limit' })
+      }),
     noteActivity: idle.note,
     idleEndOf: idle.endsAt,
     takeEndReason: reasons.take,

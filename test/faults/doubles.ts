@@ -36,16 +36,18 @@ export interface Options {
   readonly parallel?: number
   /** What stands between an instance and the store. */
   readonly through?: (store: Store, name: string) => Store
+  /** Whose keys follow a sign-in. */
+  readonly owners?: Parameters<typeof createSessions>[0]['owners']
 }
 
-export function createScene({ keep = false, parallel = 64, through = store => store }: Options = {}) {
+export function createScene({ keep = false, parallel = 64, through = store => store, owners }: Options = {}) {
   const clock = { now: START }
   const now = () => clock.now
   const store = createMemoryStore({ now })
   const asked: Asked[] = []
   const revoked: (string | undefined)[] = []
   const arrivals = new EventEmitter().setMaxListeners(0)
-  const events: { by: string; event: string }[] = []
+  const events: { by: string; event: string; fields: object }[] = []
   const keys = deriveKeys({ SECRET: undefined, CLIENT_SECRET: new Secret('gateway') })
 
   function instance(name: string): Sessions {
@@ -61,7 +63,7 @@ export function createScene({ keep = false, parallel = 64, through = store => st
       },
       signOut: async ({ refreshToken }: { refreshToken?: string | undefined }) => void revoked.push(refreshToken),
     }
-    const report = (event: string) => void events.push({ by: name, event })
+    const report = (event: string, fields: object = {}) => void events.push({ by: name, event, fields })
     return createSessions({
       store: through(store, name),
       providers: { get: () => provider },
@@ -78,6 +80,7 @@ export function createScene({ keep = false, parallel = 64, through = store => st
       },
       now,
       report,
+      ...(owners && { owners }),
     })
   }
 

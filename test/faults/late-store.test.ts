@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { MenshenError } from '../../src/errors.ts'
 import type { Store } from '../../src/stores/store.ts'
-import { createScene, signedIn, tokens } from './doubles.ts'
+import { createScene, type Options, signedIn, tokens } from './doubles.ts'
 
 test('a store that cannot be read after it has stored a session fails no sign-in, and the session is there when it is back', async () => {
   const outage = { isOn: false }
@@ -28,4 +28,50 @@ test('a store that cannot be read after it has stored a session fails no sign-in
   outage.isOn = false
   const later = await sessions.getFresh(ticket)
   assert.equal(typeof later === 'object' && later.session.accessToken, 'access-first')
+})
+
+const AWAY = new MenshenError('store_unavailable', 'the disk is away')
+
+/** What was left undone, by the events of the instance. */
+const undone = ({ events }: ReturnType<typeof createScene>) =>
+  events.filter(({ event }) => event === 'sign_in_incomplete').map(({ fields }) => fields)
+
+test('a session limit that cannot be enforced is reported, and the new session is valid', async () => {
+  const outage = { isOn: false }
+  const through = (store: Store): Store => ({
+    ...store,
+    async list(query) {
+      if (outage.isOn) throw AWAY
+      return store.list(query)
+    },
+  })
+  const scene = createScene({ through })
+  const sessions = scene.instance('one')
+  await sessions.begin({ SESSION_IDLE_MINUTES: 0, SESSIONS_PER_USER: 1 })
+  const former = await sessions.open(signedIn(tokens('first')))
+  const { ticket, loaded } = await sessions.open(signedIn(tokens('second')))
+  outage.isOn = true
+  await sessions.enforceLimit(loaded, { user: 'zhangsan' })
+  assert.deepEqual(undone(scene), [
+    { user: 'zhangsan', error: 'store_unavailable', detail: 'the disk is away', step: 'limit' },
+  ])
+  assert.ok(sessions.getCached(ticket))
+  assert.ok(sessions.getCached(former.ticket), 'no session has ended')
+  outage.isOn = false
+  await sessions.enforceLimit(loaded)
+  assert.ok(sessions.getCached(ticket))
+  assert.equal(await sessions.get(former.ticket), undefined)
+  await sessions.settle()
+})
+
+test('an owner of keys that cannot be written is reported, and the new session is valid', async () => {
+  const owners = { confirm: () => Promise.reject(AWAY) } as unknown as NonNullable<Options['owners']>
+  const scene = createScene({ owners })
+  const sessions = scene.instance('one')
+  const { ticket } = await sessions.open(signedIn(tokens('first')))
+  assert.ok(sessions.getCached(ticket))
+  assert.deepEqual(
+    undone(scene).map(fields => 'step' in fields && fields.step),
+    ['key_owner'],
+  )
 })

@@ -2,9 +2,10 @@
 
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { startOidcServer } from '../kit/oidc-server.ts'
+import { answerOf, startOidcServer } from '../kit/oidc-server.ts'
 import { startRedis } from '../kit/redis-server.ts'
 import { openGateway } from '../kit/set-up.ts'
+import { until } from '../kit/until.ts'
 
 const NOTICE = 'Signing in is not possible at the moment'
 
@@ -25,4 +26,39 @@ test('while the store is away the login page says so, and no attempt leaves for 
   const started = await client.post('/login')
   assert.deepEqual([started.status, started.headers['retry-after'], started.headers.location], [503, '5', undefined])
   assert.ok(started.text.includes('you were not sent to the identity provider'))
+})
+
+const UNEXPECTED = 'Something unexpected happened during the sign-in'
+const NOT_SAVED = 'Your sign-in could not be saved because of a problem of this service'
+
+test('a store that fails between the exchange and the session is named by the login page, and the tokens are revoked', async t => {
+  const redis = await startRedis()
+  t.after(() => redis.stop())
+  const op = await startOidcServer(t)
+  const env = { ...op.settings, STORE: `redis://${redis.host}`, PAGE_LANGUAGE: 'en', REVOKE: 'always' }
+  const gateway = await openGateway(t, env, { now: Date.now() })
+  op.now = gateway.now
+  op.tokenFields = { ...op.tokenFields, refresh_token: 'rt-CANARY' }
+  op.intercept = async ({ path }) => {
+    if (path === '/userinfo') await redis.kill()
+    return false
+  }
+  const client = gateway.visitor()
+  const back = await client.get(await answerOf(client))
+  assert.equal(back.headers.location, '/login?error=callback_error')
+  await until(() => op.callsTo('/revoke').length > 0)
+  assert.deepEqual(
+    op.callsTo('/revoke').map(({ form }) => form.get('token')),
+    ['rt-CANARY'],
+  )
+  const during = (await client.get('/login?error=callback_error')).text
+  assert.ok(during.includes(NOTICE) && during.includes('Please try again in a while'))
+  assert.ok(!during.includes(UNEXPECTED), 'the store is the cause, and the page has one notice')
+  await redis.restart()
+  await until(async () => (await client.get('/_menshen/ready')).status === 200)
+  const after = (await client.get('/login?error=callback_error')).text
+  assert.ok(after.includes(NOT_SAVED) && after.includes('Please sign in again'))
+  assert.ok(!after.includes(UNEXPECTED) && !after.includes(NOTICE))
+  const other = await gateway.visitor().get('/login?error=callback_error', { headers: { 'user-agent': 'another' } })
+  assert.ok(other.text.includes(UNEXPECTED), 'other failures have their own sentence')
 })

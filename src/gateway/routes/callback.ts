@@ -57,7 +57,7 @@ export async function finishSignIn(context: GatewayContext, request: GatewayRequ
   reportFailure(context, request, result)
   if ('error' in answer) await failTestSignIn(context, request, answer)
   const { error } = result
-  observe.failedRequests.remember(request, error)
+  observe.failedRequests.remember(request, error, isByStore(result))
   return redirectAnswer(pages, request.method, `${pages.paths.login}?${new URLSearchParams({ error })}`, {
     cookies: manualCookies(context, request, 'failed'),
   })
@@ -108,6 +108,10 @@ function reportFailure({ auth, observe }: GatewayContext, request: GatewayReques
     ...fields,
     ...reason,
   })
+}
+
+function isByStore({ cause }: SignInFailure): boolean {
+  return cause?.thrown instanceof MenshenError && cause.thrown.code === 'store_unavailable'
 }
 
 /** The plans of the providers that send their answers to this path; if there are none all, so that the mistake can be named. */
@@ -361,9 +365,7 @@ async function openSession(
   // From here on nothing fails the sign-in: the user would be without the former session and without the new one.
   const fields = { ...requestFields(request, loaded), provider: provider.plan.id }
   const replaced = await closePrevious(context, request, loaded)
-  await auth.sessions.enforceLimit(loaded).catch((error: unknown) => {
-    observe.report('sign_in_incomplete', { ...fields, ...errorFields(error), step: 'limit' })
-  })
+  await auth.sessions.enforceLimit(loaded, fields)
   const said = { ...fields, role: loaded.session.userRole }
   if (authentication) reportStepUp(observe.report, said, tokens, authentication)
   else observe.report('sign_in', { ...said, ...(replaced && { replaced }) })

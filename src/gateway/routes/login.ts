@@ -51,6 +51,7 @@ export async function showLogin(context: GatewayContext, request: GatewayRequest
     requestId: error === undefined ? request.observed.requestId : observe.failedRequests.idFor(request, error),
     signedIn,
     isStoreAway,
+    isStoreFailure: error !== undefined && observe.failedRequests.isByStore(request, error),
     endReason: signedIn ? undefined : await endReasonOf(context, request),
     signedOut: hasLeftHost ? 'here' : signedOut?.where,
     // Nothing is said of the home page, where everybody begins.

@@ -453,6 +453,9 @@ export const en: Sentences<typeof zhCN> = {
   'login.store_away': 'Signing in is not possible at the moment.',
   'login.store_away_more':
     'The service cannot save sign-ins now. Please try again in a while, and tell your administrator if it lasts.',
+  'login.store_failed': 'Your sign-in could not be saved because of a problem of this service.',
+  'login.store_failed_more':
+    'Your account is not the cause. Please sign in again, and tell your administrator if it keeps happening.',
   'login.missing': 'Signing in is not set up yet.',
   'login.missing_settings': 'An administrator has to add these settings and restart:',
   'login.signed_in': 'You are signed in: {name}',

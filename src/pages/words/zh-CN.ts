@@ -438,6 +438,8 @@ export const zhCN = {
   'login.unknown_error': '未知错误：{code}',
   'login.store_away': '暂时无法登录。',
   'login.store_away_more': '系统目前无法保存登录状态。请稍后再试；如果持续出现，请联系管理员。',
+  'login.store_failed': '系统出现故障，您的登录状态未能保存。',
+  'login.store_failed_more': '这与您的账号无关。请重新登录；如果持续出现，请联系管理员。',
   'login.missing': '登录尚未配置完成，暂时无法登录。',
   'login.missing_settings': '请管理员补上以下设置，然后重新启动：',
   'login.signed_in': '您已登录：{name}',
