@@ -220,12 +220,12 @@ function areaOf(name: string, { providerNames }: OverviewView): string {
   return area === 'upstream' || (area === 'provider' && providerNames.has(which)) ? `${area} ${which}` : area
 }
 
-/** The first finding is the cause of the others. */
-function cause(words: Words, { findings: [first, ...others] }: Trouble): Html | string {
-  const { rich } = words
-  if (!first) return ''
+/** The first finding is the cause of the others. Without one, Health looks for it. */
+function cause(words: Words, { about, findings: [first, ...others] }: Trouble): Html | string {
+  const { rich, say } = words
   const health = html`<a href="${OWN_PATHS.consoleHealth}">${words.t('console.health')}</a>`
-  return html`<p class="small">${findingSentence(words, first)}${others.length === 0 ? '' : html` ${rich('problem.more', { count: html`${others.length}`, health })}`}</p>`
+  if (!first) return about === undefined ? '' : html`<p class="small">${rich('problem.cause', { health })}</p>`
+  return html`<p class="small">${findingSentence(words, first)}${first.remedy ? html`<br>${say(first.remedy)}` : ''}${others.length === 0 ? '' : html` ${rich('problem.more', { count: html`${others.length}`, health })}`}</p>`
 }
 
 function findingSentence({ say, checkLabel }: Words, { name, seen }: Finding): Html {

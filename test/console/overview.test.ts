@@ -11,6 +11,7 @@ import { createLanguages } from '../../src/pages/words/words.ts'
 import { quoted } from '../../src/phrases.ts'
 import { openPage, startBrowser } from '../kit/browser.ts'
 import { type Client, cookieOf, signIn } from '../kit/client.ts'
+import { freePort } from '../kit/free-port.ts'
 import { type Scene, setUp } from '../kit/set-up.ts'
 import { until } from '../kit/until.ts'
 import { openWire, request } from '../proxy/raw.ts'
@@ -202,6 +203,17 @@ test('one thing that fails is one notice, however many have noticed it', () => {
   const two = { ids: ['staff', 'guests'] }
   assert.equal(noticesOf([stopped('staff')], ['provider staff dns', 'provider guests dns'], two).length, 2)
   assert.equal(noticesOf([], ['certificate', 'store', 'upstream /a dns', 'upstream /b dns']).length, 4)
+})
+
+test('an application that has stopped is named with the way to its cause, and then with cause and remedy', async t => {
+  const scene = await setUp(t, { env: { UPSTREAM: `http://127.0.0.1:${await freePort()}`, PAGE_LANGUAGE: 'en' } })
+  const developer = await scene.user('admin')
+  assert.equal((await developer.get('/')).status, 502)
+  const first = await lookAgain(scene, developer, html => html.includes('The application did not answer'))
+  assert.match(first, /<a href="\/_menshen\/console\/health">Health<\/a> looks for the cause and says what to do\./)
+  await developer.get(`${CONSOLE}/health`)
+  const then = await lookAgain(scene, developer, html => html.includes('ECONNREFUSED'))
+  assert.match(then, /The application did not answer[\s\S]*ECONNREFUSED[\s\S]*Nothing listens there: check the address/)
 })
 
 test('a tile leads to what it counts, since when it counts', async t => {

@@ -412,6 +412,7 @@ export const en: Sentences<typeof zhCN> = {
   'overview.of_store': 'Store',
   'overview.time': 'Time',
   'problem.store_away': 'The store cannot be reached: only what this process has seen is shown.',
+  'problem.cause': '{health} looks for the cause and says what to do.',
   'problem.more': 'Related checks that failed: {count}; see {health}.',
   'problem.provider':
     '{provider} has not completed a sign-in or a refresh since {since}. Failed: {failures}. Users or addresses affected: {people}.',

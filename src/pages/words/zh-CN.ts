@@ -402,6 +402,7 @@ export const zhCN = {
   'overview.of_store': '存储',
   'overview.time': '时间',
   'problem.store_away': '存储暂时无法访问：这里只能看到本进程的数据。',
+  'problem.cause': '打开{health}，可查看原因和处理方法。',
   'problem.more': '另有 {count} 项相关检查未通过，见{health}。',
   'problem.provider': '{provider} 从 {since} 起无法完成登录或续期：{failures} 次失败，涉及 {people} 个用户或地址。',
   'problem.recovered': '{provider} 在过去一小时里失败过 {failures} 次，{until} 已恢复。',
