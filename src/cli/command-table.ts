@@ -32,6 +32,8 @@ const LANGUAGE_ROW = {
 
 const USER_ROW = { type: 'string', value: 'NAME', sentence: 'only of the user with this name' } as const
 
+const TIMES = '2026-03-01T08:00:00Z, 2026-03-01, 30m, 2h, 7d'
+
 export const COMMANDS = {
   check: {
     sentence: 'says whether the settings and the configuration can be used',
@@ -126,28 +128,63 @@ export const COMMANDS = {
     fails: 'an expectation is not met, or the configuration or FILE cannot be used. A refusal is an answer: 0',
   },
   keys: {
-    sentence: 'makes a key for a machine, and prints it once with its row for the configuration',
-    usage: ['menshen keys new NAME'],
-    verbs: ['new'],
+    sentence: 'makes a key for a machine, and lists or revokes the personal keys of users',
+    usage: [
+      'menshen keys new NAME',
+      'menshen keys list [--user NAME] [--json]',
+      'menshen keys revoke ID',
+      'menshen keys revoke --user NAME',
+      'menshen keys revoke --before TIME',
+    ],
+    verbs: ['new', 'list', 'revoke'],
     details:
-      'The configuration has the hash of the key, never the key: put the row into `machines`, and give the key to the machine. Nothing is read or kept. A key counts where a rule says `keys`, as the username machine:NAME. The keys of users are made on the account page.',
-    options: {},
-    examples: [['menshen keys new backup', 'a key for the machine backup']],
-  },
-  sessions: {
-    sentence: 'lists who is signed in, or signs somebody out',
-    usage: ['menshen sessions [--user NAME] [--json]', 'menshen sessions end --user NAME'],
-    verbs: ['end'],
-    details: 'Works beside a Menshen that runs, with the same settings; not with STORE=memory:.',
+      '"new" prints a key once, with its row for `machines`: the configuration has the hash of the key, never the key. Nothing is read or stored. The key is valid where a rule says `keys`, for the username machine:NAME. Users create personal keys on the account page. "list" and "revoke" work beside a Menshen that runs, with the same settings; not with STORE=memory:.',
     options: {
       user: USER_ROW,
-      json: { type: 'boolean', default: false, sentence: 'one object a line' },
+      before: {
+        type: 'string',
+        value: 'TIME',
+        sentence: `with revoke: all personal keys that were created before then: ${TIMES}`,
+      },
+      json: { type: 'boolean', default: false, sentence: 'with list: one object per line' },
     },
     examples: [
-      ['menshen sessions', 'everybody, the newest first'],
-      ['menshen sessions end --user zhangsan', 'signs zhangsan out on all devices, and ends their personal keys'],
+      ['menshen keys new backup', 'a key for the machine backup'],
+      ['menshen keys list --user zhangsan', 'the personal keys of zhangsan, the newest first, with their ids'],
+      ['menshen keys revoke --user zhangsan', 'revokes them; zhangsan stays signed in'],
+      [
+        'menshen keys revoke --before 2026-03-01',
+        'revokes all older ones, for example after an old backup is restored',
+      ],
     ],
-    fails: 'the settings or the store cannot be used, or what was done could not be written down',
+    fails:
+      'there is no such key, the settings or the store cannot be used, or what was done could not be written to the audit trail',
+  },
+  sessions: {
+    sentence: 'lists who is signed in, or signs users out',
+    usage: [
+      'menshen sessions [--user NAME] [--json]',
+      'menshen sessions end --session ID',
+      'menshen sessions end --user NAME',
+    ],
+    verbs: ['end'],
+    details:
+      'Works beside a Menshen that runs, with the same settings; not with STORE=memory:. The log shows the first ten characters of an id.',
+    options: {
+      user: USER_ROW,
+      session: { type: 'string', value: 'ID', sentence: 'with end: the session with this id, as the list shows it' },
+      json: { type: 'boolean', default: false, sentence: 'one object per line' },
+    },
+    examples: [
+      ['menshen sessions', 'all users, the newest session first'],
+      ['menshen sessions end --user zhangsan', 'signs zhangsan out on all devices, and revokes their personal keys'],
+      [
+        'menshen sessions end --session jPR2DtYnJVqPtnGFfXZ9kQ2wG0fZb3rQmC1eXy7uH4A',
+        'ends one session; personal keys stay',
+      ],
+    ],
+    fails:
+      'there is no such session, the settings or the store cannot be used, or what was done could not be written to the audit trail',
   },
   audit: {
     sentence: 'prints the audit trail, the oldest first',
@@ -158,7 +195,7 @@ export const COMMANDS = {
       since: {
         type: 'string',
         value: 'TIME',
-        sentence: 'only from then on: 2026-03-01T08:00:00Z, 2026-03-01, 30m, 2h, 7d',
+        sentence: `only from then on: ${TIMES}`,
       },
       event: { type: 'string', value: 'CODE', sentence: 'only events with this code, such as sign_in_failed' },
       request: { type: 'string', value: 'ID', sentence: 'only of the request with this id, as error pages show it' },

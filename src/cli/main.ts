@@ -73,7 +73,7 @@ const RUN: Readonly<Record<Command['command'], (args: Command['args']) => Promis
   },
   async keys(args) {
     const { runKeysCommand } = await import('./keys-command.ts')
-    await say([runKeysCommand(args)])
+    await runKeysCommand(args, commandRun)
   },
   async audit(args) {
     const { runAuditCommand } = await import('./audit-command.ts')

@@ -1,16 +1,17 @@
-// `menshen sessions`: who is signed in, the newest first; `menshen sessions end --user NAME` signs somebody out everywhere.
-import { EVENTS, type Report } from '../events.ts'
+// `menshen sessions`: who is signed in, the newest first. `menshen sessions end --user NAME` signs a user out everywhere,
+// `--session ID` ends one session.
+
 import { createAudit } from '../observe/audit.ts'
 import { createHostTickets } from '../session/host-tickets.ts'
 import { idleEndAfter } from '../session/idle.ts'
-import { createKeyOwners } from '../session/key-owners.ts'
-import { endKeysOfUsername } from '../session/personal-keys.ts'
+import { createKeyListing } from '../session/personal-keys.ts'
 import { shortKey } from '../session/session-fields.ts'
 import { createSessionListing, type ListedSession, type SessionListing } from '../session/session-listing.ts'
 import type { DataKeys } from '../session/session-record.ts'
+import { isRecordKey } from '../session/ticket.ts'
 import { safeJson, safeText } from '../util/safe-text.ts'
 import { COMMANDS } from './command-table.ts'
-import { type CommandRun, openStoredRecords, type StoredRecords } from './stored-records.ts'
+import { type CommandRun, openStoredRecords, type StoredRecords, writeProblem } from './stored-records.ts'
 import { type Paint, plainLine, say, word } from './terminal.ts'
 import { readCommandArguments, refuseArgument, usageError } from './usage.ts'
 
@@ -20,17 +21,22 @@ const PATIENCE_MS = 10_000
 
 export async function runSessionsCommand(args: readonly string[], run: CommandRun): Promise<void> {
   const { values, positionals } = readCommandArguments(args, ROW)
-  const { user, json } = values
+  const { user, session, json } = values
   const [verb, ...more] = positionals
   if (more.length > 0 || (verb !== undefined && verb !== 'end')) throw refuseArgument(more[0] ?? verb ?? '', ROW)
-  if (user === '' || (verb === 'end' && user === undefined)) throw usageError('There is no name of a user', ROW)
+  if (user === '') throw usageError('There is no name of a user', ROW)
+  if (session === '') throw usageError('There is no id of a session', ROW)
+  if (verb === 'end' && (user === undefined) === (session === undefined))
+    throw usageError('"end" needs either the name of a user or the id of a session', ROW)
+  if (verb === undefined && session !== undefined) throw usageError('--session is for "end" alone', ROW)
   if (verb === 'end' && json) throw usageError('Nothing is listed by "end", so that --json has no meaning', ROW)
   const records = await openStoredRecords(run)
   try {
     const sessions = listingsOf(records)
     const fieldsOf = createListedFields(records)
     const lineOf = (fields: ListedFields) => (json ? jsonOf(fields) : plainOf(fields, run.paint))
-    if (verb === 'end' && user !== undefined) await end(records, sessions, user, run)
+    if (session !== undefined) await endOne(records, sessions, session, run)
+    else if (verb === 'end' && user !== undefined) await end(records, sessions, user, run)
     else {
       const count = await list(sessions, user, async listed => lineOf(await fieldsOf(listed)))
       // Not on stdout: another program may read that.
@@ -154,6 +160,7 @@ function listedFields({ key, expiresAt, publicPart }: ListedSession, idleMinutes
     role: userRole,
     provider,
     address,
+    id: key,
     session: shortKey(key),
     since: timeOf(signedInAt),
     seen: timeOf(seenAt),
@@ -174,19 +181,36 @@ function jsonOf(fields: ListedFields): string {
   return `${safeJson(fields)}\n`
 }
 
-function plainOf({ user, since, hosts, ...fields }: ListedFields, paint: Paint): string {
+/** The short form of the id is in the log alone. */
+function plainOf({ user, since, hosts, session: _short, ...fields }: ListedFields, paint: Paint): string {
   const at = since === undefined ? undefined : Date.parse(since)
   return plainLine(at, [user === undefined ? '-' : word(user)], { ...fields, hosts: hosts?.join() }, paint)
+}
+
+async function endOne(records: StoredRecords, sessions: Listings, id: string, { now }: CommandRun): Promise<void> {
+  const listed = isRecordKey(id) ? await sessions[0].getListed(id) : undefined
+  const [found] = listed ? await readWithOthers([listed], sessions) : []
+  if (!found || !(await sessions[0].end(id))) {
+    process.stderr.write(`There is no session "${safeText(id)}"; menshen sessions lists the ids.\n`)
+    process.exitCode = 1
+    return
+  }
+  const { username: user, provider } = found.publicPart ?? {}
+  const audit = createAudit({ ...records, now, report: writeProblem })
+  audit.onEvent('session_ended', { session: shortKey(id), user, provider, by: 'command', ended: 1 })
+  await audit.close(PATIENCE_MS)
+  process.stdout.write(`1 session${user === undefined ? '' : ` of ${safeText(user)}`} ended.\n`)
 }
 
 /** The same name at two providers is two people: one event for each. */
 async function end(records: StoredRecords, sessions: Listings, user: string, { now }: CommandRun): Promise<void> {
   const ended = new Map<string | undefined, number>()
   let revoked = 0
+  const keys = createKeyListing({ store: records.store, allKeys: async () => records.allKeys })
   const endAllKeys = async () => {
-    for (const keys of records.allKeys) revoked += await endKeys(records.store, keys, user)
+    revoked += await keys.revokeOf(user)
   }
-  const audit = createAudit({ ...records, now, report: tell })
+  const audit = createAudit({ ...records, now, report: writeProblem })
   try {
     await endAllKeys()
     for await (const { key, publicPart } of sessionsOf(sessions, user)) {
@@ -210,18 +234,5 @@ async function end(records: StoredRecords, sessions: Listings, user: string, { n
   process.stderr.write(
     `${unreadable} ${unreadable === 1 ? 'session' : 'sessions'} cannot be read with this SECRET and may be ${safeText(user)}’s; put the former secret behind the present one in SECRET, and end them again.\n`,
   )
-  process.exitCode = 1
-}
-
-/** The personal keys of all users of this name. */
-function endKeys(store: StoredRecords['store'], keys: DataKeys, user: string): Promise<number> {
-  const keyring = { current: async () => keys, latest: () => keys }
-  return endKeysOfUsername(store, createKeyOwners({ store, keyring }), user)
-}
-
-const tell: Report = (code, fields = {}) => {
-  const { level, sentence } = EVENTS[code]
-  if (level === 'info') return
-  process.stderr.write(`${code}: ${sentence} ${safeJson(fields)}\n`)
   process.exitCode = 1
 }

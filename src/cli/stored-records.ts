@@ -4,12 +4,14 @@ import { existsSync } from 'node:fs'
 import { loadConfiguration, settingsInUse } from '../config/load-configuration.ts'
 import type { Environment } from '../config/settings.ts'
 import { MenshenError } from '../errors.ts'
+import { EVENTS, type Report } from '../events.ts'
 import { planProviders } from '../provider/providers.ts'
 import { readDataKeys } from '../session/data-keys.ts'
 import { deriveKeys } from '../session/derived-keys.ts'
 import type { DataKeys } from '../session/session-record.ts'
 import { openStore, storeFile } from '../stores/open-store.ts'
 import type { Store } from '../stores/store.ts'
+import { safeJson } from '../util/safe-text.ts'
 import type { Paint } from './terminal.ts'
 
 /** How a command is run. */
@@ -57,4 +59,12 @@ async function keysOf(store: Store, derived: ReturnType<typeof deriveKeys>): Pro
     'bad_settings',
     'What the store keeps cannot be opened: SECRET, or without it CLIENT_SECRET, has to be the one that the running Menshen has.',
   )
+}
+
+/** For the audit of a command: what could not be written goes to stderr, and the command fails. */
+export const writeProblem: Report = (code, fields = {}) => {
+  const { level, sentence } = EVENTS[code]
+  if (level === 'info') return
+  process.stderr.write(`${code}: ${sentence} ${safeJson(fields)}\n`)
+  process.exitCode = 1
 }

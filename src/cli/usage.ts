@@ -135,7 +135,7 @@ function isChinese(name: string): boolean {
 const UNITS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 /** A time, a day, or how long ago. As in the log, a time without a zone is UTC. */
-export function readSince(text: string, now: number): number {
+export function readSince(text: string, now: number, option = '--since'): number {
   const [, count, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
   if (count !== undefined) return now - Number(count) * UNITS[unit as keyof typeof UNITS]
   const [, day, time = '00:00', zone = 'Z'] =
@@ -145,7 +145,7 @@ export function readSince(text: string, now: number): number {
   const isDay = !Number.isNaN(at) && new Date(`${day}T00:00Z`).toISOString().startsWith(`${day}T`)
   if (isDay) return at
   throw new UsageError(
-    `--since is "${text}"; expected a time, for example 2026-03-01T08:00:00Z, 2026-03-01, 30m, 2h or 7d.`,
+    `${option} is "${text}"; expected a time, for example 2026-03-01T08:00:00Z, 2026-03-01, 30m, 2h or 7d.`,
   )
 }
 

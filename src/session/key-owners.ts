@@ -73,11 +73,10 @@ interface KeyOwnersOptions {
 }
 
 export function createKeyOwners({ store, keyring }: KeyOwnersOptions): KeyOwners {
-  async function open({ key, value }: StoredValue): Promise<KeyOwner | undefined> {
-    const openWith = (keys: DataKeys) => decodeJson(ownerSchema, unsealValue(keys.publicPart, value, key))
+  async function open(stored: StoredValue): Promise<KeyOwner | undefined> {
     const latest = keyring.latest()
     // Other instances may use other keys by now.
-    return (latest && openWith(latest)) ?? openWith(await keyring.current())
+    return (latest && openOwner(stored, latest)) ?? openOwner(stored, await keyring.current())
   }
 
   return {
@@ -128,6 +127,10 @@ export function createKeyOwners({ store, keyring }: KeyOwnersOptions): KeyOwners
       return [...(own && own.labels.length === 1 ? [own] : []), ...entries].map(({ key }) => key)
     },
   }
+}
+
+export function openOwner({ key, value }: StoredValue, keys: DataKeys): KeyOwner | undefined {
+  return decodeJson(ownerSchema, unsealValue(keys.publicPart, value, key))
 }
 
 /** By the label that the user's sessions have. */

@@ -3,7 +3,7 @@
 //
 //   key    personal-key:<SHA-256 of the key>
 //   value  its name, when it was made and last used, and its owner, sealed with the data keys
-//   label  personal-keys.<key of the owner's record>
+//   labels personal-keys, personal-keys.<key of the owner's record>
 //
 // Keys that were used lately are cached, and count while the store provably holds the same versions of both records, as with
 // sessions: a key that is revoked ends at once here, and elsewhere as soon as a session would.
@@ -16,7 +16,14 @@ import type { Report } from '../events.ts'
 import { type Entry, newProof, type Proof, type Store, type Stored, type StoredValue } from '../stores/store.ts'
 import { keySha256, newKey } from '../util/key-form.ts'
 import type { DataKeyring } from './data-keys.ts'
-import { type ConfirmedUser, type KeyOwner, type KeyOwners, ownerKeyOf } from './key-owners.ts'
+import {
+  type ConfirmedUser,
+  createKeyOwners,
+  type KeyOwner,
+  type KeyOwners,
+  openOwner,
+  ownerKeyOf,
+} from './key-owners.ts'
 import { decodeJson, encodeJson, sealValue, unsealValue } from './sealing.ts'
 import { type Identity, type SessionUser, userFields } from './session-fields.ts'
 import { type DataKeys, SUB_LABEL, type UserId } from './session-record.ts'
@@ -112,6 +119,8 @@ interface PersonalKeysOptions {
 }
 
 const PREFIX = 'personal-key:'
+/** All keys have it. */
+const LABEL = 'personal-keys'
 const DAY_MS = 24 * 3_600_000
 const MOST_CACHED = 10_000
 /** The precision of "last used": a request must not cost a write. */
@@ -157,10 +166,9 @@ export function createPersonalKeys(options: PersonalKeysOptions): PersonalKeys {
     return found
   }
 
-  async function open({ key, value }: StoredValue): Promise<KeyRecord | undefined> {
-    const openWith = (keys: DataKeys) => decodeJson(recordSchema, unsealValue(keys.publicPart, value, key))
+  async function open(stored: StoredValue): Promise<KeyRecord | undefined> {
     const latest = keyring.latest()
-    return (latest && openWith(latest)) ?? openWith(await keyring.current())
+    return (latest && openRecord(stored, latest)) ?? openRecord(stored, await keyring.current())
   }
 
   function used(id: string, found: CachedKey | undefined): KeyUser | undefined {
@@ -206,7 +214,8 @@ export function createPersonalKeys(options: PersonalKeysOptions): PersonalKeys {
   async function toEntry(id: string, record: KeyRecord, expiresAt: number): Promise<Entry> {
     const key = recordKeyOf(id)
     const { publicPart } = await keyring.current()
-    return { value: sealValue(publicPart, encodeJson(record), key), expiresAt, labels: [listLabel(record.owner)] }
+    const labels = [LABEL, listLabel(record.owner)]
+    return { value: sealValue(publicPart, encodeJson(record), key), expiresAt, labels }
   }
 
   async function listOf(user: UserId): Promise<PersonalKey[]> {
@@ -218,7 +227,7 @@ export function createPersonalKeys(options: PersonalKeysOptions): PersonalKeys {
     const owner = storedOwner && (await owners.open(storedOwner))
     if (!owner) return []
     const opened = await Promise.all(
-      (await listEntries(store, ownerKey)).map(async stored => {
+      (await listEntries(store, listLabel(ownerKey))).map(async stored => {
         const record = await open(stored)
         return record?.ownerId === owner.id ? [toKey(stored, record)] : []
       }),
@@ -287,7 +296,11 @@ function recordKeyOf(id: string): string {
 }
 
 function listLabel(ownerKey: string): string {
-  return `personal-keys.${ownerKey}`
+  return `${LABEL}.${ownerKey}`
+}
+
+function openRecord({ key, value }: StoredValue, keys: DataKeys): KeyRecord | undefined {
+  return decodeJson(recordSchema, unsealValue(keys.publicPart, value, key))
 }
 
 function toKey({ key, expiresAt }: Stored, { name, createdAt, usedAt }: KeyRecord): PersonalKey {
@@ -305,15 +318,6 @@ function toUser(directory: SessionDirectory, owner: KeyOwner): Omit<KeyUser, 'ex
 
 // Ending with the user.
 
-/** For the command: all users of this name, at any provider. */
-export async function endKeysOfUsername(
-  store: Store,
-  owners: Pick<KeyOwners, 'keysOfUsername'>,
-  username: string,
-): Promise<number> {
-  return endEach(store, await owners.keysOfUsername(username))
-}
-
 async function endEach(store: Store, ownerKeys: readonly string[]): Promise<number> {
   const counts = await Promise.all(ownerKeys.map(key => endAll(store, key)))
   return counts.reduce((sum, count) => sum + count, 0)
@@ -321,20 +325,145 @@ async function endEach(store: Store, ownerKeys: readonly string[]): Promise<numb
 
 /** The record of the owner first: with it all keys end in one moment, whatever happens to theirs. */
 async function endAll(store: Store, ownerKey: string): Promise<number> {
-  const keys = await listEntries(store, ownerKey)
+  const keys = await listEntries(store, listLabel(ownerKey))
   const hadOwner = await store.remove(ownerKey)
   const removed = await Promise.all(keys.map(({ key }) => store.remove(key)))
   return hadOwner ? removed.filter(Boolean).length : 0
 }
 
-async function listEntries(store: Store, ownerKey: string): Promise<Stored[]> {
+async function listEntries(store: Store, label: string): Promise<Stored[]> {
   const found: Stored[] = []
+  for await (const page of pagesOf(store, label)) found.push(...page)
+  return found
+}
+
+async function* pagesOf(store: Store, label: string): AsyncGenerator<readonly Stored[]> {
   let after: string | undefined
   // An empty page is not the last one unless `next` is absent.
   do {
-    const page = await store.list({ label: listLabel(ownerKey), limit: 100, ...(after === undefined ? {} : { after }) })
-    found.push(...page.entries)
+    const page = await store.list({ label, limit: 100, ...(after === undefined ? {} : { after }) })
+    yield page.entries
     after = page.next
   } while (after !== undefined)
-  return found
+}
+
+// The keys of all users, for operators: listed and revoked one by one, by user or by age.
+
+export interface ListedKey extends PersonalKey {
+  /** The owner's name. */
+  readonly user: string
+  readonly provider?: string
+}
+
+export interface KeyListing {
+  /** The valid keys of one username or of all, in pages of any order. A page can be empty and not the last. */
+  list(query: { username?: string; after?: string; limit: number }): Promise<KeyPage>
+  /** Revokes a key. `undefined` if there is no valid key with this id. */
+  revoke(id: string): Promise<ListedKey | undefined>
+  /** Revokes the keys of all users of this name, at any provider. How many there were. */
+  revokeOf(username: string): Promise<number>
+  /** Revokes all keys that were created before this moment, and yields each as soon as it is revoked. */
+  revokeBefore(time: number): AsyncGenerator<ListedKey | typeof UNREADABLE>
+}
+
+export interface KeyPage {
+  readonly keys: readonly ListedKey[]
+  /** How many further keys were made under a secret that is gone: their owner and age are unknown. 0 for one username. */
+  readonly unreadable: number
+  /** The `after` of the next page; absent on the last one. */
+  readonly next?: string
+}
+
+/** A key that was made under a secret that is gone. */
+export const UNREADABLE = Symbol('unreadable')
+
+const ID = /^[\da-f]{64}$/
+
+interface KeyListingOptions {
+  readonly store: Store
+  /** Several after a start with another secret. */
+  readonly allKeys: () => Promise<readonly DataKeys[]>
+}
+
+export function createKeyListing({ store, allKeys }: KeyListingOptions): KeyListing {
+  type Found = ListedKey | typeof UNREADABLE
+
+  /** Without those that ended with their owner. */
+  async function openEach(entries: readonly Stored[]): Promise<Found[]> {
+    const sets = await allKeys()
+    const owners = new Map<string, Promise<Stored | undefined>>()
+    const readOwner = (key: string) => {
+      const read = owners.get(key) ?? store.read(key)
+      owners.set(key, read)
+      return read
+    }
+
+    async function open(entry: Stored): Promise<Found[]> {
+      for (const keys of sets) {
+        const record = openRecord(entry, keys)
+        if (!record) continue
+        const storedOwner = await readOwner(record.owner)
+        const owner = storedOwner && openOwner(storedOwner, keys)
+        if (owner?.id !== record.ownerId) return []
+        const { userInfo, provider } = owner
+        return [{ ...toKey(entry, record), user: userInfo.username, ...(provider === undefined ? {} : { provider }) }]
+      }
+      return [UNREADABLE]
+    }
+
+    return (await Promise.all(entries.map(open))).flat()
+  }
+
+  async function ownersOf(username: string): Promise<string[]> {
+    const ofEach = (await allKeys()).map(keys => {
+      const keyring = { current: async () => keys, latest: () => keys }
+      return createKeyOwners({ store, keyring }).keysOfUsername(username)
+    })
+    return (await Promise.all(ofEach)).flat()
+  }
+
+  async function listOf(username: string, { after = '', limit }: { after?: string; limit: number }): Promise<KeyPage> {
+    const owners = await ownersOf(username)
+    const entries = await Promise.all(owners.map(owner => listEntries(store, listLabel(owner))))
+    const keys = (await openEach(entries.flat()))
+      .filter(key => key !== UNREADABLE)
+      .filter(({ id }) => recordKeyOf(id) > after)
+      .sort((one, other) => (one.id < other.id ? -1 : 1))
+    const last = keys[limit - 1]
+    const next = last && keys.length > limit ? { next: recordKeyOf(last.id) } : {}
+    return { keys: keys.slice(0, limit), unreadable: 0, ...next }
+  }
+
+  return {
+    async list({ username, ...query }) {
+      if (username !== undefined) return listOf(username, query)
+      const { entries, next } = await store.list({ label: LABEL, ...query })
+      const found = await openEach(entries)
+      const keys = found.filter(key => key !== UNREADABLE)
+      return { keys, unreadable: found.length - keys.length, ...(next === undefined ? {} : { next }) }
+    },
+
+    async revoke(id) {
+      const stored = ID.test(id) ? await store.read(recordKeyOf(id)) : undefined
+      const [key] = stored ? await openEach([stored]) : []
+      if (!stored || key === undefined || key === UNREADABLE) return undefined
+      return (await store.remove(stored.key)) ? key : undefined
+    },
+
+    revokeOf: async username => endEach(store, await ownersOf(username)),
+
+    async *revokeBefore(time) {
+      for await (const page of pagesOf(store, LABEL)) {
+        const found = (await openEach(page)).filter(key => key === UNREADABLE || key.createdAt < time)
+        const remove = async (key: Found) => key === UNREADABLE || store.remove(recordKeyOf(key.id))
+        const removed = await Promise.allSettled(found.map(remove))
+        for (const [n, key] of found.entries()) {
+          const result = removed[n]
+          if (result?.status === 'fulfilled' && result.value) yield key
+        }
+        // After those that were revoked: the caller reports them.
+        for (const result of removed) if (result.status === 'rejected') throw result.reason
+      }
+    },
+  }
 }

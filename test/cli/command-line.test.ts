@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { suite, test } from 'node:test'
 import { COMMAND_NAMES, COMMANDS, type CommandRow } from '../../src/cli/command-table.ts'
 import { runDoctorCommand } from '../../src/cli/doctor-command.ts'
-import { runKeysCommand } from '../../src/cli/keys-command.ts'
+import { newMachineKey, runKeysCommand } from '../../src/cli/keys-command.ts'
 import { type CommandLine, commandHelpText, helpText, readCommandLine, UsageError } from '../../src/cli/usage.ts'
 import { runMenshen } from '../kit/instance.ts'
 
@@ -96,11 +96,19 @@ suite('what is not understood', () => {
   })
 })
 
-test('keys new prints a key and the row with its hash, and nothing that would do for a name but is none', () => {
-  const text = runKeysCommand(['new', 'backup'])
+test('keys new prints a key and the row with its hash, and nothing that would do for a name but is none', async () => {
+  const text = newMachineKey('backup')
   const [key = ''] = /mk_[\w-]{43}/.exec(text) ?? []
   assert.ok(text.includes(`{ name: 'backup', keySha256: '${hash('sha256', key, 'hex')}' }`))
-  assert.notEqual(runKeysCommand(['new', 'backup']), text)
-  for (const args of [[], ['new'], ['new', "a'b"], ['new', 'a', 'b'], ['neu', 'a'], ['new', 'a', '--force']])
-    assert.throws(() => runKeysCommand(args), UsageError)
+  assert.notEqual(newMachineKey('backup'), text)
+  const wrong = [
+    [],
+    ['new'],
+    ['new', "a'b"],
+    ['new', 'a', 'b'],
+    ['neu', 'a'],
+    ['new', 'a', '--force'],
+    ['new', 'a', '--json'],
+  ]
+  for (const args of wrong) await assert.rejects(runKeysCommand(args, assert.fail), UsageError)
 })

@@ -1,14 +1,18 @@
-// `menshen audit` and `menshen sessions`, beside a Menshen that runs.
+// `menshen audit`, `menshen sessions` and `menshen keys`, beside a Menshen that runs.
 
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import type { RequestListener } from 'node:http'
 import { join } from 'node:path'
 import test, { type TestContext } from 'node:test'
 import { runAuditCommand } from '../../src/cli/audit-command.ts'
+import { runKeysCommand } from '../../src/cli/keys-command.ts'
 import { runSessionsCommand } from '../../src/cli/sessions-command.ts'
 import { createPaint } from '../../src/cli/terminal.ts'
 import { readSince, UsageError } from '../../src/cli/usage.ts'
-import { createClient } from '../kit/client.ts'
+import { recordKey } from '../../src/session/ticket.ts'
+import { keySha256 } from '../../src/util/key-form.ts'
+import { type Client, createClient } from '../kit/client.ts'
 import { createCommandRunner } from '../kit/command-runner.ts'
 import { freePort } from '../kit/free-port.ts'
 import {
@@ -20,6 +24,8 @@ import {
   signedIn,
   startInstance,
 } from '../kit/instance.ts'
+import { startRedis } from '../kit/redis-server.ts'
+import { setUp } from '../kit/set-up.ts'
 import { GRAFANA, PORTAL, setUpHosts, WIKI } from '../kit/several-hosts.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
@@ -71,9 +77,11 @@ test('beside a Menshen that runs', async t => {
       all.map(({ user }) => user),
       ['admin', 'zhangsan', ESCAPES, 'zhangsan'],
     )
-    const { session, since, seen, expires, ...rest } = all[0] ?? {}
+    const { id, session, since, seen, expires, ...rest } = all[0] ?? {}
     assert.deepEqual(rest, { user: 'admin', role: 'developer', address: '127.0.0.1', userAgent: AGENT })
-    assert.match(String(session), /^[\w-]{10}$/)
+    assert.match(String(id), /^[\w-]{43}$/)
+    assert.equal(session, String(id).slice(0, 10))
+    assert.ok((await run(['sessions'])).output.includes(` id=${id} `))
     for (const time of [since, seen, expires]) assert.ok(!Number.isNaN(Date.parse(String(time))))
     const own = all.filter(({ user }) => user === 'zhangsan')
     assert.deepEqual(await json('sessions', '--user', 'zhangsan'), own)
@@ -211,12 +219,37 @@ test('what cannot be understood is refused in one sentence', async () => {
     [['audit', '--follow'], "Unknown option '--follow'; expected menshen audit"],
     [['audit', 'all'], 'Unexpected argument "all"; expected menshen audit'],
     [['sessions', 'stop'], 'Unexpected argument "stop"; expected menshen sessions'],
-    [['sessions', 'end'], 'There is no name of a user; expected menshen sessions'],
+    [['sessions', 'end'], '"end" needs either the name of a user or the id of a session; expected menshen sessions'],
+    [
+      ['sessions', 'end', '--user', 'a', '--session', 'b'],
+      '"end" needs either the name of a user or the id of a session',
+    ],
+    [['sessions', 'end', '--user', ''], 'There is no name of a user; expected menshen sessions'],
+    [['sessions', 'end', '--session', ''], 'There is no id of a session; expected menshen sessions'],
+    [['sessions', '--session', 'b'], '--session is for "end" alone; expected menshen sessions'],
+    [
+      ['keys', 'revoke'],
+      '"revoke" needs one of these: the id of a key, the name of a user, a time; expected menshen keys',
+    ],
+    [['keys', 'revoke', 'id', '--user', 'a'], '"revoke" needs one of these'],
+    [['keys', 'revoke', '--user', 'a', '--before', '1d'], '"revoke" needs one of these'],
+    [['keys', 'revoke', '--before', 'yesterday'], '--before is "yesterday"; expected a time, for example'],
+    [['keys', 'revoke', '--before', ''], '--before is ""; expected a time, for example'],
+    [['keys', 'revoke', '--user', ''], '--user has no name; expected menshen keys'],
+    [['keys', 'revoke', 'a', 'b'], 'Unexpected argument "b"; expected menshen keys'],
+    [['keys', 'list', 'a'], 'Unexpected argument "a"; expected menshen keys'],
+    [['keys', 'list', '--before', '1d'], '--before has no meaning for "list"; expected menshen keys'],
+    [['keys', 'revok', 'a'], 'Unexpected argument "revok"; did you mean revoke? Expected menshen keys'],
     [['sessions', 'end', 'zhangsan'], 'Unexpected argument "zhangsan"; expected menshen sessions'],
   ]
   const run = { environment: {}, now: Date.now, paint: createPaint(false) }
-  for (const [[name, ...args], says] of wrong) {
-    const running = name === 'audit' ? runAuditCommand(args, run) : runSessionsCommand(args, run)
+  const runners: Record<string, (args: string[]) => Promise<void>> = {
+    audit: args => runAuditCommand(args, run),
+    sessions: args => runSessionsCommand(args, run),
+    keys: args => runKeysCommand(args, () => run),
+  }
+  for (const [[name = '', ...args], says] of wrong) {
+    const running = runners[name]?.(args) ?? assert.fail(name)
     await assert.rejects(running, (error: Error) => {
       assert.ok(error.message.startsWith(says) && !error.message.includes('\n'), error.message)
       return error instanceof UsageError
@@ -246,6 +279,195 @@ test('ending a user’s sessions is done at once, says how many, and is an event
     ['lisi'],
   )
   assert.equal((await json('audit', '--user', 'zhangsan')).length, 3, 'what ended nothing is no event')
+})
+
+const STORES: Record<string, (t: TestContext) => Promise<string>> = {
+  sqlite: async t => `sqlite:${join(tempFolder(t), 'menshen.db')}`,
+  async redis(t) {
+    const redis = await startRedis()
+    t.after(() => redis.stop())
+    return `redis://${redis.host}`
+  },
+}
+
+/** A gateway with personal keys, and commands beside it. */
+async function openKeys(t: TestContext, STORE: string, answer?: RequestListener, more: Environment = {}) {
+  const scene = await setUp(t, {
+    env: { STORE, ...more },
+    now: Date.now(),
+    config: { rules: [{ path: '/', roles: ['*'], keys: 'personal' }] },
+    ...(answer && { answer }),
+  })
+  const env = { ...scene.provider.settings, STORE, ...more }
+  const cwd = tempFolder(t)
+  const run = (args: string[], more: Environment = {}) => commands.run({ ...env, ...more }, { cwd, args })
+  return {
+    ...scene,
+    run,
+    async json(...args: string[]): Promise<Record<string, unknown>[]> {
+      const { out } = await run([...args, '--json'])
+      return out.split('\n').flatMap(line => (line ? [JSON.parse(line)] : []))
+    },
+    async make(client: Client, name: string): Promise<string> {
+      const { text } = await client.post(
+        '/_menshen/account/keys',
+        { name, days: '30' },
+        { headers: { origin: scene.url } },
+      )
+      return /mk_[\w-]{43}/.exec(text)?.[0] ?? assert.fail('no key')
+    },
+    statusWith: async (key: string) =>
+      (await scene.visitor().get('/', { headers: { authorization: `Bearer ${key}` } })).status,
+  }
+}
+
+for (const [name, openStore] of Object.entries(STORES)) {
+  test(`on ${name} one session is ended by its id: its streams close, other sessions and keys stay, and it is audited`, async t => {
+    const closed = Promise.withResolvers<void>()
+    const stage = await openKeys(t, await openStore(t), (incoming, response) => {
+      if (incoming.url !== '/events') return void response.end('hello')
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n')
+      response.once('close', closed.resolve)
+    })
+    const { user, make, run, json, statusWith } = stage
+    const stays = await user()
+    const key = await make(stays, 'laptop')
+    stage.passSeconds(1)
+    const ends = await user()
+    const cookie = [...ends.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+    const stream = await fetch(`${stage.url}/events`, { headers: { cookie, accept: 'text/event-stream' } })
+    const reader = stream.body?.getReader() ?? assert.fail()
+    await reader.read()
+    const [{ id } = {}] = await json('sessions')
+    assert.deepEqual(
+      [ends, stays].map(({ cookies }) => recordKey(cookies.get('menshen_session') ?? '')),
+      (await json('sessions')).map(({ id }) => id),
+    )
+
+    const ended = await run(['sessions', 'end', '--session', String(id)])
+    assert.deepEqual([ended.code, ended.output], [0, '1 session of zhangsan ended.'])
+    await closed.promise
+    while (!(await reader.read().catch(() => ({ done: true }))).done);
+    assert.ok(isSentToLogin(await ends.get('/', { headers: { accept: 'text/html' } })))
+    assert.ok(isServed(await stays.get('/')))
+    assert.equal(await statusWith(key), 200)
+    const events = await json('audit', '--event', 'session_ended')
+    assert.partialDeepStrictEqual(events, [
+      { user: 'zhangsan', session: String(id).slice(0, 10), by: 'command', ended: 1 },
+    ])
+
+    for (const unknown of [String(id), String(id).slice(0, 10), 'data-keys', '\u001b[2J']) {
+      const { code, out, err } = await run(['sessions', 'end', '--session', unknown])
+      assert.deepEqual([code, out, err.split('\n').length], [1, '', 2])
+      assert.match(err.trim(), /^There is no session "[^\p{Cc}"]+"; menshen sessions lists the ids\.$/u)
+    }
+    assert.equal((await json('audit', '--event', 'session_ended')).length, 1)
+  })
+
+  test(`on ${name} personal keys are listed, and revoked by id, by user and by age, beside a Menshen that runs`, async t => {
+    const stage = await openKeys(t, await openStore(t))
+    const { user, make, run, json, statusWith, passSeconds } = stage
+    assert.equal((await run(['keys', 'list'])).output, 'There are no personal keys.')
+    assert.equal((await run(['keys', 'list', '--json'])).output, '')
+    const [zhangsan, lisi] = [await user(), await user('lisi')]
+    const old = await make(zhangsan, 'laptop')
+    const oldOfLisi = await make(lisi, 'ci')
+    assert.equal((await run(['keys', 'list', '--user', 'wangwu'])).err, 'wangwu has no personal keys.\n')
+    passSeconds(3600)
+    const between = new Date(stage.now() - 60_000).toISOString()
+    const next = await make(zhangsan, 'new laptop')
+    for (const key of [old, oldOfLisi, next]) assert.equal(await statusWith(key), 200)
+
+    const all = await json('keys', 'list')
+    assert.deepEqual(
+      all.map(({ id, user, name }) => [id, user, name]).sort(),
+      [
+        [keySha256(oldOfLisi), 'lisi', 'ci'],
+        [keySha256(old), 'zhangsan', 'laptop'],
+        [keySha256(next), 'zhangsan', 'new laptop'],
+      ].sort(),
+    )
+    assert.deepEqual(Object.keys(all[0] ?? {}).slice(0, 5), ['id', 'user', 'name', 'created', 'expires'])
+    assert.equal(all[0]?.name, 'new laptop', 'the newest first')
+    assert.equal((await json('keys', 'list', '--user', 'lisi')).length, 1)
+    const { output } = await run(['keys', 'list', '--user', 'zhangsan'])
+    assert.match(output, /^20\S+Z zhangsan id=[\da-f]{64} name="new laptop" expires=20\S+Z/)
+    for (const key of [old, oldOfLisi, next]) assert.ok(!output.includes(key))
+
+    const aged = await run(['keys', 'revoke', '--before', between])
+    assert.deepEqual([aged.code, aged.output], [0, `2 personal keys created before ${between} revoked.`])
+    assert.deepEqual([await statusWith(old), await statusWith(oldOfLisi), await statusWith(next)], [401, 401, 200])
+    const last = await make(zhangsan, 'last')
+    const one = await run(['keys', 'revoke', keySha256(next)])
+    assert.deepEqual([one.code, one.output], [0, 'The personal key "new laptop" of zhangsan is revoked.'])
+    assert.deepEqual([await statusWith(next), await statusWith(last)], [401, 200])
+    const whose = await run(['keys', 'revoke', '--user', 'zhangsan'])
+    assert.deepEqual([whose.code, whose.output], [0, '1 personal key of zhangsan revoked.'])
+    assert.equal(await statusWith(last), 401)
+    assert.ok(isServed(await zhangsan.get('/')), 'the user stays signed in')
+
+    for (const unknown of [keySha256(next), 'data-keys', '../x']) {
+      const { code, out, err } = await run(['keys', 'revoke', unknown])
+      assert.deepEqual([code, out], [1, ''])
+      assert.match(err, /^There is no personal key ".+"; menshen keys list has the ids\.\n$/)
+    }
+    assert.equal((await run(['keys', 'revoke', '--user', 'zhangsan'])).output, '0 personal keys of zhangsan revoked.')
+    const events = await json('audit', '--event', 'key_revoked')
+    assert.deepEqual(
+      events.map(({ user, by, name, revoked }) => [user, by, name, revoked]).sort(),
+      [
+        ['lisi', 'command', undefined, 1],
+        ['zhangsan', 'command', 'new laptop', undefined],
+        ['zhangsan', 'command', undefined, 1],
+        ['zhangsan', 'command', undefined, 1],
+      ].sort(),
+    )
+  })
+}
+
+test('a key that was revoked is in an older backup again, and all keys up to the incident are revoked in it', async t => {
+  const folder = tempFolder(t)
+  const { user, make, run, json, statusWith } = await openKeys(t, `sqlite:${join(folder, 'menshen.db')}`)
+  const key = await make(await user(), 'laptop')
+  const copy = join(folder, 'copy.db')
+  assert.equal((await run(['backup', copy])).code, 0)
+  await run(['keys', 'revoke', keySha256(key)])
+  assert.equal(await statusWith(key), 401)
+  assert.deepEqual(await json('keys', 'list'), [])
+
+  const restored = (...args: string[]) => run(args, { STORE: `sqlite:${copy}` })
+  assert.equal(JSON.parse((await restored('keys', 'list', '--json')).out).id, keySha256(key))
+  assert.match(
+    (await restored('keys', 'revoke', '--before', '0s')).output,
+    /^1 personal key created before \S+ revoked\.$/,
+  )
+  assert.equal((await restored('keys', 'list')).output, 'There are no personal keys.')
+})
+
+test('keys of a secret that is gone are not passed over in silence', async t => {
+  const STORE = `sqlite:${join(tempFolder(t), 'menshen.db')}`
+  const [former, present] = ['f'.repeat(40), 'p'.repeat(40)]
+  const before = await openKeys(t, STORE, undefined, { SECRET: former })
+  const key = await before.make(await before.user(), 'laptop')
+  const now = await openKeys(t, STORE, undefined, { SECRET: present })
+  const own = await now.make(await now.user('lisi'), 'ci')
+
+  const listed = await now.run(['keys', 'list', '--json'])
+  assert.equal(JSON.parse(listed.out).id, keySha256(own))
+  assert.equal(listed.err, '1 personal key was created under a secret that is not in SECRET any more.\n')
+  const revoked = await now.run(['keys', 'revoke', '--before', '2999-01-01'])
+  assert.deepEqual(
+    [revoked.code, revoked.out, revoked.err],
+    [
+      1,
+      '1 personal key created before 2999-01-01T00:00:00.000Z revoked.\n',
+      '1 personal key cannot be read with this SECRET; put the former secret behind the present one in SECRET, and revoke them again.\n',
+    ],
+  )
+  assert.equal(await before.statusWith(key), 200)
+  const again = await now.run(['keys', 'revoke', '--user', 'zhangsan'], { SECRET: `${present},${former}` })
+  assert.deepEqual([again.code, again.output], [0, '1 personal key of zhangsan revoked.'])
+  assert.equal(await before.statusWith(key), 401)
 })
 
 test('sessions of a secret that is gone are not passed over in silence', async t => {
@@ -306,11 +528,11 @@ test('what the development provider let in can be read, with nothing set', async
 
 test('where there is nothing to read, one sentence says so, and nothing is made', async t => {
   const cwd = tempFolder(t)
-  for (const command of ['audit', 'sessions']) {
-    const memory = await commands.run({ STORE: 'memory:' }, { cwd, args: [command] })
+  for (const args of [['audit'], ['sessions'], ['keys', 'list'], ['keys', 'revoke', '--before', '1d']]) {
+    const memory = await commands.run({ STORE: 'memory:' }, { cwd, args })
     assert.equal(memory.code, 1)
     assert.match(memory.output, /^STORE is "memory:", which only the Menshen that runs can see; .*\.$/)
-    const nothing = await commands.run({}, { cwd, args: [command] })
+    const nothing = await commands.run({}, { cwd, args })
     assert.deepEqual([nothing.code, nothing.output.split('\n').length], [1, 1])
     assert.match(nothing.output, /^There is no store in \.\/data/)
   }
