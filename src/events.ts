@@ -491,7 +491,7 @@ export const EVENTS = {
   },
   head_too_large: {
     level: 'warn',
-    sentence: 'the headers of a request are larger than MAX_HEADER_KB',
+    sentence: 'the headers of a request are larger than MAX_HEADER_KB, or more than 200',
     fields: ['method', 'path'],
   },
   upstream_busy: {

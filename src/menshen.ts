@@ -27,6 +27,7 @@ import { type ClientErrorListener, createClientErrorListener } from './gateway/c
 import type { GatewayContext, HostEntries, Observe } from './gateway/context.ts'
 import { cookieNames, ourCookies } from './gateway/cookies.ts'
 import { createEmbedded, type Embedded } from './gateway/embedded.ts'
+import { limitHeads } from './gateway/head-limit.ts'
 import { createHookCalls, type Hooks, NO_HOOKS } from './gateway/hooks.ts'
 import { createEntryLimit } from './gateway/host-entry.ts'
 import { chooseBetween, type Site } from './gateway/hosts.ts'
@@ -310,7 +311,7 @@ export function buildConfigured(
   }
   const portalSite = siteOf(portal, createConsole(portal, parts.liveStreams))
   const hostSites = new Map(hosts.map(([name, context]) => [name, siteOf(context, {})]))
-  const site = config.hosts ? chooseBetween(portal, portalSite, hostSites) : portalSite
+  const site = limitHeads(portal, config.hosts ? chooseBetween(portal, portalSite, hostSites) : portalSite)
   return {
     configuration,
     directory,

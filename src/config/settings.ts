@@ -489,8 +489,9 @@ const ADDRESS_ROWS = {
     ...kind.wholeNumber(4, 1024, 'a number of kilobytes'),
     default: '16',
     sentence:
-      "The largest head (first line, headers and cookies) of a request, which else gets 431, and of an application's answer, which else becomes 502.",
-    sentenceZh: '请求头（请求行、各个头部和 Cookie）的上限，超出时返回 431；后端应用的响应头超出时返回 502。',
+      "The largest head (first line, headers and cookies) of a request, which else gets 431, and of an application's answer, which else becomes 502. A request with more than 200 header fields gets 431 in any case.",
+    sentenceZh:
+      '请求头（请求行、各个头部和 Cookie）的上限，超出时返回 431；后端应用的响应头超出时返回 502。请求头超过 200 个字段时一律返回 431。',
   }),
   KEEP_ALIVE_TIMEOUT_MS: required({
     ...kind.wholeNumber(1000, 3_600_000, 'a number of milliseconds'),

@@ -1,13 +1,14 @@
 // Requests that Node cannot read. One whose head is too large gets a page, a log line and a request id; every other one gets
-// what Node would send.
+// what Node would send. Heads that Node has read and that are too large for us (head-limit.ts) get the same answer.
 
-import { IncomingMessage, ServerResponse, STATUS_CODES } from 'node:http'
+import { type IncomingHttpHeaders, IncomingMessage, ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { readTarget } from '../access/request-path.ts'
 import { observedFields } from '../observe/observed-request.ts'
 import { destroyAfter } from '../util/destroy-after.ts'
 import type { GatewayContext } from './context.ts'
+import type { RequestHead } from './request.ts'
 import { errorAnswer, send, sentBy } from './respond.ts'
 
 export type ClientErrorListener = (error: Error, socket: Duplex) => void
@@ -51,21 +52,34 @@ function isAnswering(socket: Socket): boolean {
   return response?.headersSent === true
 }
 
-/** The lines that are whole, of the headers by which the answer is chosen. */
+/** The headers by which the answer is chosen. */
 const READ = new Set(['accept', 'accept-language', 'user-agent', 'x-forwarded-for', 'x-requested-with'])
+const LONGEST_READ = 1000
 
+/** The lines that are whole. */
 function readHead(socket: Socket, packet?: Buffer): IncomingMessage {
   const incoming = new IncomingMessage(socket)
   const [first = '', ...lines] = (packet?.toString('latin1') ?? '').split('\r\n').slice(0, -1)
   const [, method = 'GET', url = '/'] = /^([A-Z]+) (\S+) HTTP\/1\.[01]$/.exec(first) ?? []
   incoming.method = method
   incoming.url = url
-  for (const line of lines) {
-    const [, name = '', value = ''] = /^([\w-]+):[ \t]*([\t\x20-\x7e]{0,1000})$/.exec(line) ?? []
-    const lower = name.toLowerCase()
-    if (READ.has(lower) || lower.startsWith('sec-fetch-')) incoming.headers[lower] ??= value
-  }
+  const raw = lines.flatMap(line => /^([\w-]+):[ \t]*([\t\x20-\x7e]*)$/.exec(line)?.slice(1) ?? [])
+  incoming.headers = chosenHeaders(raw)
   return incoming
+}
+
+/** `raw` has names and values in turn. */
+export function chosenHeaders(raw: readonly string[]): IncomingHttpHeaders {
+  const headers: IncomingHttpHeaders = {}
+  for (let i = 0; i < raw.length; i += 2) {
+    const name = (raw[i] as string).toLowerCase()
+    const value = raw[i + 1] as string
+    if (value.length > LONGEST_READ || !(READ.has(name) || name.startsWith('sec-fetch-'))) continue
+    // A proxy may add a field of its own to the client's.
+    if (name === 'x-forwarded-for' && headers[name] !== undefined) headers[name] += `, ${value}`
+    else headers[name] ??= value
+  }
+  return headers
 }
 
 function answerOnSocket(context: GatewayContext, incoming: IncomingMessage): void {
@@ -78,19 +92,20 @@ function answerOnSocket(context: GatewayContext, incoming: IncomingMessage): voi
   answerLargeHead(context, incoming, response)
 }
 
-export function answerLargeHead(
-  { pages, observe }: GatewayContext,
-  incoming: IncomingMessage,
-  response: ServerResponse,
-): void {
-  const { method = 'GET', url = '', headers, socket } = incoming
+export function answerLargeHead(context: GatewayContext, head: RequestHead, response: ServerResponse): void {
+  const { observed, answer } = refuseLargeHead(context, head)
+  response.once('close', () => context.observe.ended(observed, response.statusCode, sentBy(response)))
+  Promise.resolve(send(response, answer.response, observed.requestId)).catch(() => response.destroy())
+}
+
+/** The answer to a request whose head is too large. The caller sends it, and ends the observation. */
+export function refuseLargeHead({ pages, observe }: GatewayContext, head: RequestHead) {
+  const { method = 'GET', url = '', headers, socket } = head
   const observed = observe.beginRequest({ method, headers, socket })
   const { path, search } = readTarget(url) ?? { path: '', search: '' }
   observed.path = path
   observed.outcome = 'refused'
   observe.report('head_too_large', { ...observedFields(observed), method, path })
   const request = { method, path, search, headers, address: socket.remoteAddress ?? '', observed }
-  const answer = errorAnswer(pages, request, 'headers_too_large', { outcome: 'refused' })
-  response.once('close', () => observe.ended(observed, response.statusCode, sentBy(response)))
-  Promise.resolve(send(response, answer.response, observed.requestId)).catch(() => response.destroy())
+  return { observed, answer: errorAnswer(pages, request, 'headers_too_large', { outcome: 'refused' }) }
 }

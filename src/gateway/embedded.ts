@@ -248,7 +248,7 @@ function readTarget(given: TokenExchange): ExchangeTarget {
 }
 
 /** Comes with the server's `upgrade` event: Node has let go of its socket. */
-function wasUpgraded(
+export function wasUpgraded(
   request: (IncomingMessage | Request) & { readonly upgrade?: unknown },
 ): request is IncomingMessage {
   return request.upgrade === true
@@ -268,7 +268,7 @@ function createErrorListener(): (incoming: IncomingMessage) => void {
  * Beside a socket with a body, Node makes a stream that passes on the errors of the socket, and that only the application
  * could listen to. After this there are none.
  */
-function cutOff({ socket }: IncomingMessage): void {
+export function cutOff({ socket }: IncomingMessage): void {
   socket.write('HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n')
   socket.destroy()
 }
@@ -277,7 +277,7 @@ function hasLeft(request: IncomingMessage | Request): boolean {
   return isRequest(request) ? request.signal.aborted : request.readableAborted
 }
 
-function toResponse(answer: OwnAnswer): Response {
+export function toResponse(answer: OwnAnswer): Response {
   if ('response' in answer) {
     const { response, sharedBody } = answer
     return sharedBody ? new Response(sharedBody, response) : response

@@ -40,8 +40,8 @@ export interface Http2ServerOptions {
 
 /** Requests at once on one connection. A browser sends more of them only as others end. */
 const MOST_STREAMS = 128
-/** A browser may send each cookie as a header. */
-const MOST_HEADERS = 1000
+/** With more headers a stream is reset. A browser may send each cookie as a header. */
+const MOST_PAIRS = 1000
 /** A head that is larger gets an answer up to this many times of its limit. Beyond, its stream is reset. */
 const ANSWERED_HEADS = 4
 /** How much of a body may be on its way before it is read. Each stream may occupy as much memory. */
@@ -68,7 +68,7 @@ export function createHttp2Server(serverOptions: Http2ServerOptions): Http2Serve
       enablePush: false,
       enableConnectProtocol: false,
     },
-    maxHeaderListPairs: MOST_HEADERS,
+    maxHeaderListPairs: MOST_PAIRS,
     maxSessionMemory: MOST_SESSION_MEMORY,
     // An application may send a header twice that should come once. HTTP/1.1 passes that on, too.
     strictSingleValueFields: false,

@@ -4,10 +4,9 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { errorFields } from '../errors.ts'
 import { CLIENT_LEFT, type ObservedRequest, observedFields } from '../observe/observed-request.ts'
 import { type ForwardOptions, sayContinue } from '../proxy/forward.ts'
-import { Http2Request, Http2Response } from '../proxy/http2-messages.ts'
+import { Http2Response } from '../proxy/http2-messages.ts'
 import { hasTakenAll } from '../proxy/slow-clients.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
-import { answerLargeHead } from './client-error.ts'
 import type { GatewayContext } from './context.ts'
 import { speakGrpc } from './grpc-answers.ts'
 import { type Entrance, handle, isOwn, reply } from './pipeline.ts'
@@ -97,8 +96,6 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
   return (incoming, response) => {
     try {
       store.beginTurn?.()
-      if (incoming instanceof Http2Request && incoming.isHeadTooLarge)
-        return answerLargeHead(context, incoming as unknown as IncomingMessage, response)
       const result = handle(context, entrance, incoming, response)
       if (result instanceof Promise) result.catch(() => response.destroy())
     } catch (error) {

@@ -131,13 +131,10 @@ function clientAddress(proxies: Networks | undefined, peer: string, headers: Inc
   return plainAddress(hop)
 }
 
-/** With so many names and values, Node leaves the rest out of `headers`. */
-const MOST_COUNTED = 2000
-
 /** In HTTP/1.1 a request without a length has no body: more bytes would be the next request. */
-export function bringsBody({ headers, rawHeaders, httpVersionMajor }: IncomingMessage): boolean {
+export function bringsBody({ headers, httpVersionMajor }: IncomingMessage): boolean {
   const hasLength = headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
-  return hasLength || httpVersionMajor !== 1 || rawHeaders.length >= MOST_COUNTED
+  return hasLength || httpVersionMajor !== 1
 }
 
 // The other end of a connection.

@@ -13,6 +13,9 @@ import { REQUEST_ID } from '../observe/observed-request.ts'
 import type { HeaderList } from './response-headers.ts'
 import type { AnswerSender, UnreadAnswer, UnreadAnswers } from './unread-answers.ts'
 
+/** Header fields of one request. */
+export const MOST_HEADERS = 200
+
 const NONE: readonly string[] = []
 
 export class Http2Request {
@@ -24,7 +27,7 @@ export class Http2Request {
   rawTrailers = NONE
   readonly socket: TLSSocket
   readonly stream: ServerHttp2Stream
-  /** All headers together are larger than MAX_HEADER_KB. */
+  /** All headers together are larger than MAX_HEADER_KB, or there are more than MOST_HEADERS. */
   readonly isHeadTooLarge: boolean
   readonly #rawReceived: readonly string[]
   #rawHeaders: readonly string[] | undefined
@@ -433,18 +436,21 @@ export function readHttp2Request(
   if (host === undefined || host === '' || (authority !== undefined && authority !== host)) throw new BadHead(400)
   if (expect !== undefined && String(expect).toLowerCase() !== '100-continue') throw new BadHead(417)
   let hosts = 0
+  let cookies = 0
   let size = method.length + path.length
   for (let i = 0; i < rawReceived.length; i += 2) {
     const name = rawReceived[i] as string
     size += name.length + (rawReceived[i + 1] as string).length + BYTES_PER_HEADER
     if (name === 'host') hosts++
+    else if (name === 'cookie') cookies++
   }
   if (hosts > 1) throw new BadHead(400)
   // Node has joined repeated names as in HTTP/1.1.
   received.host = host
   // A body without a length is what HTTP/1.1 sends in chunks.
   if (!stream.endAfterHeaders && received['content-length'] === undefined) received['transfer-encoding'] = 'chunked'
-  const isTooLarge = size > maxHeaderBytes
+  // Browsers send each cookie as a header of its own.
+  const isTooLarge = size > maxHeaderBytes || rawReceived.length / 2 - cookies > MOST_HEADERS
   return new Http2Request(stream, socket, { method, path, headers: received, rawReceived, isTooLarge })
 }
 

@@ -1,11 +1,19 @@
-// Heads that are larger than MAX_HEADER_KB, of requests and of an application's answers.
+// Heads that are larger than MAX_HEADER_KB, of requests and of an application's answers, and requests with too many fields.
 
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { OutgoingHttpHeaders } from 'node:http2'
+import type { AddressInfo } from 'node:net'
 import test from 'node:test'
+import { type Config, sendAnswer } from '../../src/index.ts'
 import { cookieOf } from '../kit/client.ts'
+import { ask, openHttp2 } from '../kit/http2-client.ts'
 import { setUp } from '../kit/set-up.ts'
+import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
 import { openWire, raw, request, startRawUpstream, statusOf } from '../proxy/raw.ts'
+import { makeAuthority, makeCertificate } from './certificates.ts'
 
 test('a request with a head that is too large gets 431 with a page or JSON, and the log has its id', async t => {
   const scene = await setUp(t)
@@ -91,4 +99,105 @@ test('MAX_HEADER_KB is the limit for both directions', async t => {
       false,
     )
   }
+})
+
+/** With `host` and `connection`, a request of `count` header fields whose last one names the address of its client. */
+function fields(count: number, ...own: string[]): string[] {
+  const filler = Array.from({ length: count - 3 - own.length }, (_, n) => `x-${n % 7}: ${n}`)
+  return [...own, ...filler, 'x-forwarded-for: 203.0.113.7']
+}
+
+const NETWORKS: Config = { rules: [{ path: '/', roles: ['*'], networks: ['127.0.0.0/8'] }] }
+
+test('a request with more than 200 header fields gets 431 by every path, with its page and its log line', async t => {
+  const scene = await setUp(t, { env: { TRUSTED_PROXIES: '127.0.0.1', MAX_HEADER_KB: '64' }, config: NETWORKS })
+  const cookie = `cookie: ${cookieOf(await scene.user())}`
+  const get = (path: string, count: number, ...own: string[]) =>
+    raw(scene.url, request(`GET ${path} HTTP/1.1`, ...fields(count, cookie, ...own)))
+  assert.equal(statusOf(await get('/', 200)), 403, 'the last field is read: the client is outside the networks')
+  assert.equal(scene.lines.filter(({ event }) => event === 'head_too_large').length, 0)
+  const page = await get('/wiki?secret=1', 201, 'accept: text/html', 'accept-language: en')
+  const id = /\r\nx-request-id: (\S+)/i.exec(page)?.[1] ?? 'none'
+  assert.ok(page.includes(`<code>${id}</code>`))
+  assert.match(page, /\r\nconnection: close\r\n/i)
+  const logged = scene.lines.find(({ event }) => event === 'head_too_large')
+  assert.partialDeepStrictEqual(logged?.fields, { requestId: id, path: '/wiki', address: '203.0.113.7' })
+  for (const count of [201, 900, 1100, 2100])
+    for (const path of ['/', '/_menshen/check', '/_menshen/forward', '/_menshen/authz/a', '/_menshen/health', '/login'])
+      assert.equal(statusOf(await get(path, count)), 431, `${count} ${path}`)
+  const expect = ['expect: 100-continue', 'content-length: 4']
+  assert.equal(statusOf(await raw(scene.url, request('POST / HTTP/1.1', ...fields(201, ...expect)))), 431)
+  const body = request('POST / HTTP/1.1', ...fields(201, 'content-length: 300000')) + 'x'.repeat(300_000)
+  assert.equal(statusOf(await raw(scene.url, body)), 431)
+  assert.equal(scene.upstream.received.length, 0)
+})
+
+test('an upgrade with more than 200 header fields gets 431', async t => {
+  const scene = await setUp(t, { config: { rules: [{ path: '/', public: true }] } })
+  const socket = ['upgrade: websocket', 'sec-websocket-version: 13', 'sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==']
+  const open = (count: number) =>
+    raw(
+      scene.url,
+      ['GET / HTTP/1.1', 'host: a', 'connection: upgrade', ...fields(count, ...socket), '\r\n'].join('\r\n'),
+    )
+  const answer = await open(201)
+  assert.equal(statusOf(answer), 431)
+  const id = /\r\nx-request-id: (\S+)/i.exec(answer)?.[1] ?? 'none'
+  assert.equal(scene.lines.find(({ event }) => event === 'head_too_large')?.fields?.requestId, id)
+  assert.equal(scene.upstream.received.length, 0)
+})
+
+test('by HTTP/2 a request with more than 200 header fields gets 431; cookies are one field', async t => {
+  const folder = tempFolder(t)
+  const { certFile, keyFile } = makeCertificate(folder, 'own', makeAuthority(folder))
+  const env = { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile }
+  const scene = await setUp(t, { env, config: { rules: [{ path: '/', public: true }] } })
+  const session = await openHttp2(t, scene.url)
+  const many = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, n) => [`x-${n}`, 'a']))
+  const status = async (headers: OutgoingHttpHeaders) => (await ask(session, { ':path': '/', ...headers })).status
+  assert.equal(await status(many(190)), 200)
+  assert.equal(await status({ ...many(50), cookie: Array.from({ length: 300 }, (_, n) => `c${n}=1`) }), 200)
+  for (const count of [201, 350]) assert.equal(await status(many(count)), 431)
+  assert.equal(scene.upstream.received.length, 2)
+})
+
+test('where there are hosts, a request with more than 200 header fields gets 431 at each', async t => {
+  const hosts = { 'wiki.test': { upstream: 'http://127.0.0.1:9' } }
+  const scene = await setUp(t, { env: { BASE_URL: 'http://portal.test' }, config: { hosts } })
+  for (const host of ['wiki.test', 'portal.test', 'other.test']) {
+    const lines = ['GET / HTTP/1.1', `host: ${host}`, 'connection: close', ...fields(201)]
+    assert.equal(statusOf(await raw(scene.url, `${lines.join('\r\n')}\r\n\r\n`)), 431, host)
+  }
+})
+
+test('admit and fetch answer 431 to more than 200 header fields, and where the server may have left fields out', async t => {
+  const scene = await setUp(t, { application: false, config: { rules: [{ path: '/', public: true }] } })
+  const { menshen } = scene
+  const many = (count: number) => new Headers(Array.from({ length: count }, (_, n) => [`x-${n}`, 'a']))
+  const asked = (path: string, count: number) => new Request(`${scene.url}${path}`, { headers: many(count) })
+  assert.equal((await menshen.admit(asked('/', 200))).answer, undefined)
+  const { answer, requestId } = await menshen.admit(asked('/', 201))
+  assert.equal(answer?.status, 431)
+  assert.equal(answer?.headers.get('x-request-id'), requestId)
+  assert.equal((await menshen.fetch(asked('/login', 201)))?.status, 431)
+  assert.equal(await menshen.fetch(asked('/other', 201)), undefined)
+
+  const server = createServer((incoming, response) => {
+    menshen.admit(incoming).then(({ answer }) => response.writeHead(answer?.status ?? 200).end())
+  })
+  server.on('upgrade', (incoming, socket) => {
+    menshen.admit(incoming).then(({ answer }) => answer && sendAnswer(socket, answer))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => server.close())
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const get = async (count: number) => statusOf(await raw(url, request('GET / HTTP/1.1', ...fields(count))))
+  assert.deepEqual([await get(200), await get(201), await get(500)], [200, 431, 431])
+  const upgrade = ['GET / HTTP/1.1', 'host: a', 'connection: upgrade', ...fields(201, 'upgrade: websocket'), '\r\n']
+  assert.equal(statusOf(await raw(url, upgrade.join('\r\n'))), 431)
+  server.maxHeadersCount = 50
+  assert.deepEqual([await get(49), await get(50), await get(51)], [200, 431, 431])
+  server.maxHeadersCount = 0
+  assert.deepEqual([await get(200), await get(201), await get(1500)], [200, 431, 431])
 })
