@@ -1,5 +1,5 @@
-// The first module of the command. With WORKERS=1 a start becomes the supervisor of one worker and loads nothing else: that takes
-// 10 MB and 40 ms, where the modules of the gateway take 70 MB and 600 ms. Everything else begins in main.ts.
+// The first module of the command. With WORKERS=1 a start becomes the supervisor of one worker and loads nothing else: the
+// modules of the gateway would take more memory and time than the supervisor needs. Everything else begins in main.ts.
 
 import cluster from 'node:cluster'
 import { canSupervise, supervise } from './supervisor.ts'
