@@ -192,9 +192,9 @@ export const PROVIDER_ROWS = {
     ...kind.oneOf(REVOKE_CHOICES, 'always'),
     defaultNote: '`never`, unless the provider is known to end this session alone',
     sentence:
-      'Whether a sign-out revokes the tokens at the provider, where it has an address for that. At some providers (Google, older Keycloak, some Auth0 tenants) this ends the user’s sessions on every device.',
+      'Whether tokens that are not needed any more are revoked at the provider, where it has an address for that: after a sign-out, an idle end, a sign-in that fails or replaces a session. At some providers (Google, older Keycloak, some Auth0 tenants) this ends the user’s sessions on every device.',
     sentenceZh:
-      '退出登录时是否在身份认证平台撤销令牌（平台提供撤销地址时）。有的平台（Google、旧版 Keycloak、部分 Auth0 租户）会因此结束该用户在所有设备上的会话。',
+      '不再需要的令牌是否在身份认证平台撤销（平台提供撤销地址时）：退出登录、会话因长时间无操作而结束、登录失败或新的登录取代原会话之后。有的平台（Google、旧版 Keycloak、部分 Auth0 租户）会因此结束该用户在所有设备上的会话。',
   }),
   PROVIDER_TIMEOUT_MS: required({
     ...kind.wholeNumber(100, 120_000, 'a number of milliseconds'),
