@@ -1,4 +1,4 @@
-// The paths that a request acts on. Most requests act on the path that they name. Methods of WebDAV (RFC 4918, 3253, 5323) also act
+// The paths that a request acts on. Most requests act on the path that they name. Methods of WebDAV (RFC 4918, 3253, 5323, 5842) also act
 // on what is below it, and COPY and MOVE on a second path. The rules have to admit the caller to all of them:
 //
 //   DELETE /files                        /files, and every rule below /files
@@ -41,6 +41,8 @@ export interface RequestDecision extends Decision {
 /** Which requests of a method act on the tree below the path, by their `Depth`. */
 const TREE_METHODS: ReadonlyMap<string, (depth: string | undefined) => boolean> = new Map([
   ...['DELETE', 'MOVE', 'SEARCH'].map(method => [method, () => true] as const),
+  // Their bodies name something in the folder that is the path.
+  ...['BIND', 'REBIND', 'UNBIND'].map(method => [method, () => true] as const),
   ...['COPY', 'LOCK', 'PROPFIND'].map(method => [method, (depth?: string) => depth !== '0'] as const),
   // Without Depth these act on the path alone.
   ...['REPORT', 'LABEL', 'UPDATE'].map(method => [method, (depth = '0') => depth !== '0'] as const),

@@ -29,7 +29,7 @@ function outcome(who: Subject | undefined, method: string, path: string, headers
 }
 
 test('a method that acts on a tree needs the permission of every rule below the path', () => {
-  for (const method of ['COPY', 'MOVE', 'DELETE', 'PROPFIND', 'LOCK', 'SEARCH']) {
+  for (const method of ['COPY', 'MOVE', 'DELETE', 'PROPFIND', 'LOCK', 'SEARCH', 'BIND', 'REBIND', 'UNBIND']) {
     for (const path of [
       '/files',
       '/files/',
@@ -54,7 +54,7 @@ test('a method that acts on a tree needs the permission of every rule below the 
 test('Depth: 0 limits PROPFIND, LOCK and COPY to the path, and no other method', () => {
   for (const method of ['PROPFIND', 'LOCK', 'COPY'])
     assert.equal(outcome(COMMON, method, '/files', { depth: '0' }), 'admitted', method)
-  for (const method of ['MOVE', 'DELETE', 'SEARCH'])
+  for (const method of ['MOVE', 'DELETE', 'SEARCH', 'UNBIND'])
     assert.equal(outcome(COMMON, method, '/files', { depth: '0' }), 'refused', method)
   for (const depth of ['1', 'infinity', 'Infinity', '0, 0', '00', '', '0x'])
     assert.equal(outcome(COMMON, 'PROPFIND', '/files', { depth }), 'refused', depth)
