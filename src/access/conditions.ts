@@ -12,6 +12,8 @@ export interface Authentication {
   readonly time?: number | undefined
   readonly acr?: string | undefined
   readonly amr?: readonly string[] | undefined
+  /** When the user came back from a provider that was asked for `prompt=login`, and does not tell `auth_time`. */
+  readonly promptedAt?: number | undefined
   /** The demands of a step-up that failed, see `demandsKey`. */
   readonly failed?: string | undefined
 }

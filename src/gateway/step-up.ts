@@ -6,6 +6,7 @@ import { type Authentication, type AuthenticationDemand, demandsKey, meets, requ
 import { readTarget } from '../access/request-path.ts'
 import type { Rules } from '../access/rules.ts'
 import { requestFields } from '../observe/observed-request.ts'
+import { signInForKeyPage } from '../pages/key-section.ts'
 import { sessionEndedPage, stepUpDonePage } from '../pages/notices.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
@@ -75,12 +76,18 @@ export async function stepUpForHost(
   return startStepUp(context, request, loaded, verdict.demands ?? [], request.path + request.search)
 }
 
+interface StepUpOptions {
+  /** The provider asks the user in any case, even one that does not tell `auth_time`. */
+  readonly isPrompted?: true
+}
+
 async function startStepUp(
   context: DenialContext,
   request: GatewayRequest,
   loaded: LoadedSession,
   demands: readonly AuthenticationDemand[],
   wanted: string,
+  options: StepUpOptions = {},
 ): Promise<ResponseAnswer> {
   const { auth, pages, observe } = context
   const provider = auth.providers.get(loaded.session.provider)
@@ -89,10 +96,10 @@ async function startStepUp(
   if (!(await auth.rateLimit.admits('sign-in', request))) return tooManyAnswer(pages, request)
   const returnPath = safeReturnPath(wanted, pages.settings.BASE_URL, pages.paths.signIn)
   const { time = 0 } = authenticationOf(loaded)
-  const stepUp = { sub: loaded.session.userInfo.sub, time, demands: [...demands] }
+  const stepUp = { sub: loaded.session.userInfo.sub, time, demands: [...demands], ...options }
   const { location, cookies } = await startAttempt(context, request, provider, {
     kept: { ...(returnPath && { returnPath }), stepUp },
-    params: paramsFor(provider.plan, demands),
+    params: paramsFor(provider.plan, demands, options),
     isByPage: true,
   })
   observe.report('step_up_started', { ...requestFields(request, loaded), path: request.path, method: request.method })
@@ -117,6 +124,7 @@ function refuse(
 function paramsFor(
   { kind, authorization }: Pick<ProviderPlan, 'kind' | 'authorization'>,
   demands: readonly AuthenticationDemand[],
+  { isPrompted }: StepUpOptions,
 ): Record<string, string> {
   if (kind === 'company_token') return {}
   const { maxAge, acr } = requestFor(demands)
@@ -125,8 +133,16 @@ function paramsFor(
     ...(maxAge !== undefined && { max_age: String(Math.min(maxAge, configured)) }),
     ...(acr.length > 0 && { acr_values: acr.join(' ') }),
     // Nothing else makes the provider ask again.
-    ...(maxAge === undefined && acr.length === 0 && { prompt: 'login' }),
+    ...(((isPrompted && kind === 'oidc') || (maxAge === undefined && acr.length === 0)) && {
+      prompt: withLogin(authorization.params.prompt),
+    }),
   }
+}
+
+/** Google gives a refresh token only with `consent`, so that a configured prompt stays. */
+function withLogin(configured = ''): string {
+  const others = configured.split(' ').filter(value => value !== '' && value !== 'none' && value !== 'login')
+  return ['login', ...others].join(' ')
 }
 
 // A form, or a page in a frame: what was entered is not lost while the page stays open.
@@ -143,7 +159,7 @@ function formAnswer({ pages }: DenialContext, request: GatewayRequest, admission
 }
 
 /** Where a new tab signs in for a request that it cannot repeat itself. */
-function stepUpPath({ method, path }: GatewayRequest): string {
+function stepUpPath({ method, path }: Pick<GatewayRequest, 'method' | 'path'>): string {
   return `${OWN_PATHS.stepUp}?${new URLSearchParams({ method, path })}`
 }
 
@@ -172,6 +188,8 @@ export async function stepUp(context: GatewayContext, request: GatewayRequest): 
   const target = readTarget(query.get('path') ?? '')
   const method = query.get('method') ?? 'GET'
   if (!target || !/^[A-Z-]+$/.test(method)) return errorAnswer(pages, request, 'bad_request')
+  if (target.path === OWN_PATHS.accountKeys && !context.host)
+    return stepUpForKey(context, request, loaded, target.search)
   const asked = { ...request, ...target, method }
   const verdict = applyRules(context, asked, admission)
   if (verdict.outcome === 'step_up')
@@ -182,25 +200,63 @@ export async function stepUp(context: GatewayContext, request: GatewayRequest): 
   return pageAnswer(pages, stepUpDonePage(languageOf(pages, request), asked.method !== 'GET'), { cookies })
 }
 
+// A personal key outlives the session that makes it: only a user who has just signed in makes one, not a session that was left
+// open or that a script uses.
+
+const KEY_MAX_AGE_SECONDS = 600
+const KEY_DEMANDS: readonly AuthenticationDemand[] = [{ maxAge: KEY_MAX_AGE_SECONDS }]
+
+/** What keeps a user from making a key: a sign-in that is too old, or a provider that has not confirmed a new one. */
+export function keyObstacle(loaded: LoadedSession, now: number): 'step_up' | 'step_up_failed' | undefined {
+  const { time = 0, promptedAt = 0, failed } = authenticationOf(loaded)
+  if (now - Math.max(time, promptedAt) <= KEY_MAX_AGE_SECONDS * 1000) return undefined
+  return failed === demandsKey(KEY_DEMANDS) ? 'step_up_failed' : 'step_up'
+}
+
+/** The answer to the form for a new key. `query` is what the form had, for the account page after the sign-in. */
+export function keyStepUpAnswer(
+  { pages }: DenialContext,
+  request: GatewayRequest,
+  { cookies }: SignedInCaller,
+  query: string,
+): ResponseAnswer {
+  const path = stepUpPath({ method: request.method, path: request.path + query })
+  return pageAnswer(pages, signInForKeyPage(languageOf(pages, request), path, KEY_MAX_AGE_SECONDS / 60), {
+    status: 401,
+    outcome: 'refused',
+    cookies,
+    headers: { 'www-authenticate': stepUpChallenge({ cookies, outcome: 'step_up', demands: KEY_DEMANDS }) },
+  })
+}
+
+async function stepUpForKey(
+  context: GatewayContext,
+  request: GatewayRequest,
+  loaded: LoadedSession,
+  query: string,
+): Promise<ResponseAnswer> {
+  const account = OWN_PATHS.account + query
+  return keyObstacle(loaded, context.now())
+    ? startStepUp(context, request, loaded, KEY_DEMANDS, account, { isPrompted: true })
+    : redirectAnswer(context.pages, request.method, account)
+}
+
 // The callback.
 
 type StepUp = NonNullable<Attempt['stepUp']>
 
 /** How the user of a step-up is signed in now. */
-export function authenticationAfter({ time, demands }: StepUp, tokens: TokenSet): Authentication {
-  const { receivedAt } = tokens
-  const known = knownAfter(time, demands, tokens)
-  const isMet = demands.every(demand => meets(known, demand, receivedAt))
+export function authenticationAfter(stepUp: StepUp, tokens: TokenSet): Authentication {
+  const { demands } = stepUp
+  const known = knownAfter(stepUp, tokens)
+  const isMet = known.promptedAt !== undefined || demands.every(demand => meets(known, demand, tokens.receivedAt))
   return isMet ? known : { ...known, failed: demandsKey(demands) }
 }
 
-function knownAfter(
-  before: number,
-  demands: readonly AuthenticationDemand[],
-  { authentication, receivedAt }: TokenSet,
-): Authentication {
+function knownAfter({ time, demands, isPrompted }: StepUp, { authentication, receivedAt }: TokenSet): Authentication {
   if (!authentication) return { time: receivedAt }
   const isAged = demands.some(({ maxAge }) => maxAge !== undefined)
+  if (!isAged || authentication.time !== undefined) return authentication
   // Without auth_time nothing proves that the provider has asked again: the time stays as it was.
-  return isAged && authentication.time === undefined ? { ...authentication, time: before } : authentication
+  return { ...authentication, time, ...(isPrompted && { promptedAt: receivedAt }) }
 }

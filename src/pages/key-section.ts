@@ -2,7 +2,14 @@
 
 import { html } from 'hono/html'
 import { OWN_PATHS } from '../paths.ts'
-import { type KeyProblem, LONGEST_NAME, MOST_KEYS, type NewKey, type PersonalKey } from '../session/personal-keys.ts'
+import {
+  type KeyProblem,
+  type KeyWish,
+  LONGEST_NAME,
+  MOST_KEYS,
+  type NewKey,
+  type PersonalKey,
+} from '../session/personal-keys.ts'
 import { KEY_ICON } from './icons.ts'
 import { moment, page } from './layout.ts'
 import type { Words } from './words/words.ts'
@@ -14,19 +21,22 @@ export interface KeysView {
   readonly maxDays: number
   /** Why there is no new key. */
   readonly problem?: KeyProblem | 'bad_name' | 'bad_days' | undefined
+  /** What the form begins with. */
+  readonly draft?: Partial<KeyWish> | undefined
 }
 
 const DEFAULT_DAYS = 90
 
-export function keySection(words: Words, { keys, maxDays, problem }: KeysView) {
+export function keySection(words: Words, { keys, problem, draft = {}, maxDays }: KeysView) {
   const { t } = words
+  const { name = '', days = Math.min(DEFAULT_DAYS, maxDays) } = draft
   return html`<h2 id="keys">${t('keys.title')}</h2>
 <p class="small">${t('keys.lead')}</p>
 ${problem ? html`<div class="notice bad" role="alert"><p>${t(`keys.${problem}`, { most: MOST_KEYS, longest: LONGEST_NAME, days: maxDays })}</p></div>` : ''}
 <ul class="entries">${(keys ?? []).map(key => keyEntry(words, key))}</ul>
 <form method="post" action="${OWN_PATHS.accountKeys}" class="new-key">
-<label>${t('keys.name')}<input name="name" required maxlength="${LONGEST_NAME}" autocomplete="off"></label>
-<label>${t('keys.days')}<input name="days" type="number" required min="1" max="${maxDays}" value="${Math.min(DEFAULT_DAYS, maxDays)}"></label>
+<label>${t('keys.name')}<input name="name" value="${name}" required maxlength="${LONGEST_NAME}" autocomplete="off"></label>
+<label>${t('keys.days')}<input name="days" type="number" required min="1" max="${maxDays}" value="${days}"></label>
 <button type="submit" class="button quiet">${t('keys.create')}</button></form>`
 }
 
@@ -37,6 +47,21 @@ function keyEntry(words: Words, { id, name, expiresAt, usedAt }: PersonalKey) {
 <p class="small">${usedAt === undefined ? t('keys.never_used') : rich('keys.used', { time: moment(words, usedAt) })}</p></div>
 <form method="post" action="${OWN_PATHS.accountKeysRevoke}"><input type="hidden" name="key" value="${id}">
 <button type="submit" class="button small quiet" aria-label="${t('keys.revoke_label', { name })}">${t('keys.revoke')}</button></form></li>`
+}
+
+/** In place of a new key, after a sign-in that is too old. `path` signs in again and leads back to the form. */
+export function signInForKeyPage(words: Words, path: string, minutes: number): string {
+  const { t } = words
+  return page({
+    words,
+    title: t('step_up.title'),
+    // The answer to a form: another language would ask for it again.
+    isOneLanguage: true,
+    body: html`<h1>${t('step_up.title')}</h1>
+<p class="lead">${t('keys.sign_in_again', { minutes })}</p>
+<a class="button" href="${path}">${t('session.sign_in_again')}</a>
+<a class="button quiet" href="${OWN_PATHS.account}">${t('keys.back')}</a>`,
+  })
 }
 
 /** The only page that ever shows it. */

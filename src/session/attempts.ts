@@ -37,6 +37,8 @@ export interface Attempt {
     readonly sub: string
     readonly time: number
     readonly demands: readonly AuthenticationDemand[]
+    /** The provider is asked for `prompt=login`. */
+    readonly isPrompted?: true
   }
 }
 
@@ -63,6 +65,7 @@ const attemptSchema: z.ZodType<Attempt> = z.object({
           amr: z.array(z.string()).optional(),
         }),
       ),
+      isPrompted: z.literal(true).exactOptional(),
     })
     .exactOptional(),
 })

@@ -54,7 +54,7 @@ export interface PersonalKeys {
   /** By the SHA-256 of the key. Without a promise if it is cached. */
   find(id: string): KeyUser | undefined | Promise<KeyUser | undefined>
   /** Returns the key, which nobody can read again; or why there is none. */
-  create(user: ConfirmedUser, wish: { name: string; days: number }): Promise<NewKey | KeyProblem>
+  create(user: ConfirmedUser, wish: KeyWish): Promise<NewKey | KeyProblem>
   /** The user's own, the newest first. */
   listOf(user: UserId): Promise<PersonalKey[]>
   /** Revokes a key if it belongs to this user. */
@@ -73,6 +73,12 @@ export interface PersonalKeys {
   use(directory: SessionDirectory): void
   /** Resolves when all that was noticed is written. */
   settle(): Promise<void>
+}
+
+/** What a user asks for. */
+export interface KeyWish {
+  readonly name: string
+  readonly days: number
 }
 
 export interface NewKey extends PersonalKey {

@@ -372,19 +372,20 @@ function toList(session: Session, signedInAt: number): unknown[] {
   ]
 }
 
-function authenticationText({ time, acr, amr, failed }: Authentication): string {
-  return JSON.stringify([time, acr, amr, failed])
+function authenticationText({ time, acr, amr, failed, promptedAt }: Authentication): string {
+  return JSON.stringify([time, acr, amr, failed, promptedAt])
 }
 
 /** What cannot be read was not said. */
 function readAuthentication(text: string): Authentication {
   try {
-    const [time, acr, amr, failed]: unknown[] = JSON.parse(text)
+    const [time, acr, amr, failed, promptedAt]: unknown[] = JSON.parse(text)
     return {
       ...(isNumber(time) && { time }),
       ...(isText(acr) && { acr }),
       ...(isTexts(amr) && { amr }),
       ...(isText(failed) && { failed }),
+      ...(isNumber(promptedAt) && { promptedAt }),
     }
   } catch {
     return {}

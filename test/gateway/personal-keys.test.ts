@@ -8,11 +8,13 @@ import { type TestContext, test } from 'node:test'
 import { WebSocket, WebSocketServer } from 'ws'
 import type { Config } from '../../src/index.ts'
 import { newKey } from '../../src/util/key-form.ts'
-import type { Client } from '../kit/client.ts'
+import { type Client, createClient, type Response } from '../kit/client.ts'
 import { createCommandRunner } from '../kit/command-runner.ts'
+import { startOidcServer } from '../kit/oidc-server.ts'
 import { startRedis } from '../kit/redis-server.ts'
 import { openGateway, type SetUpOptions, setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
+import { startUpstream } from '../kit/upstream.ts'
 
 const commands = createCommandRunner()
 const KEYS = '/_menshen/account/keys'
@@ -305,4 +307,113 @@ test('a script of the application makes no key and ends no session: both need a 
   const made = await user.post('/_menshen/account/keys', form, { headers: byUser })
   assert.equal(made.status, 200)
   assert.match(made.text, /mk_/)
+})
+
+const BY_USER = {
+  accept: 'text/html',
+  'sec-fetch-mode': 'navigate',
+  'sec-fetch-dest': 'document',
+  'sec-fetch-user': '?1',
+}
+const SIGN_IN_LINK = /href="(\/_menshen\/step-up\?[^"]+)"/
+
+/** The button of the page that asks to sign in again. */
+function signInLink({ status, text }: Response): string {
+  assert.equal(status, 401)
+  assert.doesNotMatch(text, /mk_[\w-]{43}/)
+  return (SIGN_IN_LINK.exec(text)?.[1] ?? assert.fail('no link')).replaceAll('&amp;', '&')
+}
+
+test('a key needs a sign-in of the last ten minutes: the page asks to sign in again and comes back to the form', async t => {
+  const { user, make, post, bring, provider, passSeconds, events } = await openStage(t)
+  const client = await user()
+  passSeconds(600)
+  await make(client, 'in time')
+  passSeconds(1)
+  const form = { name: '笔记本 & "x"', days: '7' }
+  const asked = await post(client, KEYS, form)
+  assert.match(asked.text, /请重新登录/)
+  assert.equal(asked.headers['www-authenticate'], 'Bearer error="insufficient_user_authentication", max_age="600"')
+  const away = await client.get(signInLink(asked), { headers: BY_USER })
+  assert.equal(away.status, 302)
+  const state = new URL(String(away.headers.location)).searchParams.get('state')
+  const back = await client.get(`/callback?code=${provider.codeFor({ username: 'zhangsan' })}&state=${state}`)
+  const page = await client.get(String(back.headers.location), { headers: BY_USER })
+  assert.ok(page.url.includes('/_menshen/account?'))
+  assert.match(page.text, /name="name" value="笔记本 &amp; &quot;x&quot;"[\s\S]*name="days"[^>]* value="7"/)
+  assert.equal(events('key_created').length, 1, 'nothing is created by coming back')
+  assert.equal((await bring(keyIn((await post(client, KEYS, form)).text))).status, 200)
+  // A sign-in that is recent is not repeated.
+  assert.match(
+    String((await client.get(signInLink(asked), { headers: BY_USER })).headers.location),
+    /^\/_menshen\/account\?/,
+  )
+})
+
+test('revoking a key and ending sessions need no recent sign-in', async t => {
+  const { user, make, post, revoke, bring, passSeconds } = await openStage(t)
+  const client = await user()
+  const key = await make(client)
+  passSeconds(3000)
+  assert.equal((await revoke(client)).status, 303)
+  assert.equal((await bring(key)).status, 401)
+  assert.equal((await post(client, '/_menshen/account/end', { others: '1' })).status, 303)
+})
+
+async function oidcStage(t: TestContext) {
+  const provider = await startOidcServer(t)
+  const upstream = await startUpstream(t)
+  const config: Config = { rules: [{ path: '/', roles: ['*'], keys: 'personal' }] }
+  const gateway = await openGateway(t, { UPSTREAM: upstream.url, ...provider.settings }, { config })
+  provider.now = gateway.now
+  const client = createClient(gateway.url, gateway.now)
+  const follow = async (answer: Response): Promise<Response> => {
+    let last = answer
+    for (let n = 0; n < 6 && last.headers.location; n++) last = await client.follow(last, { headers: BY_USER })
+    return last
+  }
+  const headers = { ...BY_USER, 'sec-fetch-site': 'same-origin', origin: gateway.baseUrl }
+  return {
+    provider,
+    gateway,
+    follow,
+    seconds: () => Math.floor(gateway.now() / 1000),
+    signIn: async () => follow(await client.post('/login')),
+    create: (name = 'laptop') => client.post(KEYS, { name, days: '30' }, { headers }),
+    get: (path: string) => client.get(path, { headers: BY_USER }),
+  }
+}
+
+test('with OpenID Connect auth_time is the time of the sign-in, and the provider is asked to sign the user in again', async t => {
+  const { provider, gateway, follow, seconds, signIn, create, get } = await oidcStage(t)
+  provider.idClaims = { auth_time: seconds() - 500 }
+  await signIn()
+  assert.equal((await create('one')).status, 200)
+  gateway.passSeconds(200)
+  // A script signs in again: the provider remembers the user, and does not ask.
+  await signIn()
+  const away = await get(signInLink(await create('two')))
+  const { searchParams } = new URL(String(away.headers.location))
+  assert.deepEqual([searchParams.get('prompt'), searchParams.get('max_age')], ['login', '600'])
+  // A provider that does not ask: no key, and no second try by itself.
+  assert.equal((await follow(away)).url, `${gateway.url}/_menshen/account?name=two&days=30`)
+  const failed = await create('two')
+  assert.equal(failed.status, 403)
+  assert.match(failed.text, /登录强度不够/)
+  await signIn()
+  const again = await get(signInLink(await create('two')))
+  provider.idClaims = { auth_time: seconds() }
+  assert.equal((await follow(again)).status, 200)
+  assert.equal((await create('two')).status, 200)
+})
+
+test('a provider that never tells auth_time is asked to sign the user in again for a key, which is recent for ten minutes', async t => {
+  const { gateway, follow, signIn, create, get } = await oidcStage(t)
+  await signIn()
+  const away = await get(signInLink(await create('one')))
+  assert.equal(new URL(String(away.headers.location)).searchParams.get('prompt'), 'login')
+  assert.equal((await follow(away)).status, 200)
+  assert.equal((await create('one')).status, 200)
+  gateway.passSeconds(601)
+  signInLink(await create('two'))
 })

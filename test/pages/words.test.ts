@@ -15,7 +15,7 @@ import { plotOf } from '../../src/observe/history.ts'
 import { ALARMING } from '../../src/observe/problems.ts'
 import { accountPage } from '../../src/pages/account-page.ts'
 import { homePage } from '../../src/pages/home-page.ts'
-import { newKeyPage } from '../../src/pages/key-section.ts'
+import { newKeyPage, signInForKeyPage } from '../../src/pages/key-section.ts'
 import { loginPage } from '../../src/pages/login-page.ts'
 import {
   confirmSignOutPage,
@@ -153,10 +153,11 @@ function allPages(words: Words): string[] {
       accountPage(
         words,
         { ...loaded, session: sessions[0] ?? assert.fail() },
-        { ...account, ended: 0, keys: { keys: [{ ...KEY, usedAt: NOW }], maxDays: 366, problem } },
+        { ...account, ended: 0, keys: { keys: [{ ...KEY, usedAt: NOW }], problem, maxDays: 366 } },
       ),
     ),
     newKeyPage(words, { ...KEY, key: 'mk_' }),
+    signInForKeyPage(words, '/x', 10),
     ...consoleSamples(words),
     overviewPage(words, VIEWER, overview),
     overviewPage(words, VIEWER, { ...overview, problems, advice, failures: [failure], isStoreAway: true }),

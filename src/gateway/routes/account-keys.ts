@@ -4,14 +4,15 @@
 import { requestFields } from '../../observe/observed-request.ts'
 import { type KeysView, newKeyPage } from '../../pages/key-section.ts'
 import { OWN_PATHS } from '../../paths.ts'
-import { LONGEST_NAME } from '../../session/personal-keys.ts'
+import type { KeyWish } from '../../session/personal-keys.ts'
 import { userIdOf } from '../../session/session-record.ts'
 import { isFormOfUser } from '../../util/fetch-metadata.ts'
 import type { SignedInCaller } from '../admission.ts'
 import type { GatewayContext } from '../context.ts'
 import type { GatewayRequest } from '../request.ts'
 import { errorAnswer, foreignAnswer, languageOf, type OwnAnswer, pageAnswer, redirectAnswer } from '../respond.ts'
-import { accountAnswer, hasPersonalKeys } from './account.ts'
+import { keyObstacle, keyStepUpAnswer } from '../step-up.ts'
+import { accountAnswer, draftQuery, hasPersonalKeys, readDraft } from './account.ts'
 
 export async function createPersonalKey(
   context: GatewayContext,
@@ -24,10 +25,13 @@ export async function createPersonalKey(
   if (!hasPersonalKeys(context)) return errorAnswer(pages, request, 'not_found', { cookies })
   if (!isFormOfUser(request, settings.BASE_URL)) return foreignAnswer(context, request, cookies)
   const wish = readWish(form, settings.PERSONAL_KEY_MAX_DAYS)
-  if ('problem' in wish) return accountAnswer(context, request, caller, wish.problem)
+  if ('problem' in wish) return accountAnswer(context, request, caller, wish)
+  const obstacle = keyObstacle(loaded, context.now())
+  if (obstacle === 'step_up_failed') return errorAnswer(pages, request, obstacle, { cookies, outcome: 'refused' })
+  if (obstacle) return keyStepUpAnswer(context, request, caller, draftQuery(wish))
   const claims = await auth.sessions.readClaims(ticket)
   const made = await auth.personalKeys.create({ ...loaded.session, claims }, wish)
-  if (typeof made === 'string') return accountAnswer(context, request, caller, made)
+  if (typeof made === 'string') return accountAnswer(context, request, caller, { problem: made, draft: wish })
   // Signed out while it was made: the key ends too, and nobody has seen it.
   if (!(await auth.sessions.reload(ticket))) {
     await auth.personalKeys.revoke(userIdOf(loaded.session), made.id)
@@ -39,18 +43,16 @@ export async function createPersonalKey(
   return pageAnswer(pages, newKeyPage(languageOf(pages, request), made), { cookies })
 }
 
-/** Letters, digits, signs and spaces of any script; nothing that is invisible or turns the direction of a text. */
-const NAME = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]+$/u
+interface WrongWish extends Pick<KeysView, 'draft'> {
+  readonly problem: KeysView['problem']
+}
 
-function readWish(
-  form: URLSearchParams,
-  maxDays: number,
-): { name: string; days: number } | { problem: KeysView['problem'] } {
-  const name = (form.get('name') ?? '').trim()
-  const days = form.get('days') ?? ''
-  if (!NAME.test(name) || [...name].length > LONGEST_NAME) return { problem: 'bad_name' }
-  if (!/^\d{1,4}$/.test(days) || Number(days) < 1 || Number(days) > maxDays) return { problem: 'bad_days' }
-  return { name, days: Number(days) }
+function readWish(form: URLSearchParams, maxDays: number): KeyWish | WrongWish {
+  const draft = readDraft(form, maxDays)
+  const { name, days } = draft
+  if (name === undefined) return { problem: 'bad_name', draft }
+  if (days === undefined) return { problem: 'bad_days', draft }
+  return { name, days }
 }
 
 export async function revokePersonalKey(

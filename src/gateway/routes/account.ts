@@ -6,6 +6,7 @@ import { type DeviceNames, deviceKind, loadDeviceNames } from '../../pages/devic
 import type { KeysView } from '../../pages/key-section.ts'
 import { OWN_PATHS } from '../../paths.ts'
 import type { Providers } from '../../provider/providers.ts'
+import { type KeyWish, LONGEST_NAME } from '../../session/personal-keys.ts'
 import type { LoadedSession } from '../../session/session-cache.ts'
 import { shortKey } from '../../session/session-fields.ts'
 import { userIdOf } from '../../session/session-record.ts'
@@ -27,15 +28,16 @@ export function showAccount(
   request: GatewayRequest,
   caller: SignedInCaller,
 ): Promise<OwnAnswer> {
-  return accountAnswer(context, request, caller)
+  const draft = readDraft(new URLSearchParams(request.search), context.settings.PERSONAL_KEY_MAX_DAYS)
+  return accountAnswer(context, request, caller, { draft })
 }
 
-/** With what is wrong about the form for a new key, if anything is. */
+/** The page with the form for a new key: what is in it, and what is wrong about it, if anything is. */
 export async function accountAnswer(
   context: GatewayContext,
   request: GatewayRequest,
   { loaded, cookies }: SignedInCaller,
-  problem?: KeysView['problem'],
+  { problem, draft }: Pick<KeysView, 'problem' | 'draft'>,
 ): Promise<OwnAnswer> {
   const { settings, auth, pages, observe } = context
   const words = languageOf(pages, request)
@@ -58,12 +60,29 @@ export async function accountAnswer(
     others,
     signIns,
     ended: ended?.ended,
-    keys: hasKeys ? { keys, maxDays: settings.PERSONAL_KEY_MAX_DAYS, problem } : undefined,
+    keys: hasKeys ? { keys, problem, draft, maxDays: settings.PERSONAL_KEY_MAX_DAYS } : undefined,
   })
   return pageAnswer(pages, page, {
     status: problem ? 400 : 200,
     cookies: ended ? [...cookies, clearCookie(auth.cookies.ended)] : cookies,
   })
+}
+
+/** Letters, digits, signs and spaces of any script; nothing that is invisible or turns the direction of a text. */
+const NAME = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]+$/u
+
+/** What the form for a new key has, or the address that a sign-in for it leads back to, as far as it is valid. */
+export function readDraft(fields: URLSearchParams, maxDays: number): Partial<KeyWish> {
+  const name = (fields.get('name') ?? '').trim()
+  const days = fields.get('days') ?? ''
+  const hasName = NAME.test(name) && [...name].length <= LONGEST_NAME
+  const hasDays = /^\d{1,4}$/.test(days) && Number(days) >= 1 && Number(days) <= maxDays
+  return { ...(hasName && { name }), ...(hasDays && { days: Number(days) }) }
+}
+
+/** The opposite of `readDraft`. */
+export function draftQuery({ name, days }: KeyWish): string {
+  return `?${new URLSearchParams({ name, days: String(days) })}`
 }
 
 /** Whether users can have keys of their own. */

@@ -382,6 +382,8 @@ export const en: Sentences<typeof zhCN> = {
   'keys.bad_days': 'A key is valid for 1 to {days} days.',
   'keys.too_many': 'You can have at most {most} keys. Revoke one that you do not need any more.',
   'keys.name_taken': 'You already have a key of this name. Choose another name, or revoke that key first.',
+  'keys.sign_in_again':
+    'A key is created only within {minutes} minutes after you have signed in. No key was created. Sign in again, and then create it.',
   'keys.new_title': 'Your new key',
   'keys.new_lead': 'Copy it now: it is shown this once, and nobody can look it up later.',
   'keys.new_use': 'As a bearer token, as the password with any user name, or in the header X-Menshen-Key:',

@@ -373,6 +373,7 @@ export const zhCN = {
   'keys.bad_days': '有效期须为 1 到 {days} 天。',
   'keys.too_many': '每人最多 {most} 个密钥，请先撤销不再使用的密钥。',
   'keys.name_taken': '您已经有一个同名的密钥。请换一个名称，或先撤销原来的密钥。',
+  'keys.sign_in_again': '为保护您的账号，只能在登录后 {minutes} 分钟内创建密钥。密钥尚未创建，请重新登录后再创建。',
   'keys.new_title': '新密钥',
   'keys.new_lead': '请立即复制保存：密钥只显示这一次，之后任何人都无法再查看。',
   'keys.new_use': '可以作为 Bearer 令牌、作为密码（用户名任意），或放在 X-Menshen-Key 请求头中使用：',
