@@ -302,7 +302,7 @@ test('a script of the application makes no key and ends no session: both need a 
   const byUser = { ...submitted, 'sec-fetch-user': '?1' }
   const form = { name: 'laptop', days: '30' }
   for (const headers of [byScript, submitted, { ...byUser, 'sec-fetch-mode': 'no-cors' }])
-    for (const path of ['/_menshen/account/keys', '/_menshen/account/keys/revoke', '/_menshen/account/end'])
+    for (const path of [KEYS, REVOKE, '/_menshen/account/end', '/_menshen/sign-out-everywhere'])
       assert.equal((await user.post(path, form, { headers })).status, 403, path)
   const made = await user.post('/_menshen/account/keys', form, { headers: byUser })
   assert.equal(made.status, 200)

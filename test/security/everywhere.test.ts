@@ -127,6 +127,9 @@ test('结束该用户的全部会话 in the console ends all sessions of that us
   const [colleague] = theirs
   if (colleague) assert.equal((await end(colleague, origin)).status, 403)
   assert.equal((await end(developer, { headers: { origin: 'http://evil.example' } })).status, 403)
+  const byPage = { ...origin.headers, 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'navigate' }
+  const byScript = { ...byPage, 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' }
+  for (const headers of [byPage, byScript]) assert.equal((await end(developer, { headers })).status, 403)
   for (const client of theirs) assert.ok(await isInEverywhere(client))
   assert.equal((await end(developer, origin)).status, 303)
   for (const client of theirs) assert.ok(!(await isInEverywhere(client)))

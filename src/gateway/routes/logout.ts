@@ -8,7 +8,7 @@ import { safeReturnPath } from '../../session/attempts.ts'
 import { userIdOf } from '../../session/session-record.ts'
 import type { ClosedSession } from '../../session/sessions.ts'
 import { newTicket } from '../../session/ticket.ts'
-import { isFromOwnOrigin, isOwnNavigation } from '../../util/fetch-metadata.ts'
+import { isFormOfUser, isFromOwnOrigin, isOwnNavigation } from '../../util/fetch-metadata.ts'
 import { type SignedInCaller, ticketOf } from '../admission.ts'
 import { manualCookies } from '../auto-sign-in.ts'
 import { clearBound } from '../bound-sessions.ts'
@@ -60,7 +60,7 @@ export async function signOutEverywhere(
   { loaded, ticket }: SignedInCaller,
 ): Promise<OwnAnswer> {
   const { settings, auth, observe } = context
-  if (!isFromOwnOrigin(request, settings.BASE_URL)) return foreignAnswer(context, request)
+  if (!isFormOfUser(request, settings.BASE_URL)) return foreignAnswer(context, request)
   const user = userIdOf(loaded.session)
   const endKeys = async () => {
     const revoked = await auth.personalKeys.endAllOf(user)
