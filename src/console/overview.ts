@@ -222,14 +222,14 @@ function areaOf(name: string, { providerNames }: OverviewView): string {
 
 /** The first finding is the cause of the others. Without one, Health looks for it. */
 function cause(words: Words, { about, findings: [first, ...others] }: Trouble): Html | string {
-  const { rich, say } = words
+  const { rich } = words
   const health = html`<a href="${OWN_PATHS.consoleHealth}">${words.t('console.health')}</a>`
   if (!first) return about === undefined ? '' : html`<p class="small">${rich('problem.cause', { health })}</p>`
-  return html`<p class="small">${findingSentence(words, first)}${first.remedy ? html`<br>${say(first.remedy)}` : ''}${others.length === 0 ? '' : html` ${rich('problem.more', { count: html`${others.length}`, health })}`}</p>`
+  return html`<p class="small">${findingSentence(words, first)}${others.length === 0 ? '' : html` ${rich('problem.more', { count: html`${others.length}`, health })}`}</p>`
 }
 
-function findingSentence({ say, checkLabel }: Words, { name, seen }: Finding): Html {
-  return html`<strong>${checkLabel(name)}</strong> ${say(seen)}`
+function findingSentence({ say, checkLabel }: Words, { name, seen, remedy }: Finding): Html {
+  return html`<strong>${checkLabel(name)}</strong> ${say(seen)}${remedy ? html`<br>${say(remedy)}` : ''}`
 }
 
 function problemSentence(words: Words, problem: CurrentProblem, { providerNames }: OverviewView): Html {

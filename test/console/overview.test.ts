@@ -177,7 +177,7 @@ test('a range that nobody knows is the last hour, and old addresses of the list 
 
 test('one thing that fails is one notice, however many have noticed it', () => {
   const words = createLanguages({ PAGE_LANGUAGE: 'zh-CN', APP_NAME: 'Portal' }, {}).get('zh-CN') ?? assert.fail()
-  const found = (name: string): Finding => failure(name, quoted(name), quoted(''))
+  const found = (name: string): Finding => failure(name, quoted(name), quoted(`what to do about ${name}`))
   const base = { range: 'hour' as const, plot: plotOf([]), advice: [], isStoreAway: false }
   const noticesOf = (
     problems: CurrentProblem[],
@@ -198,6 +198,7 @@ test('one thing that fails is one notice, however many have noticed it', () => {
   assert.deepEqual(more, [])
   assert.match(notice, /无法完成登录或续期.*provider connection.*另有 2 项相关检查未通过，见<a [^>]*>健康检查/s)
   assert.equal(noticesOf([], checks).length, 1)
+  assert.match(noticesOf([], ['certificate'])[0] ?? '', /what to do about certificate/)
   assert.equal(noticesOf([event('store_unreachable')], ['store', 'redis version'], { isStoreAway: true }).length, 1)
   assert.equal(noticesOf([event('upstream_failed')], ['upstream / connection']).length, 1)
   const two = { ids: ['staff', 'guests'] }
