@@ -425,7 +425,7 @@ export async function openProcessParts(
   })
   opened.defer(() => deadline.wait(exchangedTokens.settle()))
   const upstreamPool = opened.adopt(createUpstreamPool(), pool => deadline.wait(pool.close(deadline.leftMs())))
-  history.begin(store)
+  history.begin({ store, keyring })
   opened.defer(() => deadline.wait(history.close()))
   const currentRules = () => directory.rules
   const currentHostRules = (name: string) => directory.hostRules.get(name)

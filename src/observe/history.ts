@@ -2,6 +2,7 @@
 
 import { LOGIN_ERRORS } from '../errors.ts'
 import { EVENTS } from '../events.ts'
+import type { DataKeyring } from '../session/data-keys.ts'
 import type { Store } from '../stores/store.ts'
 import {
   addTime,
@@ -23,8 +24,13 @@ export interface History {
   /** The processes that share the store and are alive. */
   instances(): Promise<Instance[]>
   /** From now on it is written to the store. */
-  begin(store: Store): void
+  begin(records: Records): void
   close(): Promise<void>
+}
+
+interface Records {
+  readonly store: Store
+  readonly keyring: Pick<DataKeyring, 'current'>
 }
 
 interface HistoryOptions {
@@ -50,8 +56,8 @@ export function createHistory({ instance, now }: HistoryOptions): History {
   const history = createSlotHistory(now)
   let kept: ReturnType<typeof keep> | undefined
 
-  function keep(store: Store) {
-    const instances = createInstances({ store, instance, history, now })
+  function keep({ store, keyring }: Records) {
+    const instances = createInstances({ store, keyring, instance, history, now })
     // Other parts report a store that is away.
     const whileAway = () => {}
     async function countSessions(): Promise<void> {
@@ -104,8 +110,8 @@ export function createHistory({ instance, now }: HistoryOptions): History {
 
     instances: async () => (await kept?.instances.alive()) ?? [instance],
 
-    begin(store) {
-      kept = keep(store)
+    begin(records) {
+      kept = keep(records)
     },
 
     async close() {

@@ -6,6 +6,9 @@ import { hostname } from 'node:os'
 import { promisify } from 'node:util'
 import { deflateRaw, inflateRaw } from 'node:zlib'
 import { z } from 'zod'
+import type { DataKeyring } from '../session/data-keys.ts'
+import { sealValue, unsealValue } from '../session/sealing.ts'
+import type { DataKeys } from '../session/session-record.ts'
 import type { Store, Stored } from '../stores/store.ts'
 import { createCachedValue } from '../util/cached-value.ts'
 import { readVersion } from '../util/version.ts'
@@ -24,6 +27,7 @@ export interface Instances {
 
 interface InstancesOptions {
   readonly store: Store
+  readonly keyring: Pick<DataKeyring, 'current'>
   readonly instance: Instance
   readonly history: SlotHistory
   readonly now: () => number
@@ -50,21 +54,23 @@ interface Other extends InstanceRecord {
   readonly key: string
 }
 
-export function createInstances({ store, instance, history, now }: InstancesOptions): Instances {
+export function createInstances({ store, keyring, instance, history, now }: InstancesOptions): Instances {
   const key = `instance-${randomUUID()}`
   const others = createCachedValue({ load: readOthers, freshMs: FRESH_MS, now })
   let known = new Map<string, CachedRecord>()
 
   /** Records are read far more often than written: only changed ones are unpacked. */
-  async function unpack({ key, version, value }: Stored): Promise<CachedRecord> {
-    const before = known.get(key)
-    return before?.version === version ? before : { version, record: await readInstance(value) }
+  async function unpack(stored: Stored, keys: DataKeys): Promise<CachedRecord> {
+    const { version } = stored
+    const before = known.get(stored.key)
+    return before?.version === version ? before : { version, record: await readInstance(stored, keys) }
   }
 
   async function readOthers(): Promise<Other[]> {
     const { entries } = await store.list({ label: LABEL, limit: MOST_READ })
     const others = entries.filter(entry => entry.key !== key)
-    known = new Map(await Promise.all(others.map(async entry => [entry.key, await unpack(entry)] as const)))
+    const keys = await keyring.current()
+    known = new Map(await Promise.all(others.map(async entry => [entry.key, await unpack(entry, keys)] as const)))
     return [...known].flatMap(([key, { record }]) => (record ? [{ ...record, key }] : []))
   }
 
@@ -73,7 +79,8 @@ export function createInstances({ store, instance, history, now }: InstancesOpti
 
   async function write(hasEnded = false): Promise<void> {
     const record = { instance, writtenAt: now(), hasEnded, slots: history.all() }
-    const entry = { value: await packInstance(record), expiresAt: now() + KEPT_MS, labels: [LABEL] }
+    const value = await packInstance(key, record, await keyring.current())
+    const entry = { value, expiresAt: now() + KEPT_MS, labels: [LABEL] }
     const old = await store.read(key)
     if (old) await store.replace(key, entry, old.version)
     else await store.create(key, entry)
@@ -89,10 +96,11 @@ export function createInstances({ store, instance, history, now }: InstancesOpti
     write,
     async adopt() {
       const ended = (await readOthers()).filter(isLeft)
+      const keys = await keyring.current()
       for (const other of ended) {
         // Of several that start at once, one gets it.
         const left = await store.take(other.key)
-        const record = left && (await readInstance(left.value))
+        const record = left && (await readInstance({ ...left, key: other.key }, keys))
         if (record) history.add(record.slots)
       }
       others.forget()
@@ -100,7 +108,7 @@ export function createInstances({ store, instance, history, now }: InstancesOpti
   }
 }
 
-// The record of a process in the store: that it is alive, and its history.
+// The record of a process in the store: that it is alive, and its history. It is sealed: it has the name of the machine.
 
 export interface Instance {
   readonly host: string
@@ -137,14 +145,19 @@ const recordSchema: z.ZodType<InstanceRecord> = z.object({
 const deflate = promisify(deflateRaw)
 const inflate = promisify(inflateRaw) as (bytes: Uint8Array, options: { maxOutputLength: number }) => Promise<Buffer>
 
-export async function packInstance(record: InstanceRecord): Promise<Uint8Array> {
-  return deflate(JSON.stringify(record))
+export async function packInstance(key: string, record: InstanceRecord, { publicPart }: DataKeys): Promise<Uint8Array> {
+  return sealValue(publicPart, await deflate(JSON.stringify(record)), key)
 }
 
-/** `undefined` if it cannot be read, or is of another version. */
-export async function readInstance(value: Uint8Array): Promise<InstanceRecord | undefined> {
+/** `undefined` if it cannot be opened, or is of another version. */
+async function readInstance(
+  { key, value }: Pick<Stored, 'key' | 'value'>,
+  { publicPart }: DataKeys,
+): Promise<InstanceRecord | undefined> {
+  const opened = unsealValue(publicPart, value, key)
+  if (!opened) return undefined
   try {
-    const text = (await inflate(value, { maxOutputLength: LARGEST })).toString()
+    const text = (await inflate(opened, { maxOutputLength: LARGEST })).toString()
     return recordSchema.safeParse(JSON.parse(text)).data
   } catch {
     return undefined

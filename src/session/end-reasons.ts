@@ -1,9 +1,10 @@
-// Why a session ended, for the login page of its browser. A small record under a key that only the holder of the ticket can ask
-// for; it has no data of the user, and lives no longer than the session would have.
+// Why a session ended, for the login page of its browser. A small sealed record under a key that only the holder of the ticket
+// can ask for; it has no data of the user, and lives no longer than the session would have.
 
 import { z } from 'zod'
 import type { Entry, Store, Stored } from '../stores/store.ts'
-import { decodeJson, encodeJson, packPlain, unpackPlain } from './sealing.ts'
+import type { DataKeyring } from './data-keys.ts'
+import { decodeJson, encodeJson, sealValue, unsealValue } from './sealing.ts'
 import { isTicket, recordKey } from './ticket.ts'
 
 /** What the login page has a sentence for. */
@@ -32,14 +33,18 @@ export interface EndReasons {
 const reasonSchema = z.object({ reason: z.enum(END_REASONS) })
 const NOTHING = new Uint8Array()
 
+type Keyring = Pick<DataKeyring, 'current'>
+
 export function createEndReasons({
   store,
+  keyring,
   now,
 }: {
   readonly store: Pick<Store, 'create' | 'read' | 'replace' | 'take'>
+  readonly keyring: Keyring
   readonly now: () => number
 }): EndReasons {
-  const note: EndReasons['note'] = (key, ended, reason) => noteReason(store, key, ended, reason)
+  const note: EndReasons['note'] = (key, ended, reason) => noteReason({ store, keyring }, key, ended, reason)
 
   return {
     note,
@@ -56,32 +61,36 @@ export function createEndReasons({
       const key = reasonKey(recordKey(ticket))
       // A visitor's look at the login page is no write.
       const entry = (await store.read(key)) && (await store.take(key))
-      return entry && decodeJson(reasonSchema, unpackPlain(entry.value))?.reason
+      if (!entry) return undefined
+      const { publicPart } = await keyring.current()
+      return decodeJson(reasonSchema, unsealValue(publicPart, entry.value, key))?.reason
     },
   }
 }
 
 /** Removes a session, and keeps the reason. False if it is gone already. */
 export async function endWithReason(
-  store: Pick<Store, 'create' | 'take'>,
+  records: { readonly store: Pick<Store, 'create' | 'take'>; readonly keyring: Keyring },
   key: string,
   reason: EndReason,
 ): Promise<boolean> {
-  const ended = await store.take(key)
-  if (ended) await noteReason(store, key, ended, reason)
+  const ended = await records.store.take(key)
+  if (ended) await noteReason(records, key, ended, reason)
   return ended !== undefined
 }
 
 /** The session has ended in any case: a login page without the sentence is better than a failure. */
 async function noteReason(
-  store: Pick<Store, 'create'>,
-  key: string,
+  { store, keyring }: { readonly store: Pick<Store, 'create'>; readonly keyring: Keyring },
+  sessionKey: string,
   { expiresAt }: Pick<Entry, 'expiresAt'>,
   reason: EndReason,
 ): Promise<void> {
-  await store
-    .create(reasonKey(key), { value: packPlain(encodeJson({ reason })), expiresAt, labels: [] })
-    .catch(() => {})
+  const key = reasonKey(sessionKey)
+  try {
+    const { publicPart } = await keyring.current()
+    await store.create(key, { value: sealValue(publicPart, encodeJson({ reason }), key), expiresAt, labels: [] })
+  } catch {}
 }
 
 function reasonKey(key: string): string {

@@ -6,10 +6,9 @@
 
 import { z } from 'zod'
 import { errorFields, MenshenError } from '../errors.ts'
-import type { Store } from '../stores/store.ts'
 import type { EndReasons } from './end-reasons.ts'
 import { seenEntry } from './last-seen.ts'
-import { decodeJson, encodeJson, packPlain, unpackPlain, unpackRecord } from './sealing.ts'
+import { decodeJson, encodeJson, sealValue, unpackRecord, unsealValue } from './sealing.ts'
 import type { LoadedSession } from './session-cache.ts'
 import { sessionFields } from './session-fields.ts'
 import type { PublicUser } from './session-record.ts'
@@ -229,14 +228,14 @@ export function createIdleSessions({ store, keyring, now, report, reasons }: Idl
     async begin(next) {
       set(next)
       exactSince = now()
-      exactSince = await readExactSince(store, next, now())
+      exactSince = await readExactSince({ store, keyring }, next, now())
     },
 
     use(next) {
       if (next === minutes) return
       set(next)
       exactSince = now()
-      readExactSince(store, next, exactSince).catch(() => {})
+      readExactSince({ store, keyring }, next, exactSince).catch(() => {})
     },
 
     async close() {
@@ -261,17 +260,22 @@ const exactSchema = z.object({ minutes: z.number(), since: z.number() })
 const KEPT_MS = 10 * 365 * 24 * 3_600_000
 
 /** Without an answer of the store, from now on. */
-async function readExactSince(store: Store, minutes: number, now: number): Promise<number> {
+async function readExactSince(
+  { store, keyring }: Pick<IdleOptions, 'store' | 'keyring'>,
+  minutes: number,
+  now: number,
+): Promise<number> {
   try {
+    const { publicPart } = await keyring.current()
     const stored = await store.read(KEY)
-    const known = stored && decodeJson(exactSchema, unpackPlain(stored.value))
+    const known = stored && decodeJson(exactSchema, unsealValue(publicPart, stored.value, KEY))
     if (known?.minutes === minutes) return Math.min(known.since, now)
     if (minutes === 0) {
       if (stored) await store.remove(KEY)
       return 0
     }
     const entry = {
-      value: packPlain(encodeJson({ minutes, since: now })),
+      value: sealValue(publicPart, encodeJson({ minutes, since: now }), KEY),
       expiresAt: now + KEPT_MS,
       labels: [],
     }

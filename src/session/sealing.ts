@@ -37,7 +37,6 @@ export function unseal(key: Uint8Array, sealed: Uint8Array, aad: string): Buffer
 //
 //   a session        1 byte format, 8 bytes when it was last seen, 4 bytes length of the public part, the public part,
 //                    4 bytes length of the claims, the sealed claims, the sealed part
-//   what is no secret (why a session ended)  1 byte format, JSON
 //   everything else  1 byte format, the sealed bytes
 
 const VALUE_FORMAT = 1
@@ -107,14 +106,6 @@ export function sealValue(key: Uint8Array, plain: Uint8Array, aad: string): Buff
 /** `undefined` if it is in another format, was changed, or was sealed with another key or other `aad`. */
 export function unsealValue(key: Uint8Array, value: Uint8Array, aad: string): Buffer | undefined {
   return value[0] === VALUE_FORMAT ? unseal(key, value.subarray(1), aad) : undefined
-}
-
-export function packPlain(plain: Uint8Array): Buffer {
-  return Buffer.concat([Buffer.of(VALUE_FORMAT), plain])
-}
-
-export function unpackPlain(value: Uint8Array): Buffer | undefined {
-  return value[0] === VALUE_FORMAT ? Buffer.from(value.subarray(1)) : undefined
 }
 
 export function encodeJson(value: object): Buffer {

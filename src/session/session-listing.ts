@@ -89,7 +89,7 @@ export function createSessionListing({
     do {
       const page = await store.list({ label, limit: 100, ...(after === undefined ? {} : { after }) })
       const meant = page.entries.filter(isMeant)
-      const removed = await Promise.all(meant.map(({ key }) => endWithReason(store, key, reason)))
+      const removed = await Promise.all(meant.map(({ key }) => endWithReason({ store, keyring }, key, reason)))
       const ended = meant.filter((_, n) => removed[n])
       for (const entry of ended) user ??= publicPartOf(entry, entry.key, keys)?.username
       count += ended.length
@@ -147,7 +147,7 @@ export function createSessionListing({
       return listed && isAlive(listed) ? listed : undefined
     },
 
-    end: (key, reason = 'ended_by_developer') => endWithReason(store, key, reason),
+    end: (key, reason = 'ended_by_developer') => endWithReason({ store, keyring }, key, reason),
 
     endAllOf: (user, reason = 'ended_by_user') => endAllLabelled(keys => userLabel(user, keys), reason),
 
@@ -161,7 +161,7 @@ export function createSessionListing({
     async endOneOf(user, key) {
       const label = userLabel(user, await keyring.current())
       const stored = await store.read(key)
-      return stored?.labels[SUB_LABEL] === label && endWithReason(store, key, 'ended_by_user')
+      return stored?.labels[SUB_LABEL] === label && endWithReason({ store, keyring }, key, 'ended_by_user')
     },
 
     endProviderSession: providerSession =>

@@ -2,10 +2,14 @@
 
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import test from 'node:test'
 import { inspect } from 'node:util'
+import { constants, inflateRawSync } from 'node:zlib'
 import { pino } from 'pino'
+import { END_REASONS } from '../../src/session/end-reasons.ts'
 import type { Answer } from '../kit/answers.ts'
 import { type Client, createClient, type Response, signIn } from '../kit/client.ts'
 import { corpusStrings } from '../kit/corpora.ts'
@@ -207,6 +211,65 @@ test('the store at rest holds no token, no ticket and no personal data', async t
   search('after the sign-out')
   await close()
   search('after the end')
+})
+
+/** All texts and bytes of all tables, as they are and decompressed. */
+function valuesIn(file: string): string[] {
+  const database = new DatabaseSync(file, { readOnly: true })
+  try {
+    const tables = database.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").all()
+    const rows = tables.flatMap(({ name }) => database.prepare(`SELECT * FROM "${name}"`).all())
+    return rows
+      .flatMap(row => Object.values(row))
+      .flatMap(value => {
+        if (!(value instanceof Uint8Array)) return [String(value)]
+        const bytes = Buffer.from(value)
+        return [bytes, ...[0, 1].map(start => inflated(bytes.subarray(start)))].map(bytes => bytes.toString('latin1'))
+      })
+  } finally {
+    database.close()
+  }
+}
+
+function inflated(bytes: Buffer): Buffer {
+  try {
+    return inflateRawSync(bytes, { finishFlush: constants.Z_SYNC_FLUSH })
+  } catch {
+    return Buffer.alloc(0)
+  }
+}
+
+test('no table of the file has the name of a machine or a user, a reason, an event or a setting in clear text', async t => {
+  const file = join(tempFolder(t), 'menshen.db')
+  const { url, user, visitor, lines, close } = await setUp(t, {
+    config: { rules: [{ path: '/', roles: ['*'], keys: 'personal' }] },
+    env: { STORE: `sqlite:${file}`, SESSION_IDLE_MINUTES: '30' },
+  })
+  const form = { headers: { origin: url } }
+  const ended = await user('canary-name')
+  const client = await user('canary-name')
+  const made = await client.post('/_menshen/account/keys', { name: 'canary-key', days: '30' }, form)
+  const [key = ''] = /mk_[\w-]{43}/.exec(made.text) ?? []
+  assert.equal((await visitor().get('/', { headers: { 'x-menshen-key': key } })).status, 200)
+  await client.post('/_menshen/account/end', { others: 'yes' }, form)
+  assert.equal((await ended.get('/_menshen/me')).status, 401)
+  await close()
+  const events = [...new Set(lines.map(({ event }) => event))]
+  for (const event of ['sign_in', 'key_created', 'key_used', 'session_ended']) assert.ok(events.includes(event), event)
+
+  const values = valuesIn(file)
+  for (const kept of [/^instance-/, /^ended:/, /^idle$/])
+    assert.ok(
+      values.some(value => kept.test(value)),
+      String(kept),
+    )
+  const secrets = ['canary-name', 'canary-key', key, JSON.stringify(hostname()), '"pid"', '"minutes"']
+  for (const secret of [...secrets, '"reason"', ...END_REASONS.filter(reason => reason !== 'idle'), ...events])
+    assert.deepEqual(
+      values.filter(value => value.includes(secret)),
+      [],
+      secret,
+    )
 })
 
 const OWN_MARKUP = [

@@ -5,12 +5,15 @@ import test from 'node:test'
 import { COUNTED, createHistory, plotOf, sumOf } from '../../src/observe/history.ts'
 import { addTime, createSlotHistory, emptySlot, quantile, RANGES, slotsOf } from '../../src/observe/history-slots.ts'
 import { createInstances, packInstance } from '../../src/observe/instances.ts'
+import { newDataKeys } from '../../src/session/data-keys.ts'
 import { createMemoryStore } from '../../src/stores/memory-store.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { until } from '../kit/until.ts'
 
 const MINUTE = 60_000
 const START = Date.parse('2026-03-01T08:00:00Z')
+const KEYS = newDataKeys()
+const keyring = { current: async () => KEYS }
 
 function clockAt(now: number) {
   const clock = { now }
@@ -83,7 +86,7 @@ test('a restart loses nothing, and what an ended process has left is not counted
   t.after(() => store.close())
   for (let restart = 0; restart < 3; restart++) {
     const series = seriesOf(now, restart)
-    series.begin(store)
+    series.begin({ store, keyring })
     series.observer.onEvent?.('sign_in', {})
     series.observer.onEvent?.('sign_in_failed', { reason: 'token_error' })
     const { slots } = await series.read('hour')
@@ -92,7 +95,7 @@ test('a restart loses nothing, and what an ended process has left is not counted
     clock.now += MINUTE
   }
   const last = seriesOf(now, 9)
-  last.begin(store)
+  last.begin({ store, keyring })
   t.after(() => last.close())
   const { signIns, failures } = plotOf((await last.read('day')).slots)
   assert.deepEqual([signIns.at(-1), failures.token_error?.at(-1)], [3, 3])
@@ -109,9 +112,9 @@ test('several processes are plotted together, and are known to be alive', async 
   const [one, other] = [seriesOf(now, 1), seriesOf(now, 2)]
   one.observer.onEvent?.('sign_in', {})
   other.observer.onEvent?.('sign_in', {})
-  one.begin(store)
+  one.begin({ store, keyring })
   await one.close()
-  other.begin(store)
+  other.begin({ store, keyring })
   t.after(() => other.close())
   assert.equal(plotOf((await other.read('hour')).slots).signIns.at(-1), 2)
 })
@@ -122,12 +125,12 @@ test('a process that had no store for a few minutes is not counted twice once it
   t.after(() => store.close())
   const quiet = seriesOf(now, 1)
   quiet.observer.onEvent?.('sign_in', {})
-  quiet.begin(store)
+  quiet.begin({ store, keyring })
   await quiet.read('hour')
   await nextWrite(store)
   clock.now += 5 * MINUTE
   const next = seriesOf(now, 2)
-  next.begin(store)
+  next.begin({ store, keyring })
   t.after(() => next.close())
   await nextWrite(store, 2)
   await quiet.close()
@@ -141,10 +144,11 @@ test('a record is unpacked once, however often it is looked at', async t => {
   t.after(() => store.close())
   const one = seriesOf(now, 1)
   one.observer.onEvent?.('sign_in', {})
-  one.begin(store)
+  one.begin({ store, keyring })
   await one.close()
   const instances = createInstances({
     store,
+    keyring,
     history: createSlotHistory(now),
     now,
     instance: { host: 'a', pid: 2, version: '1', startedAt: now() },
@@ -163,7 +167,7 @@ test('a damaged record harms no other', async t => {
   const hostile = { ...emptySlot(START), counts: { constructor: 5, toString: 1, [COUNTED.signIn]: 2 } }
   const instance = { host: 'a', pid: 1, version: '1', startedAt: START }
   const slots = { hour: [hostile], day: [], week: [] }
-  const value = await packInstance({ instance, writtenAt: START, hasEnded: true, slots })
+  const value = await packInstance('instance-hostile', { instance, writtenAt: START, hasEnded: true, slots }, KEYS)
   await store.create('instance-hostile', { value, expiresAt: START + 60 * MINUTE, labels: ['instances'] })
   await store.create('instance-broken', {
     value: new Uint8Array(9),
@@ -171,12 +175,34 @@ test('a damaged record harms no other', async t => {
     labels: ['instances'],
   })
   const next = seriesOf(now, 2)
-  next.begin(store)
+  next.begin({ store, keyring })
   await next.close()
   const last = seriesOf(now, 3)
-  last.begin(store)
+  last.begin({ store, keyring })
   t.after(() => last.close())
   assert.equal(sumOf(plotOf((await last.read('hour')).slots).signIns), 2)
+})
+
+test('a record that was sealed with another secret, or for another process, is not read and stays as it is', async t => {
+  const { now } = clockAt(START)
+  const store = createMemoryStore({ now })
+  t.after(() => store.close())
+  const instance = { host: 'a', pid: 1, version: '1', startedAt: START }
+  const slots = { hour: [{ ...emptySlot(START), counts: { [COUNTED.signIn]: 2 } }], day: [], week: [] }
+  const record = { instance, writtenAt: START, hasEnded: true, slots }
+  const put = (key: string, value: Uint8Array) =>
+    store.create(key, { value, expiresAt: START + 60 * MINUTE, labels: ['instances'] })
+  await put('instance-other', await packInstance('instance-other', record, newDataKeys()))
+  await put('instance-moved', await packInstance('instance-own', record, KEYS))
+  const history = createSlotHistory(now)
+  const instances = createInstances({ store, keyring, history, now, instance })
+  await instances.adopt()
+  assert.deepEqual(
+    history.all().hour.map(({ counts }) => counts),
+    [{}],
+  )
+  assert.deepEqual(await instances.others(), [])
+  assert.equal((await store.list({ label: 'instances', limit: 9 })).entries.length, 2)
 })
 
 test('only what is alarming is counted by its code, and a reason stays within its set', () => {
