@@ -27,6 +27,7 @@ import {
   isShownAsPage,
   isWebDav,
   loadsPage,
+  sendsPassword,
 } from '../util/fetch-metadata.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { Admission, AdmissionContext, CallerIdentification } from './admission.ts'
@@ -231,9 +232,12 @@ function visitorChallenge(
   const forToken = parameters.length > 0 ? `Bearer ${parameters.join(', ')}` : undefined
   // Git and WebDAV clients send a key as a password once they are asked for one. A browser would ask its user.
   // Clients of WebDAV call themselves Mozilla, too. A script of a page can use these methods as well.
-  const takesPassword = !isBrowser(headers) || (isWebDav(method) && headers['sec-fetch-mode'] === undefined)
+  const sentPassword = sendsPassword(headers)
+  const mayTakePassword = headers['sec-fetch-mode'] === undefined && (isWebDav(method) || sentPassword)
+  const takesPassword = !isBrowser(headers) || mayTakePassword
   const forKey = acceptsKey && !bringsToken(headers) && takesPassword ? PASSWORD_CHALLENGE : undefined
-  if (forToken && forKey && !failedToken) return bothChallenges(headers, forToken, forKey)
+  // A client that sent a wrong password asks for another one only if Basic is among the challenges.
+  if (forToken && forKey && (!failedToken || sentPassword)) return bothChallenges(headers, forToken, forKey)
   return forToken ?? forKey ?? (bringsToken(headers) ? 'Bearer' : 'Cookie realm="menshen"')
 }
 

@@ -29,6 +29,10 @@ export function bringsToken({ authorization = '' }: IncomingHttpHeaders): boolea
   return /^bearer(\s|$)/i.test(authorization)
 }
 
+export function sendsPassword({ authorization = '' }: IncomingHttpHeaders): boolean {
+  return /^basic(\s|$)/i.test(authorization)
+}
+
 /** Files that a browser fetches without cookies and outside of any page: a login page in their place would break an application. */
 const NEVER_PAGES = new Set<unknown>(['manifest', 'serviceworker'])
 

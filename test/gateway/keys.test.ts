@@ -15,6 +15,7 @@ import { openGateway, type SetUpOptions, setUp } from '../kit/set-up.ts'
 import { startUpstream } from '../kit/upstream.ts'
 import { raw } from '../proxy/raw.ts'
 
+const PASSWORD = 'Basic realm="menshen"'
 const INVALID = 'Bearer error="invalid_token"'
 const BACKUP = newKey()
 const EXPIRED = newKey()
@@ -119,7 +120,8 @@ test('an unknown, expired, misshapen or doubtful key is 401, whatever form it ha
   for (const [name, headers] of Object.entries(wrong)) {
     const answer = await bring('/api', headers)
     assert.equal(answer.status, 401, name)
-    assert.equal(answer.headers['www-authenticate'], INVALID, name)
+    const isPassword = headers.authorization?.startsWith('Basic')
+    assert.equal(answer.headers['www-authenticate'], isPassword ? `${INVALID}, ${PASSWORD}` : INVALID, name)
     assert.equal(answer.json<{ error: string }>().error, 'invalid_key')
     assert.deepEqual(answer.setCookies, [])
   }
@@ -263,15 +265,17 @@ test('where tokens count besides keys, git is asked for a password first, and ot
   const challenge = async (headers: Record<string, string>) =>
     (await createClient(url).request({ path: '/api/info/refs', method: 'GET', headers })).headers['www-authenticate']
   const token = `resource_metadata="${url}/.well-known/oauth-protected-resource/api", scope="read"`
-  const password = 'Basic realm="menshen"'
-  assert.equal(await challenge({ 'user-agent': 'git/2.39.5' }), `${password}, Bearer ${token}`)
-  assert.equal(await challenge({ 'user-agent': 'JGit/7.0.0' }), `${password}, Bearer ${token}`)
+  assert.equal(await challenge({ 'user-agent': 'git/2.39.5' }), `${PASSWORD}, Bearer ${token}`)
+  assert.equal(await challenge({ 'user-agent': 'JGit/7.0.0' }), `${PASSWORD}, Bearer ${token}`)
   const agent = { 'user-agent': 'agent/1.0', accept: 'application/json' }
-  assert.equal(await challenge(agent), `Bearer ${token}, ${password}`)
+  assert.equal(await challenge(agent), `Bearer ${token}, ${PASSWORD}`)
   assert.equal(await challenge({ ...agent, 'user-agent': 'Mozilla/5.0' }), `Bearer ${token}`, 'no browser is asked')
   assert.equal(await challenge({ ...agent, 'sec-fetch-mode': 'cors' }), `Bearer ${token}`)
-  for (const headers of [bearer('made-up'), bearer(newKey()), basic(newKey())])
-    assert.equal(await challenge({ ...agent, ...headers }), `Bearer error="invalid_token", ${token}`)
+  const invalid = `Bearer error="invalid_token", ${token}`
+  for (const headers of [bearer('made-up'), bearer(newKey()), own(newKey())])
+    assert.equal(await challenge({ ...agent, ...headers }), invalid)
+  assert.equal(await challenge({ ...agent, ...basic(newKey()) }), `${invalid}, ${PASSWORD}`)
+  assert.equal(await challenge({ 'user-agent': 'git/2.39.5', ...basic(newKey()) }), `${PASSWORD}, ${invalid}`)
   assert.equal(upstream.received.length, 0)
 })
 

@@ -48,6 +48,58 @@ except urllib.error.HTTPError as error:
   assert.equal(await output(PYTHON, '-c', script, address, KEY), 'hello 401')
 })
 
+test('a client that sent a wrong key as its password is asked for another one, and a script of a page is not', async t => {
+  await requirePrograms('curl', 'git')
+  requirePython()
+  const { url, client } = await setUp(t, { config: CONFIG })
+  const [invalid, password] = ['Bearer error="invalid_token"', 'Basic realm="menshen"']
+  const address = `${url}/keys/project.git`
+  const credentials = ['-u', `me:${newKey()}`]
+  const { stdout } = await run('curl', [
+    '-sS',
+    '-o',
+    '/dev/null',
+    '-w',
+    '%header{www-authenticate}',
+    ...credentials,
+    address,
+  ])
+  assert.equal(stdout, `${invalid}, ${password}`)
+
+  // It gives up with another error at a challenge in which it finds no scheme that it knows.
+  const script = `
+import sys, urllib.request
+address, key = sys.argv[1:]
+passwords = urllib.request.HTTPPasswordMgrWithDefaultRealm()
+passwords.add_password(None, address, 'me', key)
+try:
+    urllib.request.build_opener(urllib.request.HTTPBasicAuthHandler(passwords)).open(address)
+except urllib.error.HTTPError as error:
+    print(error.code, end='')
+`
+  assert.equal((await run(PYTHON, ['-c', script, address, newKey()])).stdout, '401')
+
+  const given = `credential.helper=!f() { echo "$1" >&2; test "$1" = get && printf 'username=me\\npassword=${newKey()}\\n'; }; f`
+  const env = {
+    PATH: process.env.PATH,
+    GIT_TERMINAL_PROMPT: '0',
+    GIT_CONFIG_NOSYSTEM: '1',
+    HOME: '/nonexistent',
+    LC_ALL: 'C',
+  }
+  await assert.rejects(run('git', ['-c', 'credential.helper=', '-c', given, 'ls-remote', address], { env }), {
+    stderr: /^get\nerase\n.*Authentication failed/s,
+  })
+
+  const authorization = `Basic ${btoa(`me:${newKey()}`)}`
+  const challenge = async (headers: Record<string, string>) =>
+    (await client.get('/keys/x', { headers: { authorization, 'user-agent': MOZILLA, ...headers } })).headers[
+      'www-authenticate'
+    ]
+  assert.equal(await challenge({}), `${invalid}, ${password}`, 'a client of calendars')
+  assert.equal(await challenge({ 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' }), invalid)
+})
+
 test('at a rule with keys only the loading of a page leads to the login page', async t => {
   const { client } = await setUp(t, { config: CONFIG, env: { TRUSTED_PROXIES: '127.0.0.1' } })
   const rows: [headers: Record<string, string>, status: number][] = [
