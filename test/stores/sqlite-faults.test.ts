@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
+import type { Worker } from 'node:worker_threads'
 import { openSqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import type { Entry, Store } from '../../src/stores/store.ts'
 import { requireLinux, requireProgram } from '../kit/requirements.ts'
@@ -158,6 +159,27 @@ test('a store that nobody writes to notices that its file was replaced', async t
   await rename(other, file)
   await until(() => !store.holds('mine', version))
   assert.ok(await store.read('theirs'))
+})
+
+test('a store whose thread has died goes on with another one, and notices that its file was replaced in between', async t => {
+  const threads: Worker[] = []
+  const note = (thread: Worker) => void threads.push(thread)
+  process.on('worker', note)
+  t.after(() => process.off('worker', note))
+  const file = fileFor(t)
+  const other = join(dirname(file), 'other.db')
+  const source = await openSqliteStore({ file: other, now: Date.now })
+  await source.create('theirs', entry('a'))
+  await source.close()
+  const store = await openFor(t, file)
+  const version = (await store.create('mine', entry('a'))) ?? 0
+  assert.ok(store.holds('mine', version))
+  await threads.at(-1)?.terminate()
+  for (const part of ['-wal', '-shm']) await rm(file + part)
+  await rename(other, file)
+  assert.ok(await store.create('next', entry('b')))
+  assert.ok(await store.read('theirs'))
+  assert.ok(!store.holds('mine', version))
 })
 
 test('a file that becomes something else is an error that names the remedy, and the store goes on when it is gone', async t => {

@@ -40,13 +40,13 @@ function closeFile(): void {
   database?.close()
 }
 
-function run({ changes, lockMs }: Batch): Outcome[] {
-  const until = performance.now() + lockMs
+/** `until` is when to give up on the lock of another process. */
+function run(changes: readonly Change[], until: number): Outcome[] {
   try {
     return runTogether(changes, until).map(result => ({ result }))
   } catch (error) {
     // One change that cannot be stored does not fail the others.
-    if (isRefused(error) && changes.length > 1) return changes.flatMap(change => run({ changes: [change], lockMs }))
+    if (isRefused(error) && changes.length > 1) return changes.flatMap(change => run([change], until))
     const fault = faultOf(error)
     return changes.map(() => ({ fault }))
   }
@@ -134,6 +134,8 @@ parentPort?.on('message', (message: Batch | typeof CLOSE) => {
     closeFile()
     return
   }
-  parentPort?.postMessage({ outcomes: run(message), opened } satisfies Answer)
+  const { changes, lockMs } = message
+  const outcomes = run(changes, performance.now() + lockMs)
+  parentPort?.postMessage({ outcomes, opened } satisfies Answer)
   maintain()
 })

@@ -67,6 +67,8 @@ function startWriter(file: string, deadlineMs: number): SharedWriter {
   let sent: readonly Waiting[] = []
   let isScheduled = false
   let opened = 0
+  /** By threads that have ended: the next one counts from 1 again. */
+  let openedBefore = 0
   /** Resolves when nothing is under way. */
   let idle: PromiseWithResolvers<void> | undefined
 
@@ -84,6 +86,7 @@ function startWriter(file: string, deadlineMs: number): SharedWriter {
     started.on('exit', () => {
       if (worker !== started) return
       worker = undefined
+      openedBefore = opened
       settle(sent.map(() => ({ fault: { kind: 'other', reason } })))
     })
     return started
@@ -116,7 +119,7 @@ function startWriter(file: string, deadlineMs: number): SharedWriter {
   }
 
   function receive(answer: Answer): void {
-    opened = answer.opened
+    opened = openedBefore + answer.opened
     settle(answer.outcomes)
   }
 
