@@ -5,8 +5,8 @@ import type { Fault } from './sqlite-faults.ts'
 
 export interface Batch {
   readonly changes: readonly Change[]
-  /** How long to wait for the lock of another process. */
-  readonly lockMs: number
+  /** When to give up on the lock of another process, by `monotonicMs`. */
+  readonly lockUntil: number
 }
 
 export type Outcome = { readonly result: ChangeResult } | { readonly fault: Fault }
@@ -16,6 +16,11 @@ export interface Answer {
   readonly outcomes: readonly Outcome[]
   /** How often the file was opened. Another number means that it may be another file. */
   readonly opened: number
+}
+
+/** One clock for all threads: the start of a thread is part of a caller's deadline. */
+export function monotonicMs(): number {
+  return Number(process.hrtime.bigint() / 1_000_000n)
 }
 
 /** Instead of a batch: closes the file and ends the thread. */

@@ -7,7 +7,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { type Change, type ChangeResult, type Changes, createChanges } from './sqlite-changes.ts'
 import { type FaultKind, faultOf, isBusy, isRefused } from './sqlite-faults.ts'
 import { openForWriting, readPragma } from './sqlite-file.ts'
-import { type Answer, type Batch, CLOSE, type Outcome } from './sqlite-messages.ts'
+import { type Answer, type Batch, CLOSE, monotonicMs, type Outcome } from './sqlite-messages.ts'
 
 interface OpenFile {
   readonly database: DatabaseSync
@@ -15,15 +15,15 @@ interface OpenFile {
   readonly identity: string
 }
 
-const { file, lockMs: openLockMs }: { file: string; lockMs: number } = workerData
+const { file }: { file: string } = workerData
 let open: OpenFile | undefined
 let opened = 0
 let changesSinceCheckpoint = 0
 
-function openFile(): OpenFile {
+function openFile(until: number): OpenFile {
   if (open && identityOf(statSync(file, { throwIfNoEntry: false })) !== open.identity) closeFile()
   if (open) return open
-  const database = openForWriting(file, openLockMs)
+  const database = openForWriting(file, Math.max(0, until - monotonicMs()))
   opened++
   open = { database, changes: createChanges(database), identity: identityOf(statSync(file)) }
   return open
@@ -53,7 +53,7 @@ function run(changes: readonly Change[], until: number): Outcome[] {
 }
 
 function runTogether(batch: readonly Change[], until: number): ChangeResult[] {
-  const { database, changes } = openFile()
+  const { database, changes } = openFile(until)
   try {
     begin(database, until)
     const results = batch.map(changes.apply)
@@ -92,7 +92,7 @@ function begin(database: DatabaseSync, until: number): void {
       database.exec('BEGIN IMMEDIATE')
       return
     } catch (error) {
-      if (!isBusy(error) || performance.now() >= until) throw error
+      if (!isBusy(error) || monotonicMs() >= until) throw error
       Atomics.wait(sleeper, 0, 0, LOCK_PAUSE_MS)
     }
   }
@@ -134,8 +134,7 @@ parentPort?.on('message', (message: Batch | typeof CLOSE) => {
     closeFile()
     return
   }
-  const { changes, lockMs } = message
-  const outcomes = run(changes, performance.now() + lockMs)
+  const outcomes = run(message.changes, message.lockUntil)
   parentPort?.postMessage({ outcomes, opened } satisfies Answer)
   maintain()
 })

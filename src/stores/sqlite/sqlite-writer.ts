@@ -6,7 +6,7 @@ import { Worker } from 'node:worker_threads'
 import { withDeadline } from '../../util/deadline.ts'
 import type { Change, ChangeResult } from './sqlite-changes.ts'
 import { faultOf, SqliteFault } from './sqlite-faults.ts'
-import { type Answer, type Batch, CLOSE } from './sqlite-messages.ts'
+import { type Answer, type Batch, CLOSE, monotonicMs } from './sqlite-messages.ts'
 
 export interface SqliteWriter {
   /** Resolves when the change is on the disk. Rejects with a `SqliteFault`. */
@@ -74,7 +74,7 @@ function startWriter(file: string, deadlineMs: number): SharedWriter {
 
   function start(): Worker {
     const started = new Worker(new URL('./sqlite-thread.ts', import.meta.url), {
-      workerData: { file, lockMs: deadlineMs - LOCK_MARGIN_MS },
+      workerData: { file },
       execArgv: [],
       name: 'menshen-store',
     })
@@ -110,8 +110,8 @@ function startWriter(file: string, deadlineMs: number): SharedWriter {
     // A process with nothing else to do waits for its changes, and for nothing else here.
     worker.ref()
     try {
-      const lockMs = Math.max(0, until - now - LOCK_MARGIN_MS)
-      worker.postMessage({ changes: sent.map(({ change }) => change), lockMs } satisfies Batch)
+      const lockUntil = monotonicMs() + Math.floor(until - now - LOCK_MARGIN_MS)
+      worker.postMessage({ changes: sent.map(({ change }) => change), lockUntil } satisfies Batch)
     } catch (error) {
       const fault = faultOf(error)
       settle(sent.map(() => ({ fault })))
