@@ -117,8 +117,9 @@ test('a wrong id_token ends the sign-in before user info is asked for', async t 
     await assert.rejects(signIn(provider), { code: 'provider_answer' })
     assert.deepEqual(pathsOf(sent()), ['token'])
   }
-  const { provider, next } = await startScripted(t, 'oidc', sheet)
   for (const id_token of [undefined, null, '', 'a.b.c', 7]) {
+    // One of its own for each: a provider may still be told to revoke the tokens of the last one.
+    const { provider, next } = await startScripted(t, 'oidc', sheet)
     next({ body: { access_token: 'at', token_type: 'Bearer', expires_in: 60, id_token } })
     await assert.rejects(signIn(provider), { code: 'provider_answer' }, String(id_token))
   }

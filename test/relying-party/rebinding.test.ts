@@ -8,7 +8,7 @@ import { openRelyingParty } from './relying-party.ts'
 
 async function openRebinding(t: TestContext) {
   const leads = names(t, { 'idp.test': OPEN, 'api.idp.test': OPEN, 'users.idp.test': OPEN })
-  const scene = await openRelyingParty(t, { REVOKE: 'always' }, {}, AT_OPEN)
+  const scene = await openRelyingParty(t, { REVOKE: 'always', REFRESH_FAILURE: 'clear' }, {}, AT_OPEN)
   const { port } = new URL(scene.op.issuer)
   scene.op.bend.discovery = right => ({
     ...right,
