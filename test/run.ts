@@ -98,7 +98,7 @@ async function runTests(paths: readonly string[]): Promise<void> {
   ]
   const runner = spawn(process.execPath, args, { stdio: 'inherit', env: { ...process.env, ...watchdog.env } })
   const ended = new AbortController()
-  const watching = watchdog.watch(ended.signal)
+  const watching = watchdog.watch(runner.pid ?? 0, ended.signal)
   const [status] = await once(runner, 'exit')
   ended.abort()
   await watching

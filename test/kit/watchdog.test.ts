@@ -33,7 +33,7 @@ async function runWatched(names: readonly string[], limits: { blockedAfterMs: nu
   const { NODE_TEST_CONTEXT: _, ...env } = process.env
   const runner = spawn(process.execPath, args, { env: { ...env, ...watchdog.env } })
   const ended = new AbortController()
-  const watching = watchdog.watch(ended.signal)
+  const watching = watchdog.watch(runner.pid ?? 0, ended.signal)
   const output = await text(runner.stdout)
   ended.abort()
   await watching

@@ -6,7 +6,7 @@
 //   too old     SIGUSR1 opens the inspector of a thread that is busy    Debugger.pause tells its stack
 //   then        the stack is printed, and SIGKILL ends the process      the runner counts the file as failed
 
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -15,8 +15,8 @@ interface Watchdog {
   /** Options of Node for the runner, which passes them on to each test file. */
   readonly nodeOptions: readonly string[]
   readonly env: Readonly<Record<string, string>>
-  /** Ends blocked files until `signal` is aborted. */
-  watch(signal: AbortSignal): Promise<void>
+  /** Ends blocked files of the runner with this process id until `signal` is aborted. Call it as soon as the runner is started. */
+  watch(runner: number, signal: AbortSignal): Promise<void>
   [Symbol.dispose](): void
 }
 
@@ -35,6 +35,8 @@ interface WatchdogOptions {
   readonly print: (text: string) => void
 }
 
+/** The file with the process id of the runner: only its children are test files. */
+const RUNNER = 'runner'
 /** A thread that is blocked in native code, or waits for events, does not tell its stack. */
 const STACK_WITHIN_MS = 5000
 
@@ -50,6 +52,7 @@ export function createWatchdog({ blockedAfterMs, fileTimeoutMs, checkEveryMs, pr
 
   async function check(): Promise<void> {
     for (const name of readdirSync(folder)) {
+      if (name === RUNNER) continue
       const path = join(folder, name)
       const beatAt = statSync(path, { throwIfNoEntry: false })?.mtimeMs
       const heartbeat = beatAt && readHeartbeat(path)
@@ -65,7 +68,8 @@ export function createWatchdog({ blockedAfterMs, fileTimeoutMs, checkEveryMs, pr
   return {
     nodeOptions: ['--import=./test/kit/heartbeat.js'],
     env: { TEST_HEARTBEATS: folder },
-    async watch(signal) {
+    async watch(runner, signal) {
+      writeFileSync(join(folder, RUNNER), String(runner))
       while (!signal.aborted) {
         await pause(checkEveryMs, undefined, { signal }).catch(() => {})
         await check()

@@ -115,8 +115,7 @@ test('how a user signed in is kept beside mapped fields and data, and a record o
     data: { cart: 1 },
     known: authentication,
   })
-  for (const odd of ['', '{}', '[]', '7', '["x", 7, "mfa"]'])
-    assert.deepEqual((await read('\n', odd)).known, {}, odd)
+  for (const odd of ['', '{}', '[]', '7', '["x", 7, "mfa"]']) assert.deepEqual((await read('\n', odd)).known, {}, odd)
 
   const tokens = {
     accessToken: 'at',
