@@ -12,17 +12,20 @@ import {
   type ClientHttp2Stream,
   constants,
   createServer as createHttp2,
+  type Http2Server,
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from 'node:http2'
 import { request as httpsRequest } from 'node:https'
-import type { AddressInfo, Socket } from 'node:net'
+import { type AddressInfo, connect, type Socket } from 'node:net'
 import test, { type TestContext } from 'node:test'
+import type { TLSSocket } from 'node:tls'
 import { OWN_PATHS } from '../../src/paths.ts'
+import { Http2Request } from '../../src/proxy/http2-messages.ts'
 import { makeAuthority, makeCertificate } from '../gateway/certificates.ts'
 import { cookieOf } from '../kit/client.ts'
 import { openHttp2 } from '../kit/http2-client.ts'
-import { END_HEADERS, FRAME, frame, hpack, number, openFrames, requestHeaders } from '../kit/http2-frames.ts'
+import { END_HEADERS, FRAME, frame, hpack, number, openFrames, PREFACE, requestHeaders } from '../kit/http2-frames.ts'
 import { type GatewayAndProvider, setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
@@ -560,6 +563,78 @@ test('an upload that its client breaks off never looks whole, by HTTP/1.1 and HT
     }
   }
 })
+
+test('uploads that are broken off in large numbers do not look whole, although the application hears of the last ones late', async t => {
+  let [asked, left, whole] = [0, 0, 0]
+  const server = createHttp2().on('stream', (stream: ServerHttp2Stream) => {
+    stream.on('error', () => {})
+    stream.once('data', () => asked++).on('end', () => stream.aborted || whole++)
+    stream.on('close', () => left++)
+  })
+  const url = await listenHttp2(t, server)
+  const scene = await setUp(t, { application: false, env: { ...certificate(t), UPSTREAM: url } })
+  const head = hpack(requestHeaders('/', [['cookie', cookieOf(await scene.user())]], 'POST'))
+  const connection = await openFrames(t, scene.url)
+  // The last one goes on: without it the connection to the application would end at once.
+  const streams = Array.from({ length: 26 }, (_, n) => 2 * n + 1)
+  for (const stream of streams)
+    await connection.write(
+      Buffer.concat([
+        frame(FRAME.headers, END_HEADERS, stream, head),
+        frame(FRAME.data, 0, stream, Buffer.from('half')),
+      ]),
+    )
+  await until(() => asked === 26)
+  const resets = streams.slice(0, -1).map(stream => frame(FRAME.reset, 0, stream, number(constants.NGHTTP2_CANCEL)))
+  await connection.write(Buffer.concat(resets))
+  await until(() => left === 25)
+  assert.equal(whole, 0)
+})
+
+test('a body that its client broke off before it was read is not an empty one', async t => {
+  const reads: Promise<unknown>[] = []
+  const server = createHttp2().on('stream', (stream: ServerHttp2Stream, headers) => {
+    const head = { method: 'POST', path: '/', headers, rawReceived: [], isTooLarge: false }
+    const request = new Http2Request(stream, stream.session?.socket as TLSSocket, head)
+    stream.on('close', () =>
+      reads.push(
+        request
+          .iterator()
+          .next()
+          .then(
+            () => 'whole',
+            () => 'broken off',
+          ),
+      ),
+    )
+  })
+  const { port } = new URL(await listenHttp2(t, server))
+  const socket = connect(Number(port), '127.0.0.1')
+  t.after(() => socket.destroy())
+  const head = hpack(requestHeaders('/', [], 'POST'))
+  socket.write(Buffer.concat([PREFACE, frame(FRAME.settings, 0, 0)]))
+  for (const [stream, code] of [
+    [1, constants.NGHTTP2_NO_ERROR],
+    [3, constants.NGHTTP2_CANCEL],
+  ] as const)
+    socket.write(
+      Buffer.concat([
+        frame(FRAME.headers, END_HEADERS, stream, head),
+        frame(FRAME.data, 0, stream, Buffer.from('half')),
+        frame(FRAME.reset, 0, stream, number(code)),
+      ]),
+    )
+  await until(() => reads.length === 2)
+  assert.deepEqual(await Promise.all(reads), ['broken off', 'broken off'])
+})
+
+async function listenHttp2(t: TestContext, server: Http2Server): Promise<string> {
+  server.on('session', session => t.after(() => session.destroy()))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => server.close())
+  return `h2c://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
 
 /** A page of ours has the id of its request. */
 function comparable({ body, isBroken, ...rest }: Received): object {
