@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 
-/** An empty folder that is removed when the test ends. */
+/** An empty folder that is removed when the test ends. A process that is just ending may still write to it. */
 export function tempFolder(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'menshen-'))
-  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }))
   return folder
 }
 

@@ -85,30 +85,33 @@ test('a copy of the files at any moment, as a power cut leaves them, holds every
     }
   }
   const using = Array.from({ length: 8 }, (_, n) => useSessions(`u${n}-`))
-  for (let cut = 0; cut < 10; cut++) {
-    const before = confirmed.size
-    await until(() => confirmed.size > before + 20 + 17 * cut)
-    const copy = join(dirname(file), `cut${cut}`, 'menshen.db')
-    mkdirSync(dirname(copy))
-    const expected = await whileStopped(neighbour, () => {
-      const expected = new Map(confirmed)
-      for (const part of ['', '-wal']) copyFileSync(file + part, copy + part)
-      return expected
-    })
-    const store = await openSqliteStore({ file: copy, now: Date.now })
-    for (const [key, version] of expected) assert.equal((await store.read(key))?.version, version, key)
-    await store.close()
-    const database = new DatabaseSync(copy)
-    assert.deepEqual(Object.values(database.prepare('PRAGMA integrity_check').get() ?? {}), ['ok'])
-    database.close()
+  try {
+    for (let cut = 0; cut < 10; cut++) {
+      const before = confirmed.size
+      await until(() => confirmed.size > before + 20 + 17 * cut)
+      const copy = join(dirname(file), `cut${cut}`, 'menshen.db')
+      mkdirSync(dirname(copy))
+      const expected = await whileStopped(neighbour, () => {
+        const expected = new Map(confirmed)
+        for (const part of ['', '-wal']) copyFileSync(file + part, copy + part)
+        return expected
+      })
+      const store = await openSqliteStore({ file: copy, now: Date.now })
+      for (const [key, version] of expected) assert.equal((await store.read(key))?.version, version, key)
+      await store.close()
+      const database = new DatabaseSync(copy)
+      assert.deepEqual(Object.values(database.prepare('PRAGMA integrity_check').get() ?? {}), ['ok'])
+      database.close()
+    }
+  } finally {
+    isOver = true
+    await Promise.all(using)
   }
-  isOver = true
-  await Promise.all(using)
 })
 
 test('a lock that another connection holds is an error after the deadline, reads go on, and writes do afterwards', async t => {
   const file = fileFor(t)
-  const store = await openSqliteStore({ file, now: Date.now, deadlineMs: 700 })
+  const store = await openSqliteStore({ file, now: Date.now, deadlineMs: 3000 })
   t.after(() => store.close())
   await store.create('k', entry('a'))
   const other = new DatabaseSync(file)
@@ -127,7 +130,7 @@ test('a start waits for a lock, and gives up after the deadline with one sentenc
   const other = new DatabaseSync(file)
   t.after(() => other.close())
   other.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')
-  await assert.rejects(openSqliteStore({ file, now: Date.now, deadlineMs: 700 }), {
+  await assert.rejects(openSqliteStore({ file, now: Date.now, deadlineMs: 3000 }), {
     code: 'cannot_start',
     message: /another process holds its lock/,
   })
