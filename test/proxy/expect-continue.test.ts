@@ -8,7 +8,6 @@ import type { AddressInfo, Socket } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import test, { type TestContext } from 'node:test'
-import { setTimeout as pause } from 'node:timers/promises'
 import { cookieOf } from '../kit/client.ts'
 import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
@@ -18,9 +17,10 @@ import { openWire, startRawUpstream, statusOf } from './raw.ts'
 
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'
 
+/** With one slot: a request that does not give it back is the last one that reaches the application. */
 async function setUpUpload(t: TestContext, take: (socket: Socket, head: string, nth: number) => void, env = {}) {
   const upstream = await startRawUpstream(t, take)
-  const scene = await setUp(t, { env: { UPSTREAM: upstream.url, ...env } })
+  const scene = await setUp(t, { env: { UPSTREAM: upstream.url, UPSTREAM_CONNECTIONS: '1', ...env } })
   const cookie = cookieOf(await scene.user())
   const open = async (...lines: string[]) => {
     const wire = await openWire(scene.url)
@@ -77,6 +77,8 @@ test('an answer in place of the question for the body reaches the client, and en
     for (const line of lines.slice(1)) assert.ok(answer.includes(`${line}\r\n`), `${line} in ${answer}`)
     assert.equal(upstream.heads.length, 1)
     await until(() => upstream.sockets.size === 0)
+    const next = await open('content-length: 100000')
+    assert.equal(statusOf(await next.rest()), Number(status.slice(0, 3)))
   }
 })
 
@@ -109,20 +111,25 @@ test('an application that fails before it asks for the body is answered for, and
     [() => {}, { UPSTREAM: 'http://127.0.0.1:1' }, 502, /ECONNREFUSED/],
   ] as const) {
     const { scene, open } = await setUpUpload(t, take, env)
-    const wire = await open('content-length: 4')
-    wire.socket.write('abcd')
-    const answer = await wire.rest()
-    assert.equal(statusOf(answer.replace(CONTINUE, '')), status, answer)
+    for (const nth of ['first', 'next']) {
+      const wire = await open('content-length: 4', 'connection: close')
+      wire.socket.write('abcd')
+      const answer = await wire.rest()
+      assert.equal(statusOf(answer.replace(CONTINUE, '')), status, `${nth}: ${answer}`)
+    }
     assert.match(JSON.stringify(scene.lines), reason)
   }
 })
 
-test('a client that leaves while its upload waits ends the request to the application', async t => {
+test('a client that leaves while its upload waits ends the request to the application, and the next one has its slot', async t => {
   const { upstream, open } = await setUpUpload(t, () => {})
   const wire = await open('content-length: 4')
   await until(() => upstream.heads.length === 1)
   wire.socket.destroy()
   await until(() => upstream.sockets.size === 0)
+  const next = await open('content-length: 4')
+  await until(() => upstream.heads.length === 2)
+  next.socket.destroy()
 })
 
 test('the next request of a connection whose upload was asked for is its own', async t => {
@@ -166,23 +173,32 @@ test('a large upload that was asked for arrives whole, over a socket of this mac
 test('a client that pauses longer than the deadline has its upload finished, and then the application has the deadline', async t => {
   for (const isHttp2 of [false, true]) {
     const { url, wait } = isHttp2 ? await startSilentHttp2(t) : await startSilentHttp1(t)
-    const env = { UPSTREAM: url, UPSTREAM_HEADERS_TIMEOUT_MS: '300', UPSTREAM_CONNECTIONS: '1' }
+    const env = { UPSTREAM: url, UPSTREAM_HEADERS_TIMEOUT_MS: '300', UPSTREAM_CONNECTIONS: '2' }
     const scene = await setUp(t, { env })
-    const cookie = `cookie: ${cookieOf(await scene.user())}`
+    const user = await scene.user()
+    const cookie = `cookie: ${cookieOf(user)}`
+    const timesOut = async () => assert.equal((await user.get('/')).status, 504)
     const wire = await openWire(scene.url)
     wire.socket.write(`POST / HTTP/1.1\r\nhost: a\r\n${cookie}\r\nexpect: 100-continue\r\ncontent-length: 4\r\n\r\n`)
     await wire.sees(CONTINUE)
-    // Two pauses, each of them longer than the deadline: by then it has come several times.
+    // While it pauses, requests that begin later reach the same deadline.
     for (const part of ['a', 'b']) {
-      await passes(700)
+      await timesOut()
+      await timesOut()
       wire.socket.write(part)
       await wait(part)
     }
     assert.equal(wire.seen, CONTINUE)
     wire.socket.write('cd')
     await wire.sees('HTTP/1.1 504 ')
-    assert.match(JSON.stringify(scene.lines), /UND_ERR_HEADERS_TIMEOUT/)
     wire.socket.destroy()
+    // All slots are free again: as many requests as there are slots reach the application, and none waits in vain.
+    await Promise.all([timesOut(), timesOut()])
+    const failures = scene.lines.filter(({ event }) => event === 'upstream_failed')
+    assert.deepEqual(
+      failures.map(({ fields }) => fields.reason),
+      Array(7).fill('UND_ERR_HEADERS_TIMEOUT'),
+    )
   }
 })
 
@@ -190,6 +206,7 @@ test('a client that reads slowly is not blamed on the application, and a pause o
   for (const isHttp2 of [false, true]) {
     const { url, streams } = await startPausing(t, isHttp2)
     const scene = await setUp(t, { env: { UPSTREAM: url, UPSTREAM_IDLE_TIMEOUT_MS: '300' } })
+    const failed = () => scene.lines.filter(({ event }) => event === 'upstream_failed').length
     const cookie = `cookie: ${cookieOf(await scene.user())}`
     const wire = await openWire(scene.url)
     wire.socket.pause()
@@ -197,18 +214,18 @@ test('a client that reads slowly is not blamed on the application, and a pause o
       `POST / HTTP/1.1\r\nhost: a\r\n${cookie}\r\nexpect: 100-continue\r\ncontent-length: 4\r\n\r\nabcd`,
     )
     await until(() => streams.length === 1)
-    await passes(1000)
-    assert.ok(!scene.lines.some(({ event }) => event === 'upstream_failed'))
+    // A client that begins later and reads everything gets to the pause of the application, and to its deadline.
+    const other = await openWire(scene.url)
+    other.socket.write(`POST / HTTP/1.1\r\nhost: a\r\n${cookie}\r\ncontent-length: 4\r\n\r\nabcd`)
+    assert.ok((await other.rest()).length > LARGE)
+    await until(() => failed() === 1)
+    assert.equal(wire.socket.closed, false)
     wire.socket.resume()
-    // The application has not said the end: now it is the one that pauses.
-    await until(() => scene.lines.some(({ event }) => event === 'upstream_failed'))
+    await until(() => failed() === 2)
     assert.match(JSON.stringify(scene.lines), /UND_ERR_BODY_TIMEOUT/)
     assert.ok((await wire.rest()).length > LARGE)
   }
 })
-
-/** Several times the deadline of a test: what would happen too early happens within it. */
-const passes = (ms: number) => pause(ms)
 
 async function startSilentHttp1(t: TestContext) {
   let body = ''
@@ -225,7 +242,8 @@ async function startSilentHttp1(t: TestContext) {
 }
 
 async function startHttp2(t: TestContext, onStream: (stream: ServerHttp2Stream) => void) {
-  const server = createHttp2()
+  // Node refuses further streams while more than this many MB wait.
+  const server = createHttp2({ maxSessionMemory: 100 })
   const sessions: ServerHttp2Session[] = []
   server.on('session', session => sessions.push(session))
   server.on('stream', (stream: ServerHttp2Stream) => {
