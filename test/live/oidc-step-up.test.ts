@@ -20,6 +20,7 @@ test('oidc-provider asks for the password again by max_age, and its auth_time op
   const { provider, person, url, passSeconds, events } = await setUpLive(t, { config, env: { UPSTREAM: upstream.url } })
   const alice = person()
   await alice.signIn()
+  // Without max_age it tells no auth_time: the first visit is a step-up, too.
   assert.equal((await alice.open('/pay')).status, 200)
   // For the gateway the sign-in is old, while the clock of the provider has to pass max_age.
   passSeconds(40)
@@ -34,7 +35,7 @@ test('oidc-provider asks for the password again by max_age, and its auth_time op
     alice.opened.some(address => address.includes('/interaction/')),
     'the password was asked for',
   )
-  assert.equal(events().filter(event => event === 'step_up').length, 1)
+  assert.equal(events().filter(event => event === 'step_up').length, 2)
   assert.deepEqual(provider.failures, [])
 })
 
