@@ -3,7 +3,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { HARMLESS_HEADERS, SPOOFABLE_HEADERS } from '../src/proxy/request-headers.ts'
-import { FOR_SHARED_CACHES } from '../src/proxy/response-headers.ts'
+import { FOR_SHARED_CACHES } from '../src/util/cache-headers.ts'
 import { KEY_HEADER } from '../src/util/key-form.ts'
 import { USUAL_ENDINGS } from './usual-endings.ts'
 

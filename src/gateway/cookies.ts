@@ -4,8 +4,8 @@ import { hash } from 'node:crypto'
 import { z } from 'zod'
 import { isSecure } from '../config/read.ts'
 import type { Settings } from '../config/settings.ts'
-import type { OwnCookies } from '../proxy/response-headers.ts'
 import { END_REASONS, type EndReason } from '../session/end-reasons.ts'
+import type { OwnCookies } from '../util/own-cookies.ts'
 
 export interface CookieNames {
   /** The ticket of the session. */

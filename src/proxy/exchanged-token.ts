@@ -8,11 +8,10 @@ import type { ExchangeTarget } from '../provider/token-exchange.ts'
 import { type ExchangedTokens, TokenExchangeError } from '../session/exchanged-tokens.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import { callerOf, type Identification, type ProxyRequest } from './proxy-request.ts'
-import type { Upstream } from './upstreams.ts'
 
 /** `undefined` for a visitor, who has none. `failed` if there is no token: that was reported. */
 export type ExchangedTokenFor = (
-  upstream: Pick<Upstream, 'prefix'>,
+  upstream: { readonly prefix: string },
   target: ExchangeTarget,
   request: ProxyRequest,
   identification: Identification,

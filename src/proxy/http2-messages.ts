@@ -10,7 +10,7 @@ import {
 } from 'node:http2'
 import type { TLSSocket } from 'node:tls'
 import { REQUEST_ID } from '../observe/observed-request.ts'
-import type { HeaderList } from './response-headers.ts'
+import type { HeaderList } from '../util/header-list.ts'
 import type { AnswerSender, UnreadAnswer, UnreadAnswers } from './unread-answers.ts'
 
 /** Header fields of one request. */

@@ -4,10 +4,11 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Authentication, Circumstances } from '../access/conditions.ts'
 import { network } from '../config/networks.ts'
 import type { ObservedRequest } from '../observe/observed-request.ts'
-import type { LoadedSession } from '../session/session-cache.ts'
+import type { IdentityHeaders, LoadedSession } from '../session/session-cache.ts'
 import type { SessionUser } from '../session/session-fields.ts'
 import { authenticationOf } from '../session/session-record.ts'
 import { isChangeOfOthers } from '../util/fetch-metadata.ts'
+import type { MaybePromise } from '../util/maybe-promise.ts'
 
 export interface ProxyRequest {
   readonly method: string
@@ -41,6 +42,13 @@ export interface Identification {
   readonly reidentify?: () => Promise<Caller | undefined>
   /** Cookies for the answer. */
   readonly cookies: readonly string[]
+}
+
+/** The headers that tell an application who the caller is. */
+export interface IdentitySource {
+  /** Their names: a client's own header of such a name is removed. */
+  readonly names: ReadonlySet<string>
+  headersFor(caller: Caller | undefined, audience: string, observed: ObservedRequest): MaybePromise<IdentityHeaders>
 }
 
 /** `undefined` for a visitor. */

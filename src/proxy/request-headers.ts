@@ -6,14 +6,13 @@ import { needsDestination } from '../access/affected-paths.ts'
 import { isTrusted, type Networks, plainAddress } from '../config/networks.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Report } from '../events.ts'
-import { type ObservedRequest, REQUEST_ID } from '../observe/observed-request.ts'
-import type { IdentityHeaders } from '../session/session-cache.ts'
+import { REQUEST_ID } from '../observe/observed-request.ts'
 import { connectionHeaders, splitList } from '../util/header-list.ts'
 import { matchHeaders, NEVER_KEPT, plainName } from '../util/header-names.ts'
 import { holdsKey } from '../util/key-form.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
-import type { Caller, Identification, ProxyRequest } from './proxy-request.ts'
-import type { OwnCookies } from './response-headers.ts'
+import { createCookieFilter, type OwnCookies } from '../util/own-cookies.ts'
+import type { Identification, IdentitySource, ProxyRequest } from './proxy-request.ts'
 import { destinationForUpstream, withoutPrefix } from './stripped-prefix.ts'
 import type { Upstream } from './upstreams.ts'
 
@@ -38,13 +37,6 @@ export type RequestHeaders = (
   /** The token of `exchange`; absent for a visitor. */
   exchanged?: string,
 ) => MaybePromise<string[]>
-
-/** The headers that tell an application who the caller is. */
-export interface IdentitySource {
-  /** Their names: a client's own header of such a name is a lie. */
-  readonly names: ReadonlySet<string>
-  headersFor(caller: Caller | undefined, audience: string, observed: ObservedRequest): MaybePromise<IdentityHeaders>
-}
 
 interface RequestHeadersOptions {
   readonly settings: Settings
@@ -148,38 +140,6 @@ function sentAddress(
   const rest = address.slice(ownOrigin.length)
   if (rest === '') return sentOrigin
   return rest.startsWith('/') ? sentOrigin + withoutPrefix(strippedPrefix, rest) : address
-}
-
-/** Removes our cookies from a Cookie header. The others stay in one piece, as they were sent. */
-export function createCookieFilter(ours: OwnCookies): (header: string) => string {
-  const { shortest } = ours
-
-  return header => {
-    let kept: string | undefined
-    let keptFrom = 0
-    let equals = -1
-    for (let start = 0, end = 0; start <= header.length; start = end + 1) {
-      end = indexOrEnd(header, ';', start)
-      // Not again for each cookie: in a header without any `=`, that would search all of it each time.
-      if (equals < start) equals = indexOrEnd(header, '=', start)
-      const nameEnd = Math.min(equals, end)
-      // Most names are too short to be ours, and need no lookup.
-      if (nameEnd - start < shortest || !ours.has(header.slice(start, nameEnd).trim().toLowerCase())) continue
-      if (start > keptFrom) kept = joined(kept, header.slice(keptFrom, start - 1))
-      keptFrom = end + 1
-    }
-    if (keptFrom <= header.length) kept = joined(kept, header.slice(keptFrom))
-    return kept?.trim() ?? ''
-  }
-}
-
-function joined(before: string | undefined, piece: string): string {
-  return before === undefined ? piece : `${before};${piece}`
-}
-
-function indexOrEnd(text: string, sign: string, from: number): number {
-  const index = text.indexOf(sign, from)
-  return index < 0 ? text.length : index
 }
 
 function forwardedFor(proxies: Networks | undefined, { address, headers }: ProxyRequest): string {

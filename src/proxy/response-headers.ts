@@ -3,24 +3,9 @@
 
 import type { IncomingHttpHeaders } from 'node:http'
 import { REQUEST_ID } from '../observe/observed-request.ts'
-import { connectionHeaders, splitList } from '../util/header-list.ts'
+import { CACHE_HEADERS } from '../util/cache-headers.ts'
+import { connectionHeaders, type HeaderList, splitList } from '../util/header-list.ts'
 import { prefixedCookie, prefixedLocation, prefixedPath, type WithPrefix } from './stripped-prefix.ts'
-
-// Headers that tell shared caches what they may keep. An answer for one user carries none of them but our own Cache-Control.
-
-/** Besides Cache-Control. Caches of several makers prefer these to it (RFC 9213 and its predecessors). */
-export const FOR_SHARED_CACHES: readonly string[] = [
-  'cdn-cache-control',
-  'cloudflare-cdn-cache-control',
-  'edge-control',
-  'netlify-cdn-cache-control',
-  'surrogate-control',
-  'vercel-cdn-cache-control',
-  'x-accel-expires',
-]
-
-/** All of them, in lower case. */
-export const CACHE_HEADERS: ReadonlySet<string> = new Set(['cache-control', ...FOR_SHARED_CACHES])
 
 const HOP_BY_HOP = new Set([
   'connection',
@@ -60,9 +45,6 @@ export interface AnswerAdditions {
   /** The request may be for an image or a script, which browsers cache. Our cookies would prevent that, and can come with the next page. */
   readonly cookiesCanWait?: boolean
 }
-
-/** Names and values in turn. A list of values is sent as several headers. */
-export type HeaderList = (string | string[])[]
 
 export type ResponseHeaders = (headers: IncomingHttpHeaders, ours: AnswerAdditions) => HeaderList
 
@@ -141,21 +123,6 @@ export function keptTrailers(trailers: IncomingHttpHeaders): [name: string, valu
     else for (const one of value) kept.push([name, one])
   }
   return kept
-}
-
-/** The names of our cookies, in lower case. */
-export interface OwnCookies {
-  /** The length of the shortest. */
-  readonly shortest: number
-  has(name: string): boolean
-}
-
-/** Browsers keep `=name` as a cookie without a name, and send it back as `name`. */
-export function createOwnCookieTest(ownCookies: OwnCookies): (setCookie: string) => boolean {
-  return setCookie => {
-    const [name = ''] = setCookie.replace(/^[\s=]+/, '').split(/[=;]/, 1)
-    return ownCookies.has(name.trim().toLowerCase())
-  }
 }
 
 function clearsCookies(header: string | string[]): boolean {

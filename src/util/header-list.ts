@@ -1,4 +1,7 @@
-// Headers whose value is a list, separated by commas.
+// Lists of headers, and headers whose value is a list, separated by commas.
+
+/** Names and values in turn. A list of values is sent as several headers. */
+export type HeaderList = (string | string[])[]
 
 export function splitList(header: string | string[] | undefined): string[] {
   return String(header ?? '')

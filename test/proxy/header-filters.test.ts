@@ -4,8 +4,8 @@ import test from 'node:test'
 import { readSettings } from '../../src/config/read.ts'
 import { cookieNames, ourCookies } from '../../src/gateway/cookies.ts'
 import { transportSecurityOf } from '../../src/gateway/respond.ts'
-import { createCookieFilter } from '../../src/proxy/request-headers.ts'
-import { createOwnCookieTest, createResponseHeaders } from '../../src/proxy/response-headers.ts'
+import { createResponseHeaders } from '../../src/proxy/response-headers.ts'
+import { createCookieFilter, createOwnCookieTest } from '../../src/util/own-cookies.ts'
 import { createRandom, type Random } from '../security/random.ts'
 
 const ROUNDS = 5000
