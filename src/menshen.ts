@@ -410,8 +410,8 @@ export async function openProcessParts(
     ...directory,
     store,
     keyring,
-    owners,
-    async endKeysOf({ session }) {
+    onUserConfirmed: owners.confirm,
+    async onUserRefused({ session }) {
       const revoked = await personalKeys.endAllOf(userIdOf(session))
       if (revoked > 0) report('key_revoked', { ...userFields(session), by: 'provider', revoked })
     },

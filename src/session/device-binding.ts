@@ -5,48 +5,21 @@
 // requests and proofs that were under way bring them.
 
 import { randomBytes } from 'node:crypto'
-import { z } from 'zod'
+import {
+  type BoundCookie,
+  type BoundDevice,
+  type DeviceBinding,
+  isBound,
+  type OfferedDevice,
+} from './session-record.ts'
 
-/** A session that may be bound: its browser has been asked to register a key. */
-export interface OfferedDevice {
-  readonly challenge: string
-}
-
-/** A session that is bound to a key. */
-export interface BoundDevice {
-  /** The session in the words of the protocol. It is no secret. */
-  readonly id: string
-  /** A point on P-256, as a JWK has it. */
-  readonly x: string
-  readonly y: string
-  /** What the next proof signs. */
-  readonly challenge: string
-  /** The one before, until a second proof has used it. */
-  readonly previousChallenge?: string
-  /** The random part of the last signature: another proof has another one, a copy of the last proof has the same. */
-  readonly lastNonce?: string
-  readonly cookie: BoundCookie
-  readonly previousCookie?: BoundCookie
-  /** The browser has shown the cookie, or has proved itself again: the ticket alone does not count any more. */
-  readonly isSeen: boolean
-}
-
-export interface BoundCookie {
-  readonly value: string
-  readonly until: number
-}
-
-export type DeviceBinding = OfferedDevice | BoundDevice
+export { type BoundDevice, type DeviceBinding, isBound, type OfferedDevice }
 
 /** How long the second cookie lives, and how long after the sign-in the ticket may count alone. */
 export const BOUND_SECONDS = 600
 const BOUND_MS = BOUND_SECONDS * 1000
 /** A browser counts from when it got the cookie. */
 const ON_THE_WAY_MS = 5000
-
-export function isBound(device: DeviceBinding | undefined): device is BoundDevice {
-  return device !== undefined && 'id' in device
-}
 
 /** 32 bytes in base64url. */
 const CHALLENGE_LENGTH = 43
@@ -137,36 +110,4 @@ function isEqual(one: string, other: string): boolean {
   let difference = 0
   for (let n = 0; n < one.length; n++) difference |= one.charCodeAt(n) ^ other.charCodeAt(n)
   return difference === 0
-}
-
-// In the sealed part of the session.
-
-const cookieSchema = z.object({ value: z.string(), until: z.number() })
-
-const deviceSchema: z.ZodType<DeviceBinding> = z.union([
-  z.object({
-    id: z.string(),
-    x: z.string(),
-    y: z.string(),
-    challenge: z.string(),
-    previousChallenge: z.string().exactOptional(),
-    lastNonce: z.string().exactOptional(),
-    cookie: cookieSchema,
-    previousCookie: cookieSchema.exactOptional(),
-    isSeen: z.boolean(),
-  }),
-  z.strictObject({ challenge: z.string() }),
-])
-
-export function deviceText(device: DeviceBinding): string {
-  return JSON.stringify(device)
-}
-
-/** `undefined` if it cannot be read: such a session must not count as one that is not bound. */
-export function readDevice(text: string): DeviceBinding | undefined {
-  try {
-    return deviceSchema.safeParse(JSON.parse(text)).data
-  } catch {
-    return undefined
-  }
 }

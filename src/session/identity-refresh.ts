@@ -15,7 +15,6 @@ import { type MappedUser, RequirementUnmet, type UserInfo } from '../provider/us
 import type { Store } from '../stores/store.ts'
 import { withDeadline } from '../util/deadline.ts'
 import type { EndReasons } from './end-reasons.ts'
-import type { KeyOwners } from './key-owners.ts'
 import type { LoadedSession } from './session-cache.ts'
 import { type claimsToKeep, isLost, type KeptClaims, withoutTokenClaims } from './session-claims.ts'
 import { sessionFields } from './session-fields.ts'
@@ -38,6 +37,11 @@ export interface IdentityRefreshes {
   settle(): Promise<void>
 }
 
+/** The user as the provider last confirmed them. */
+export interface ConfirmedUser extends Pick<Session, 'userInfo' | 'groups' | 'provider' | 'idToken'> {
+  readonly claims: KeptClaims
+}
+
 export type KeepClaims = (
   user: Pick<MappedUser, 'claims' | 'sole' | 'lost'>,
   tokens: Parameters<typeof claimsToKeep>[2],
@@ -49,10 +53,10 @@ export interface IdentityRefreshOptions {
   readonly settings: Pick<Settings, 'PROVIDER_PARALLEL_CALLS'> & Partial<Pick<Settings, 'IDENTITY_REFRESH'>>
   readonly report: Report
   readonly reasons?: Pick<EndReasons, 'note'>
-  /** Those of personal keys, which follow what is confirmed. */
-  readonly owners?: Pick<KeyOwners, 'confirm'>
-  /** Ends the personal keys of a user whom the provider does not let in any more. */
-  endKeysOf?(loaded: LoadedSession): Promise<void>
+  /** Called at a sign-in and after a refresh, when the provider has said who the user is. */
+  onUserConfirmed?(user: ConfirmedUser): Promise<void>
+  /** Called when the user does not meet a `require` of the provider's configuration any more. */
+  onUserRefused?(loaded: LoadedSession): Promise<void>
   /** The session as the store has it; without reading it, if the store provably still holds `seen`. */
   reload(ticket: string, seen: LoadedSession): Promise<LoadedSession | undefined>
   readClaims(ticket: string): Promise<KeptClaims>
@@ -137,11 +141,11 @@ async function askAndSave(options: IdentityRefreshOptions, refresh: IdentityRefr
   // What the former configuration makes of the answer does not count any more.
   if (providers.get(session.provider) !== provider)
     throw new MenshenError('provider_answer', 'the configuration of the provider was changed during the call')
-  if (answer === 'requirement_failed') await options.endKeysOf?.(saved)
+  if (answer === 'requirement_failed') await options.onUserRefused?.(saved)
   if (typeof answer === 'string') return endSession(options, saved, answer)
   // The tokens of the session, which a refresh may leave out.
   const { kept, left } = keepClaims(answer, { ...session, ...tokens })
-  await options.owners?.confirm({ ...session, ...answer, claims: kept })
+  await options.onUserConfirmed?.({ ...session, ...answer, claims: kept })
   const isSame = sameUser(session, answer) && claimsText(before) === claimsText(kept)
   if (isSame) return saved
   const latest = await save(ticket, saved, { user: { ...answer, claims: kept } })

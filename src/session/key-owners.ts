@@ -13,23 +13,20 @@ import { z } from 'zod'
 import type { UserInfo } from '../provider/user.ts'
 import type { Entry, Store, StoredValue } from '../stores/store.ts'
 import type { DataKeyring } from './data-keys.ts'
+import type { ConfirmedUser } from './identity-refresh.ts'
 import { decodeJson, encodeJson, sealValue, unsealValue } from './sealing.ts'
 import { type KeptClaims, keptSchema, withoutTokenClaims } from './session-claims.ts'
 import {
   type DataKeys,
   labelOf,
   providerSubLabel,
-  type Session,
   subjectIn,
   type UserId,
   userIdOf,
   userLabel,
 } from './session-record.ts'
 
-/** The user as the provider last confirmed them. */
-export interface ConfirmedUser extends Pick<Session, 'userInfo' | 'groups' | 'provider' | 'idToken'> {
-  readonly claims: KeptClaims
-}
+export type { ConfirmedUser }
 
 export interface KeyOwner {
   /** A new one for each record: keys that name another have ended. */

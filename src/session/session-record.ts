@@ -10,7 +10,6 @@ import type { ProviderSession } from '../provider/id-token.ts'
 import type { TokenSet } from '../provider/token.ts'
 import type { MappedUser, UserInfo } from '../provider/user.ts'
 import type { Entry } from '../stores/store.ts'
-import { type DeviceBinding, deviceText, isBound, readDevice } from './device-binding.ts'
 import { decodeJson, encodeJson, packRecord, type RecordParts, seal, unpackRecord, unseal } from './sealing.ts'
 import { sealingKey } from './ticket.ts'
 
@@ -39,6 +38,43 @@ export interface Session {
   readonly device?: DeviceBinding
   /** Data of the application that embeds Menshen. */
   readonly data?: SessionData
+}
+
+// The device that a session is bound to. The record only stores it; what it means is in device-binding.ts.
+
+/** A session that may be bound: its browser has been asked to register a key. */
+export interface OfferedDevice {
+  readonly challenge: string
+}
+
+/** A session that is bound to a key. */
+export interface BoundDevice {
+  /** The session in the terms of the protocol. It is not a secret. */
+  readonly id: string
+  /** A point on P-256, as a JWK has it. */
+  readonly x: string
+  readonly y: string
+  /** What the next proof signs. */
+  readonly challenge: string
+  /** The one before, until a second proof has used it. */
+  readonly previousChallenge?: string
+  /** The random part of the last signature: another proof has another one, a copy of the last proof has the same. */
+  readonly lastNonce?: string
+  readonly cookie: BoundCookie
+  readonly previousCookie?: BoundCookie
+  /** The browser has shown the cookie, or has proved itself again: the ticket alone is not enough from then on. */
+  readonly isSeen: boolean
+}
+
+export interface BoundCookie {
+  readonly value: string
+  readonly until: number
+}
+
+export type DeviceBinding = OfferedDevice | BoundDevice
+
+export function isBound(device: DeviceBinding | undefined): device is BoundDevice {
+  return device !== undefined && 'id' in device
 }
 
 /** Any JSON of the application. */
@@ -367,7 +403,7 @@ function toList(session: Session, signedInAt: number): unknown[] {
     ...Object.entries(further).flat(),
     ...(session.authentication === undefined ? [] : [AUTHENTICATION, authenticationText(session.authentication)]),
     ...(session.refreshEndsAt === undefined ? [] : [REFRESH_END, String(session.refreshEndsAt)]),
-    ...(session.device === undefined ? [] : [DEVICE, deviceText(session.device)]),
+    ...(session.device === undefined ? [] : [DEVICE, JSON.stringify(session.device)]),
     ...(session.data === undefined ? [] : [DATA, session.data]),
   ]
 }
@@ -509,4 +545,30 @@ function isTexts(value: unknown): value is string[] {
 
 function isNumber(value: unknown): value is number {
   return typeof value === 'number'
+}
+
+const cookieSchema = z.object({ value: z.string(), until: z.number() })
+
+const deviceSchema: z.ZodType<DeviceBinding> = z.union([
+  z.object({
+    id: z.string(),
+    x: z.string(),
+    y: z.string(),
+    challenge: z.string(),
+    previousChallenge: z.string().exactOptional(),
+    lastNonce: z.string().exactOptional(),
+    cookie: cookieSchema,
+    previousCookie: cookieSchema.exactOptional(),
+    isSeen: z.boolean(),
+  }),
+  z.strictObject({ challenge: z.string() }),
+])
+
+/** `undefined` if it cannot be read: such a session must not be treated as one that is not bound. */
+function readDevice(text: string): DeviceBinding | undefined {
+  try {
+    return deviceSchema.safeParse(JSON.parse(text)).data
+  } catch {
+    return undefined
+  }
 }

@@ -80,7 +80,7 @@ export type EndSettings = Pick<Settings, 'SESSION_IDLE_MINUTES' | 'SESSIONS_PER_
 interface SessionsOptions
   extends SessionDirectory,
     Omit<StoredSessionsOptions, 'identify'>,
-    Pick<RefresherOptions, 'owners' | 'endKeysOf'> {
+    Pick<RefresherOptions, 'onUserConfirmed' | 'onUserRefused'> {
   readonly measure?: Measure
   readonly settings: StoredSessionsOptions['settings'] &
     RefresherOptions['settings'] &
@@ -214,7 +214,7 @@ export function createSessions(given: SessionsOptions): Sessions {
       const [opened] = await Promise.all([
         stored.create(data ? { ...session, data } : session, origin, kept, since),
         // The session does not depend on it.
-        options.owners?.confirm({ ...session, claims: kept }).catch((error: unknown) => {
+        options.onUserConfirmed?.({ ...session, claims: kept }).catch((error: unknown) => {
           options.report('sign_in_incomplete', { ...userFields(session), ...errorFields(error), step: 'key_owner' })
         }),
       ])

@@ -9,12 +9,13 @@ import type { MappedUser } from '../provider/user.ts'
 import { type Entry, newProof, type Proof, type Store, type Stored, type StoredValue } from '../stores/store.ts'
 import { ownCopy } from '../util/own-copy.ts'
 import type { DataKeyring } from './data-keys.ts'
-import { type DeviceBinding, isBound } from './device-binding.ts'
 import { isNewerSession, unpackRecord } from './sealing.ts'
 import { createSessionCache, type LoadedSession } from './session-cache.ts'
 import { type KeptClaims, openClaims, sealClaims } from './session-claims.ts'
 import { type Identity, sameIdentity, shortKey } from './session-fields.ts'
 import {
+  type DeviceBinding,
+  isBound,
   labelsOf,
   latestEnd,
   newPublicPart,

@@ -37,10 +37,10 @@ export interface Options {
   /** What stands between an instance and the store. */
   readonly through?: (store: Store, name: string) => Store
   /** Whose keys follow a sign-in. */
-  readonly owners?: Parameters<typeof createSessions>[0]['owners']
+  readonly onUserConfirmed?: Parameters<typeof createSessions>[0]['onUserConfirmed']
 }
 
-export function createScene({ keep = false, parallel = 64, through = store => store, owners }: Options = {}) {
+export function createScene({ keep = false, parallel = 64, through = store => store, onUserConfirmed }: Options = {}) {
   const clock = { now: START }
   const now = () => clock.now
   const store = createMemoryStore({ now })
@@ -80,7 +80,7 @@ export function createScene({ keep = false, parallel = 64, through = store => st
       },
       now,
       report,
-      ...(owners && { owners }),
+      ...(onUserConfirmed && { onUserConfirmed }),
     })
   }
 

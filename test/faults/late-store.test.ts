@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { MenshenError } from '../../src/errors.ts'
 import type { Store } from '../../src/stores/store.ts'
-import { createScene, type Options, signedIn, tokens } from './doubles.ts'
+import { createScene, signedIn, tokens } from './doubles.ts'
 
 test('a store that cannot be read after it has stored a session fails no sign-in, and the session is there when it is back', async () => {
   const outage = { isOn: false }
@@ -65,8 +65,7 @@ test('a session limit that cannot be enforced is reported, and the new session i
 })
 
 test('an owner of keys that cannot be written is reported, and the new session is valid', async () => {
-  const owners = { confirm: () => Promise.reject(AWAY) } as unknown as NonNullable<Options['owners']>
-  const scene = createScene({ owners })
+  const scene = createScene({ onUserConfirmed: () => Promise.reject(AWAY) })
   const sessions = scene.instance('one')
   const { ticket } = await sessions.open(signedIn(tokens('first')))
   assert.ok(sessions.getCached(ticket))
