@@ -1,7 +1,6 @@
 // Writes the gateway's lists of headers (src/proxy/request-headers.ts, src/gateway/shared-caches.ts) into the
 // examples, in each proxy's language, so that they are as strict as the gateway itself: `npm run docs`. A test fails when they differ.
-import { readFileSync, writeFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
+import { readFileSync } from 'node:fs'
 import { HARMLESS_HEADERS, SPOOFABLE_HEADERS } from '../src/proxy/request-headers.ts'
 import { FOR_SHARED_CACHES } from '../src/util/cache-headers.ts'
 import { KEY_HEADER } from '../src/util/key-form.ts'
@@ -135,7 +134,3 @@ function packed(directives: readonly string[]): string[] {
   }
   return lines
 }
-
-if (process.argv[1] === fileURLToPath(import.meta.url))
-  for (const example of Object.keys(EXAMPLES))
-    writeFileSync(new URL(example, import.meta.url), exampleWithLists(example, readExample(example)))

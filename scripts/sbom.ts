@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { productionDependencies } from './licences.ts'
+import { productionDependencies } from './dependencies.ts'
 
 const sbomShape = z.looseObject({
   metadata: z.looseObject({ component: z.looseObject({ 'bom-ref': z.string() }) }),

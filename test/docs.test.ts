@@ -4,12 +4,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import test from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { COMMANDS_PAGE, commandsPage } from '../scripts/commands.ts'
-import { EVENTS_PAGE, withEvents } from '../scripts/events.ts'
-import { ALLOWED, LICENCES_PAGE, productionDependencies, withLicences } from '../scripts/licences.ts'
-import { MONITORING_PAGE, withMetrics } from '../scripts/monitoring.ts'
-import { SETTINGS_PAGE, settingsPage } from '../scripts/settings.ts'
-import { WORDS_PAGE, withWords } from '../scripts/words.ts'
+import { ALLOWED_LICENCES, productionDependencies } from '../scripts/dependencies.ts'
+import { GENERATED, settingsPage } from '../scripts/docs.ts'
 import { SETTINGS } from '../src/config/settings.ts'
 import { ERRORS } from '../src/errors.ts'
 import { EVENTS } from '../src/events.ts'
@@ -25,31 +21,16 @@ const listFiles = (folder: string) =>
 
 const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')
 
-test('docs/settings.md is what `npm run docs` makes of the rows', () => {
-  assert.equal(readFileSync(SETTINGS_PAGE, 'utf8'), settingsPage())
-})
+for (const [path, generate] of Object.entries(GENERATED))
+  test(`${path} is what \`npm run docs\` makes of the code`, () => {
+    assert.equal(read(path), generate(read(path)))
+  })
 
-test('the table of sentences in docs/customizing.md is what `npm run docs` makes of the tables', () => {
-  const page = readFileSync(WORDS_PAGE, 'utf8')
-  assert.equal(page, withWords(page))
-})
-
-test('the table in docs/monitoring.md is what `npm run docs` makes of the rows', () => {
-  const page = readFileSync(MONITORING_PAGE, 'utf8')
-  assert.equal(page, withMetrics(page))
-})
-
-test('docs/commands.md is what `npm run docs` makes of the table', () => {
-  assert.equal(readFileSync(COMMANDS_PAGE, 'utf8'), commandsPage())
-})
-
-test('the licences in docs/releasing.md are what `npm run docs` makes of the lockfile, and each of them is allowed', () => {
-  const page = readFileSync(LICENCES_PAGE, 'utf8')
-  assert.equal(page, withLicences(page))
+test('every package that is installed with Menshen has a licence that is allowed', () => {
   const dependencies = productionDependencies()
   assert.ok(dependencies.length > 25)
   assert.deepEqual(
-    dependencies.filter(({ licence }) => !ALLOWED.includes(licence)),
+    dependencies.filter(({ licence }) => !ALLOWED_LICENCES.includes(licence)),
     [],
   )
   // What is installed says the same of itself.
@@ -59,11 +40,6 @@ test('the licences in docs/releasing.md are what `npm run docs` makes of the loc
   assert.ok(installed.length > 25)
   for (const { folder, name, version, licence } of installed)
     assert.partialDeepStrictEqual(JSON.parse(read(`${folder}/package.json`)), { name, version, license: licence })
-})
-
-test('the tables in docs/logging.md are what `npm run docs` makes of the rows', () => {
-  const page = readFileSync(EVENTS_PAGE, 'utf8')
-  assert.equal(page, withEvents(page))
 })
 
 test('every setting of the code is in the reference, and the code has every setting of the reference', () => {

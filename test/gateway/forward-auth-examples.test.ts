@@ -5,14 +5,9 @@ import { readdirSync } from 'node:fs'
 import { basename } from 'node:path'
 import test from 'node:test'
 import { z } from 'zod'
-import { EXAMPLES, exampleWithLists, readExample } from '../../examples/claims.ts'
+import { readExample } from '../../examples/claims.ts'
 import { requirePython } from '../kit/requirements.ts'
 import { IDENTITY } from '../proxy/claim-headers.ts'
-
-for (const example of Object.keys(EXAMPLES))
-  test(`examples/${example} holds the gateway’s own lists of headers, as \`npm run docs\` writes them`, () => {
-    assert.equal(readExample(example), exampleWithLists(example, readExample(example)))
-  })
 
 const READ_FIRST = ['nginx/menshen.conf', 'caddy/Caddyfile', 'haproxy/haproxy.cfg', 'traefik/dynamic.yml']
 

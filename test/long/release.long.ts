@@ -7,7 +7,7 @@ import { basename, delimiter, dirname, join } from 'node:path'
 import test from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { productionDependencies } from '../../scripts/licences.ts'
+import { productionDependencies } from '../../scripts/dependencies.ts'
 import { requireProgram } from '../kit/requirements.ts'
 import { tempFolder } from '../kit/temp.ts'
 
