@@ -89,7 +89,7 @@ function page({ doors, inner }: Surface): string {
   const chapters = doors.map(({ name, entries }) => `## ${name}\n\n${entries.map(entry).join('\n')}`)
   return `# API reference
 
-Every export with its types, written by \`npm run docs\`. [library.md](../../docs/library.md) and [assertion.md](../../docs/assertion.md) explain how to use it.
+Every export with its types, written by \`npm run docs\`. [library.md](../../docs/library.md) explains how to use it.
 
 ${chapters.join('\n')}
 ## What these are made of

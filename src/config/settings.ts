@@ -595,18 +595,18 @@ const SESSION_ROWS = {
     ...kind.wholeNumber(1, 1_440, 'a number of minutes'),
     default: '30',
     sentence:
-      'How long a trip to the provider may take, from the login page to the callback. An answer that comes later [starts again](sign-in.md#an-answer-that-comes-late).',
+      'How long a trip to the provider may take, from the login page to the callback. An answer that comes later [starts again](configuring.md#an-answer-that-comes-late).',
     sentenceZh:
-      '从离开登录页到回调，用户在身份认证平台登录的时限。超时返回的登录会[重新开始](sign-in.md#an-answer-that-comes-late)。',
+      '从离开登录页到回调，用户在身份认证平台登录的时限。超时返回的登录会[重新开始](configuring.md#an-answer-that-comes-late)。',
   }),
   AUTO_SIGN_IN: required({
     reloads: true,
     ...kind.oneOf(['off', 'on', 'in-app'], 'on'),
     default: 'off',
     sentence:
-      '`on` leads visitors of a protected page straight to the provider, without the login page; `in-app` only inside the apps of WeCom, Feishu and DingTalk ([when it does not](sign-in.md#sign-in-without-a-click)).',
+      '`on` leads visitors of a protected page straight to the provider, without the login page; `in-app` only inside the apps of WeCom, Feishu and DingTalk ([when it does not](configuring.md#sign-in-without-a-click)).',
     sentenceZh:
-      '`on` 让访问受保护页面的访客直接前往身份认证平台，不显示登录页；`in-app` 仅在企业微信、飞书、钉钉的应用内这样做（[例外情况](sign-in.md#sign-in-without-a-click)）。',
+      '`on` 让访问受保护页面的访客直接前往身份认证平台，不显示登录页；`in-app` 仅在企业微信、飞书、钉钉的应用内这样做（[例外情况](configuring.md#sign-in-without-a-click)）。',
   }),
   SESSION_CACHE_SIZE: required({
     ...kind.wholeNumber(0, 10_000_000, 'a number of sessions'),

@@ -1,4 +1,4 @@
-// The Python of docs/assertion.md, run against a gateway with PyJWT.
+// The Python of docs/library.md, run against a gateway with PyJWT.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
@@ -38,7 +38,7 @@ test('Python believes the assertion of the gateway, and no other', async t => {
 })
 
 async function runPython(issuer: string, audience: string, assertions: string[]): Promise<unknown[]> {
-  const snippet = readSnippets().find(({ page, language }) => page === 'docs/assertion.md' && language === 'python')
+  const snippet = readSnippets().find(({ page, language }) => page === 'docs/library.md' && language === 'python')
   assert.ok(snippet)
   const script = snippet.text
     .replace('https://app.example.com', issuer)
