@@ -2,32 +2,35 @@
 // in front of them. An exchange that only waits for its client, or has become a stream, gives its slot to others and counts
 // as a stream, as long as the number of streams allows it.
 //
-// One user may have all slots while nobody else needs one. The queue is served owner by owner; when it is full, the owner with
+// One user may have all slots while no other user needs one. The queue is served owner by owner; when it is full, the owner with
 // the most entries loses the last. Where one owner holds so many slots that others would wait for the end of a slow page, a
-// quarter more slots are there for those who hold few.
+// quarter more slots exist for those who hold few.
 
 import { createWaitingLine } from '../util/waiting-line.ts'
 import { createWatchList, type Watched } from '../util/watch-list.ts'
 
 /** Something that uses the application, or waits to. */
 export interface SlotHolder extends Watched, LongLived {
-  /** Set by the capacity. */
+  /**
+   * Set by the capacity. `waiting` is in the queue; `slot` and `stream` use the application; an `ending` one has lost its stream
+   * slot to another owner, and leaves when its connection is free.
+   */
   stage: 'outside' | 'waiting' | 'slot' | 'stream' | 'ending'
   /** It has a slot. */
   start(): void
   /** There is no room for it: too many came before it, or its owner holds most and others need room. */
-  turnAway(reason: 'queue_full' | 'no_slot_in_time' | 'streams_full' | 'holds_most_streams'): void
+  reject(reason: 'queue_full' | 'no_slot_in_time' | 'streams_full' | 'holds_most_streams'): void
   /** Asked regularly while it has a slot: whether it waits for its client and not for the application. */
   isSlow(): boolean
   cutOff(): void
 }
 
 export interface Capacity {
-  /** Starts it now or when it is its turn, or turns it away. */
+  /** Starts it now or when it is its turn, or rejects it. */
   enter(holder: SlotHolder): void
   /** The same for a WebSocket, which is a stream from the start. */
   enterAsStream(holder: SlotHolder): void
-  /** Gives its slot to another. If there are too many streams, an endless one is turned away, any other keeps its slot. */
+  /** Gives its slot to another. If there are too many streams, an endless one is rejected, any other keeps its slot. */
   becomeStream(holder: SlotHolder): void
   /** Does nothing if it has left already. */
   leave(holder: SlotHolder): void
@@ -40,7 +43,7 @@ export interface Capacity {
   /** Cuts off the endless ones. */
   endStreams(): void
   /** All others have this long to finish. */
-  close(patienceMs: number): Promise<void>
+  close(timeoutMs: number): Promise<void>
 }
 
 export interface Limits {
@@ -51,7 +54,7 @@ export interface Limits {
 }
 
 /** A slot is given back after one to two of these. */
-const LOOK_EVERY_MS = 100
+const CHECK_EVERY_MS = 100
 /** The share of slots that are added for owners who hold few while another holds many. */
 const RESERVE_SHARE = 1 / 4
 /** An owner with this share of the slots delays others. */
@@ -67,12 +70,12 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
     many: Math.max(2, Math.ceil(slots * MANY_SHARE)),
     few: Math.max(1, Math.floor(reserve * FEW_SHARE)),
   })
-  const present = createWatchList<SlotHolder>(LOOK_EVERY_MS, look)
+  const present = createWatchList<SlotHolder>(CHECK_EVERY_MS, check)
   let slotsTaken = 0
-  const places = createStreamPlaces<SlotHolder>(streams)
+  const streamSlots = createStreamSlots<SlotHolder>(streams)
   let emptied: (() => void) | undefined
 
-  function look(holder: SlotHolder): void {
+  function check(holder: SlotHolder): void {
     if (holder.stage === 'slot' && holder.isSlow()) becomeStream(holder)
   }
 
@@ -85,7 +88,7 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
 
   /** Beyond all slots: another owner holds many, and this one few. */
   function mayHaveReserve(owner: string): boolean {
-    return slotsTaken < slots + reserve && shares.hasHog && shares.hasFew(owner)
+    return slotsTaken < slots + reserve && shares.hasHeavyUser && shares.hasFew(owner)
   }
 
   function* slotOwners(): Generator<string> {
@@ -107,23 +110,23 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
 
   function runOutOfTime(holder: SlotHolder): void {
     leaveQueue(holder)
-    holder.turnAway('no_slot_in_time')
+    holder.reject('no_slot_in_time')
   }
 
   /** If the queue is full, it takes the place of the owner with the most entries. */
-  function waitOrTurnAway(holder: SlotHolder): void {
+  function waitOrReject(holder: SlotHolder): void {
     const last = waiting.size < queue ? undefined : waiting.lastOfLargest(holder.owner)
     if (last) leaveQueue(last)
     if (waiting.size < queue) wait(holder)
-    else holder.turnAway('queue_full')
-    last?.turnAway('queue_full')
+    else holder.reject('queue_full')
+    last?.reject('queue_full')
   }
 
   /** An owner who holds many comes last. */
   function nextWaiting(): SlotHolder | undefined {
     if (waiting.size === 0) return undefined
     if (slotsTaken >= slots) return waiting.take(mayHaveReserve)
-    return waiting.take(owner => !shares.isHog(owner)) ?? waiting.take(() => true)
+    return waiting.take(owner => !shares.isHeavyUser(owner)) ?? waiting.take(() => true)
   }
 
   function giveSlotBack(holder: SlotHolder): void {
@@ -138,22 +141,22 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
     } else if (slotsTaken < slots / 2) shares.end()
   }
 
-  function takePlace(holder: SlotHolder): boolean {
-    if (places.take(holder)) return true
-    const evicted = places.pickEviction(holder)
+  function takeStreamSlot(holder: SlotHolder): boolean {
+    if (streamSlots.take(holder)) return true
+    const evicted = streamSlots.pickEviction(holder)
     if (!evicted) return false
-    places.giveBack(evicted)
+    streamSlots.giveBack(evicted)
     evicted.stage = 'ending'
-    evicted.turnAway('holds_most_streams')
-    return places.take(holder)
+    evicted.reject('holds_most_streams')
+    return streamSlots.take(holder)
   }
 
   function becomeStream(holder: SlotHolder): void {
     if (holder.stage !== 'slot') return
-    if (takePlace(holder)) {
+    if (takeStreamSlot(holder)) {
       holder.stage = 'stream'
       giveSlotBack(holder)
-    } else if (holder.isEndless || (waiting.size > 0 && holder.waitsForClient())) holder.turnAway('streams_full')
+    } else if (holder.isEndless || (waiting.size > 0 && holder.waitsForClient())) holder.reject('streams_full')
   }
 
   function endStreams(): void {
@@ -164,13 +167,13 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
     enter(holder) {
       if (slotsTaken >= slots) {
         shares.begin(slotOwners)
-        if (!mayHaveReserve(holder.owner)) return waitOrTurnAway(holder)
+        if (!mayHaveReserve(holder.owner)) return waitOrReject(holder)
       }
       takeSlot(holder)
       holder.start()
     },
     enterAsStream(holder) {
-      if (!takePlace(holder)) return holder.turnAway('streams_full')
+      if (!takeStreamSlot(holder)) return holder.reject('streams_full')
       holder.stage = 'stream'
       present.add(holder)
       holder.start()
@@ -183,7 +186,7 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
       holder.stage = 'outside'
       present.remove(holder)
       if (stage === 'slot') giveSlotBack(holder)
-      else places.giveBack(holder)
+      else streamSlots.giveBack(holder)
       if (present.items.length === 0) emptied?.()
     },
     get waiting() {
@@ -196,13 +199,13 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
       return present.items.length === 0 && waiting.size === 0
     },
     endStreams,
-    async close(patienceMs) {
+    async close(timeoutMs) {
       for (const holder of waiting.items) runOutOfTime(holder)
       endStreams()
       if (present.items.length > 0) {
         const { promise, resolve } = Promise.withResolvers<void>()
         emptied = resolve
-        const timer = setTimeout(resolve, patienceMs)
+        const timer = setTimeout(resolve, timeoutMs)
         await promise
         clearTimeout(timer)
       }
@@ -225,8 +228,8 @@ export interface SlotShares {
   add(holder: Holder): void
   remove(holder: Holder): void
   /** Whether an owner holds so many that others are short of slots. */
-  readonly hasHog: boolean
-  isHog(owner: string): boolean
+  readonly hasHeavyUser: boolean
+  isHeavyUser(owner: string): boolean
   /** Whether an owner holds so few that they may have one of the reserve. */
   hasFew(owner: string): boolean
 }
@@ -244,7 +247,7 @@ export interface Share {
 
 export function createSlotShares({ many, few }: Share): SlotShares {
   let held: Map<string, number> | undefined
-  let hogs = 0
+  let heavyUsers = 0
 
   function change(owner: string, by: 1 | -1): void {
     if (!held) return
@@ -252,20 +255,20 @@ export function createSlotShares({ many, few }: Share): SlotShares {
     const after = before + by
     if (after > 0) held.set(owner, after)
     else held.delete(owner)
-    if (before < many && after >= many) hogs++
-    else if (before >= many && after < many) hogs--
+    if (before < many && after >= many) heavyUsers++
+    else if (before >= many && after < many) heavyUsers--
   }
 
   return {
     begin(owners) {
       if (held) return
       held = new Map()
-      hogs = 0
+      heavyUsers = 0
       for (const owner of owners()) change(owner, 1)
     },
     end() {
       held = undefined
-      hogs = 0
+      heavyUsers = 0
     },
     add(holder) {
       if (held) change(holder.owner, 1)
@@ -273,20 +276,20 @@ export function createSlotShares({ many, few }: Share): SlotShares {
     remove(holder) {
       if (held) change(holder.owner, -1)
     },
-    get hasHog() {
-      return hogs > 0
+    get hasHeavyUser() {
+      return heavyUsers > 0
     },
-    isHog: owner => (held?.get(owner) ?? 0) >= many,
+    isHeavyUser: owner => (held?.get(owner) ?? 0) >= many,
     hasFew: owner => (held?.get(owner) ?? 0) < few,
   }
 }
 
-// The places for streams: sockets, event streams, and answers or bodies that wait for their client. When all are taken, the
+// The slots for streams: sockets, event streams, and answers or bodies that wait for their client. When all are taken, the
 // owner who holds most gives one back, so that no owner can take them from all others.
 
-/** An exchange or a socket that may need a place. */
+/** An exchange or a socket that may need a slot for streams. */
 export interface LongLived {
-  /** Whose it is: a user's, or a visitor's address. */
+  /** The user, or the address of a visitor. */
   readonly owner: string
   /** Whether it does not end on its own. */
   readonly isEndless: boolean
@@ -294,7 +297,7 @@ export interface LongLived {
   waitsForClient(): boolean
 }
 
-export interface StreamPlaces<Item extends LongLived> {
+export interface StreamSlots<Item extends LongLived> {
   /** False if all are taken. */
   take(item: Item): boolean
   giveBack(item: Item): void
@@ -302,7 +305,7 @@ export interface StreamPlaces<Item extends LongLived> {
   pickEviction(newcomer: Item): Item | undefined
 }
 
-export function createStreamPlaces<Item extends LongLived>(most: number): StreamPlaces<Item> {
+export function createStreamSlots<Item extends LongLived>(most: number): StreamSlots<Item> {
   const byOwner = new Map<string, Set<Item>>()
   let taken = 0
 

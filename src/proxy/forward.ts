@@ -1,4 +1,18 @@
 // Forwards an admitted request to the application behind it.
+//
+// Each request is one `Exchange`, which goes through these states. From each of the first four it goes straight to `over` if the
+// application fails, there is no room, or the client leaves.
+//
+//   queued ──▶ asked ──▶ answered ──▶ sending ──▶ over ──▶ left
+//
+// | state    | begins with                                             | connection to the application            |
+// |----------|---------------------------------------------------------|------------------------------------------|
+// | queued   | the request                                             | none                                     |
+// | asked    | a slot; the request may be sent again while it is asked | taken                                    |
+// | answered | the head of the answer                                  | in use                                   |
+// | sending  | the first part of a body that came in several           | in use                                   |
+// | over     | all that the client gets                                | an aborted exchange uses it for a moment |
+// | left     | the end of the exchange with the application            | given back, and the slot with it         |
 
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
@@ -100,8 +114,9 @@ class ForwardedRequest implements ExchangeOptions, AnswerSender {
   readonly #request: ProxyRequest
   readonly #identification: Identification
   #body: AsyncIterableIterator<Buffer> | null = null
-  #isAnswered = false
-  #hasContinued = false
+  /** The client waits until it is asked for its body, and was not asked yet. */
+  #awaitsContinue: boolean
+  /** Ends the watch over a request that lasts. */
   #forget: (() => void) | undefined
 
   constructor(
@@ -124,6 +139,7 @@ class ForwardedRequest implements ExchangeOptions, AnswerSender {
     this.isBodyUnusual = hasBody && length !== '0' && !EXPECTS_BODY.has(request.method)
     this.expectsContinue =
       hasBody && length !== '0' && request.headers.expect !== undefined && response.req.httpVersion !== '1.0'
+    this.#awaitsContinue = this.expectsContinue
     this.isGrpc = isGrpc(request.headers)
     // The application may have stopped reading the body when it breaks off. Streams of HTTP/2 have such a listener.
     if (hasBody && !(response.req instanceof Http2Request)) response.req.on('error', () => {})
@@ -163,15 +179,13 @@ class ForwardedRequest implements ExchangeOptions, AnswerSender {
   }
 
   onContinue(): void {
-    this.#hasContinued = true
+    this.#awaitsContinue = false
     if (!this.response.headersSent && !this.response.destroyed) sayContinue(this.response)
   }
 
   onAnswer(status: number, isEndless: boolean): void {
-    const { observed } = this.#request
-    this.#isAnswered = true
     if (isEndless) this.onEndless()
-    this.#options.answered(observed, status)
+    this.#options.answered(this.#request.observed, status)
   }
 
   onEndless(): void {
@@ -179,6 +193,7 @@ class ForwardedRequest implements ExchangeOptions, AnswerSender {
   }
 
   onLasting(): void {
+    if (this.#forget) return
     this.#watchClient()
     const close = () =>
       this.isGrpc
@@ -203,17 +218,14 @@ class ForwardedRequest implements ExchangeOptions, AnswerSender {
 
   /** A client that was not asked for its body may send it or leave it out: where the next request begins is unknown. */
   #closeWithoutBody(): void {
-    if (this.expectsContinue && !this.#hasContinued) this.response.shouldKeepAlive = false
+    if (this.#awaitsContinue) this.response.shouldKeepAlive = false
   }
 
   onDone(error?: Error): void {
     this.#forget?.()
     this.#closeWithoutBody()
     if (this.hasBody) discardRest(this.incoming, this.#body)
-    if (error) {
-      if (!this.#isAnswered) this.#options.answered(this.#request.observed, 0)
-      this.#fail(error)
-    }
+    if (error) this.#fail(error)
     if (!hasTakenAll(this.response) || !this.incoming.complete) this.#watchClient()
   }
 
@@ -296,11 +308,11 @@ export interface ExchangeOptions {
   trailers(): Record<string, string[]>
   /** The client may send its body now. */
   onContinue(): void
-  /** The head of its answer is here. */
+  /** The head of its answer is here; the status is 0 if there will be none. */
   onAnswer(status: number, isEndless: boolean): void
   /** It will not end on its own. */
   onEndless(): void
-  /** It has been open for more than a moment, in which its caller may sign out. */
+  /** It has been open for more than a moment, in which its caller may sign out. Called several times. */
   onLasting(): void
   /** The headers for the browser. */
   answerHeaders(headers: IncomingHttpHeaders): HeaderList
@@ -310,7 +322,7 @@ export interface ExchangeOptions {
 
 /** There was no room for an exchange; `code` says where. */
 export class UpstreamBusy extends Error {
-  readonly code: Parameters<SlotHolder['turnAway']>[0]
+  readonly code: Parameters<SlotHolder['reject']>[0]
 
   constructor(code: UpstreamBusy['code']) {
     super('no room')
@@ -335,28 +347,30 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
   stage: SlotHolder['stage'] = 'outside'
   isEndless = false
   readonly #options: ExchangeOptions
+  /** See the table at the top. */
+  #state: 'queued' | 'asked' | 'answered' | 'sending' | 'over' | 'left' = 'queued'
   #connection: Connection | undefined
   #controller: Dispatcher.DispatchController | undefined
   #owner: string | undefined
-  #isDone = false
-  #wasRepeated = false
-  #hasChanged = false
+  /** It is sent again at most once for each of two reasons. */
+  #mayRepeat = true
+  #maySwitch = true
   /** How many checks in a row found it waiting for its client, or for more of an answer that has begun. */
-  #looks = 0
-  #isLasting = false
-  /** The rest of the answer, in bytes; not a number if the application has not said its length. */
+  #slowChecks = 0
+  /** The rest of the body whose last part ends the answer; not a number if its length is unknown or trailers may follow. */
   #bodyLeft = Number.NaN
-  /** A part of the body was written. */
-  #isInParts = false
-  /** Both sides speak HTTP/2, which has trailers after a body of a known length, too. */
-  #takesTrailers = false
   #suffix: Buffer | undefined
 
   constructor(options: ExchangeOptions) {
     this.#options = options
   }
 
+  get #isOver(): boolean {
+    return this.#state === 'over' || this.#state === 'left'
+  }
+
   start(): void {
+    this.#state = 'asked'
     this.#connection = this.#take()
     this.#options.onStart()
     this.#dispatch(this.#connection)
@@ -383,7 +397,7 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
     connection.dispatch(request as unknown as Dispatcher.DispatchOptions, this)
   }
 
-  turnAway(reason: UpstreamBusy['code']): void {
+  reject(reason: UpstreamBusy['code']): void {
     this.#fail(new UpstreamBusy(reason))
   }
 
@@ -408,33 +422,26 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
   }
 
   isSlow(): boolean {
-    this.#last()
+    if (!this.#isOver) this.#options.onLasting()
     const { incoming, response, isGrpc } = this.#options
     const waitsForBody = !incoming.complete && incoming.readableLength === 0
-    this.#looks = response.headersSent || waitsForBody || isGrpc ? this.#looks + 1 : 0
-    if (isGrpc && this.#looks > 1 && (response.headersSent || !incoming.complete)) {
+    this.#slowChecks = response.headersSent || waitsForBody || isGrpc ? this.#slowChecks + 1 : 0
+    if (isGrpc && this.#slowChecks > 1 && (response.headersSent || !incoming.complete)) {
       this.isEndless = true
       this.#options.onEndless()
     }
-    return this.#looks > 1
-  }
-
-  #last(): void {
-    if (this.#isLasting) return
-    this.#isLasting = true
-    this.#options.onLasting()
+    return this.#slowChecks > 1
   }
 
   /** A client that has left ends the request to the application too, or leaves the queue. */
   clientHasLeft(): void {
-    if (this.#isDone) return
-    if (!this.#connection) this.#done()
-    else this.#controller?.abort(new Error('the browser has gone'))
+    if (this.#state === 'queued') this.#finish()
+    else if (!this.#isOver) this.#controller?.abort(new Error('the browser has gone'))
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller
-    if (this.#isDone || this.#options.response.destroyed) controller.abort(new Error('the browser has gone'))
+    if (this.#isOver || this.#options.response.destroyed) controller.abort(new Error('the browser has gone'))
   }
 
   onResponseStart(
@@ -448,18 +455,16 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
       inform(response, status, received)
       return
     }
+    this.#state = 'answered'
     this.isEndless = isEventStream(received)
     this.#options.onAnswer(status, this.isEndless)
-    if (this.isEndless) {
-      this.#last()
-      upstream.capacity.becomeStream(this)
-      if (this.#isDone) return
-    }
-    this.#bodyLeft = Number(received['content-length'])
-    if (this.#connection?.isHttp2 && response instanceof Http2Response)
-      this.#takesTrailers = response.takesTrailers = true
+    if (this.isEndless && !this.#becomeStream()) return
+    // Both sides speak HTTP/2, which has trailers after a body of a known length, too.
+    const takesTrailers = this.#connection?.isHttp2 === true && response instanceof Http2Response
+    if (takesTrailers) response.takesTrailers = true
+    else this.#bodyLeft = Number(received['content-length'])
     const given = withChanges(upstream.responseChanges, received)
-    const canFollow = this.#takesTrailers || hasTrailers(response, status, received)
+    const canFollow = takesTrailers || hasTrailers(response, status, received)
     const headers = canFollow ? given : { ...given, trailer: undefined }
     if (takesScript) this.#suffix = sessionScriptFor(status, given)
     const sent = this.#suffix ? headersOfLonger(headers, this.#suffix.length) : headers
@@ -468,18 +473,25 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
     process.nextTick(flush, response)
   }
 
+  /** False if there is no room for it. */
+  #becomeStream(): boolean {
+    this.#options.onLasting()
+    this.#options.upstream.capacity.becomeStream(this)
+    return !this.#isOver
+  }
+
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     const { response } = this.#options
-    if (this.#isDone) return
+    if (this.#isOver) return
     this.#bodyLeft -= chunk.length
-    if (this.#bodyLeft === 0 && !this.#takesTrailers) {
+    if (this.#bodyLeft === 0) {
       // Together with the end; a page that came in one chunk goes together with its head, too.
       const last = this.#suffix ? Buffer.concat([chunk, this.#suffix]) : chunk
-      if (this.#isInParts) response.end(last)
+      if (this.#state === 'sending') response.end(last)
       else endWith(response, last)
       return
     }
-    this.#isInParts = true
+    this.#state = 'sending'
     if (!response.write(chunk)) {
       controller.pause()
       response.once('drain', () => controller.resume())
@@ -488,69 +500,64 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
 
   onResponseEnd(_controller: Dispatcher.DispatchController, trailers: IncomingHttpHeaders): void {
     const { response } = this.#options
-    if (!this.#isDone && !response.writableEnded) {
+    if (!this.#isOver && !response.writableEnded) {
       response.addTrailers(keptTrailers(trailers))
       response.end(this.#suffix)
     }
-    this.#done()
+    this.#finish()
     this.#leave()
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
-    if (error instanceof ProtocolChanged && this.#mayChange()) process.nextTick(() => this.#change())
-    else if (this.#mayRepeat(error)) process.nextTick(() => this.#repeat())
+    if (this.#maySendAgain(error)) process.nextTick(() => this.#sendAgain(error))
     else {
       this.#fail(error)
       this.#leave()
     }
   }
 
-  /** The application may have closed an idle connection just now: a request that changes nothing is sent again. */
-  #mayRepeat(error: Error & { code?: unknown }): boolean {
+  #maySendAgain(error: Error & { code?: unknown }): boolean {
     const { method, hasBody, response } = this.#options
+    if (this.#isOver || response.destroyed) return false
+    // Nothing was sent: the application is asked by the other protocol.
+    if (error instanceof ProtocolChanged) return this.#maySwitch
+    // The application may have closed an idle connection just now: a request that changes nothing is sent again.
     const isHarmless = (method === 'GET' || method === 'HEAD') && !hasBody
-    if (this.#wasRepeated || this.#isDone || !isHarmless || !STALE.has(error.code)) return false
-    return !response.headersSent && !response.destroyed
+    return this.#mayRepeat && isHarmless && STALE.has(error.code) && !response.headersSent
   }
 
-  #mayChange(): boolean {
-    const isFirst = !this.#hasChanged
-    this.#hasChanged = true
-    return isFirst && !this.#isDone && !this.#options.response.destroyed
-  }
-
-  /** Nothing was sent: the application is asked by the other protocol. */
-  #change(): void {
-    if (this.#isDone) return void this.#leave()
-    if (this.#connection) this.#options.upstream.connections.giveBack(this.#connection)
-    this.#connection = this.#take()
-    this.#dispatch(this.#connection)
-  }
-
-  #repeat(): void {
-    this.#wasRepeated = true
+  #sendAgain(error: Error): void {
+    if (this.#isOver) return void this.#leave()
+    if (error instanceof ProtocolChanged) {
+      this.#maySwitch = false
+      if (this.#connection) this.#options.upstream.connections.giveBack(this.#connection)
+      this.#connection = this.#take()
+    } else this.#mayRepeat = false
     if (this.#connection) this.#dispatch(this.#connection)
   }
 
   #fail(error: Error): void {
-    if (this.#isDone) return
+    if (this.#isOver) return
     const { response } = this.#options
     const hasLeft = response.destroyed
     if (response.headersSent) this.#breakOff(error.message)
-    this.#done(hasLeft ? undefined : error)
+    this.#finish(hasLeft ? undefined : error)
     this.#controller?.abort(error)
   }
 
-  #done(error?: Error): void {
-    if (this.#isDone) return
-    this.#isDone = true
+  #finish(error?: Error): void {
+    if (this.#isOver) return
+    const before = this.#state
+    this.#state = 'over'
+    if (error && (before === 'queued' || before === 'asked')) this.#options.onAnswer(0, false)
     this.#options.onDone(error)
-    if (!this.#connection) this.#leave()
+    if (before === 'queued') this.#leave()
   }
 
   /** Only when the connection is free: an aborted exchange may still use it for a moment. */
   #leave(): void {
     const { capacity, connections } = this.#options.upstream
+    this.#state = 'left'
     if (this.#connection) connections.giveBack(this.#connection)
     this.#connection = undefined
     capacity.leave(this)

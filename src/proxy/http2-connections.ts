@@ -6,7 +6,16 @@
 // second, Netty and Undertow 200 in 30 seconds, Envoy 500 in all, nghttp2 (Node, Apache) 1,000 at once. Therefore
 // - a connection that has sent 20 resets is retired: it gets no new exchanges, and ends with those that it has;
 // - a retired connection sends 10 more each second at most, and is closed as soon as no other exchange needs it;
-// - an owner with many recent resets has connections that no other owner uses.
+// - an owner with many recent resets has connections that no other owner uses (a `Lane`).
+//
+//   opening ──▶ open ──▶ retired ──▶ closed
+//
+// | state   | begins with                                                                | new exchanges    |
+// |---------|----------------------------------------------------------------------------|------------------|
+// | opening | a socket                                                                   | wait in the lane |
+// | open    | SETTINGS of the application, or a second without them                      | up to its limit  |
+// | retired | GOAWAY, 20 resets, a minute without exchanges, `keepNone`, a closed socket | none             |
+// | closed  | the end of its last exchange, or of all that were not abandoned            | none             |
 
 import {
   type ClientHttp2Session,
@@ -40,7 +49,7 @@ export interface Http2PoolOptions {
 }
 
 /** As many as most servers allow, if this one does not say how many. */
-const USUAL_STREAMS = 100
+const DEFAULT_STREAMS = 100
 /** How long the application has to say how many: its first frame does. */
 const SETTINGS_MS = 1000
 /** A connection without exchanges is closed after this time: a dead one would not be noticed. */
@@ -215,9 +224,10 @@ class PooledConnection implements Http2Connection {
   readonly #session: ClientHttp2Session
   readonly #idle: NodeJS.Timeout
   readonly #pings: NodeJS.Timeout
-  #state: 'opening' | 'open' | 'retired' = 'opening'
+  /** See the table at the top. */
+  #state: 'opening' | 'open' | 'retired' | 'closed' = 'opening'
   #streams = 0
-  #mostStreams = USUAL_STREAMS
+  #mostStreams = DEFAULT_STREAMS
   #resets = 0
   /** Streams that are to be reset, in the order in which their exchanges ended. */
   readonly #abandoned = new Set<ClientHttp2Stream>()
@@ -246,7 +256,7 @@ class PooledConnection implements Http2Connection {
     session.on('error', () => {})
     socket.on('error', () => {})
     session.once('connect', () => session.setLocalWindowSize(CONNECTION_WINDOW))
-    session.on('remoteSettings', ({ maxConcurrentStreams = USUAL_STREAMS }) => {
+    session.on('remoteSettings', ({ maxConcurrentStreams = DEFAULT_STREAMS }) => {
       // None at all is what some say while they start; nghttp2 holds back what is more than allowed.
       this.#mostStreams = Math.max(1, maxConcurrentStreams)
       clearTimeout(silent)
@@ -266,6 +276,7 @@ class PooledConnection implements Http2Connection {
     })
   }
 
+  /** Node closes a session a moment before it emits the event that retires the connection. */
   get hasRoom(): boolean {
     const { closed, destroyed } = this.#session
     return !closed && !destroyed && this.#streams < this.#mostStreams
@@ -303,11 +314,10 @@ class PooledConnection implements Http2Connection {
 
   retire(): void {
     const before = this.#state
-    if (before === 'retired') return
+    if (before !== 'opening' && before !== 'open') return
     this.#state = 'retired'
-    if (before === 'opening')
-      this.#events.onUnready(new errors.SocketError('the application has closed the connection'))
-    else this.#events.onRetired()
+    if (before === 'open') this.#events.onRetired()
+    else this.#events.onUnready(new errors.SocketError('the application has closed the connection'))
     if (this.#streams === 0) this.#close()
   }
 
@@ -335,6 +345,7 @@ class PooledConnection implements Http2Connection {
   }
 
   #close(): void {
+    this.#state = 'closed'
     if (!this.#session.closed) this.#session.close()
   }
 
@@ -350,7 +361,9 @@ class PooledConnection implements Http2Connection {
 
   /** The end of the connection ends all of its streams without a reset. */
   #closeIfAbandoned(): void {
-    if (this.#state === 'retired' && this.#abandoned.size === this.#streams) this.destroy()
+    if (this.#state !== 'retired' || this.#abandoned.size < this.#streams) return
+    this.#state = 'closed'
+    this.destroy()
   }
 
   /** An application that is silent may be dead, or its machine. */

@@ -4,6 +4,13 @@
 //     ▲        (the client    │
 //     │         waits for     │ the application has provably not processed it: GOAWAY with a lower
 //     └──────── 100-continue) ┘ last stream, or REFUSED_STREAM. Another connection sends it again.
+//
+// The body of the request has its own states, because it is read only as fast as the application takes it:
+//
+//   unread ──▶ awaited ──▶ ended       awaited: the client has to send more
+//                 ▲│                   blocked: the application has to take more, or the exchange is queued again
+//                 │▼
+//              blocked
 
 import type { IncomingHttpHeaders } from 'node:http'
 import { type ClientHttp2Stream, constants, type IncomingHttpHeaders as Http2Headers } from 'node:http2'
@@ -131,7 +138,7 @@ export class Http2Exchange {
   send(connection: Http2Connection): ClientHttp2Stream | undefined {
     const { trailers, onContinue } = this.#request
     const body = this.#body
-    const expects = onContinue !== undefined && body?.hasBegun === false
+    const expects = onContinue !== undefined && body?.isUnread === true
     try {
       const head = headOf(this.#request, this.#options.origin, expects) as unknown as Http2Headers
       const options = { endStream: !body, waitForTrailers: body !== undefined && trailers !== undefined }
@@ -304,24 +311,31 @@ const BYTES_PER_PART = 256
 
 /** The body of a request. Its first part is kept until the application answers, so that it can be sent again. */
 class RepeatableBody {
-  hasBegun = false
-  /** More of it is awaited from the client. */
-  waitsForClient = false
   readonly #source: Readable
   readonly #budget: KeptBytes
   readonly #onProgress: () => void
   readonly #onData = (chunk: Buffer) => this.#pass(chunk)
   readonly #onEnd = () => this.#finish()
+  #state: 'unread' | 'awaited' | 'blocked' | 'ended' = 'unread'
   /** `undefined` once it cannot be sent again. */
   #kept: Buffer[] | undefined = []
   #keptBytes = 0
-  #hasEnded = false
+  /** The stream that it is sent to. */
   #stream: ClientHttp2Stream | undefined
 
   constructor(source: Readable, budget: KeptBytes, onProgress: () => void) {
     this.#source = source
     this.#budget = budget
     this.#onProgress = onProgress
+  }
+
+  get isUnread(): boolean {
+    return this.#state === 'unread'
+  }
+
+  /** More of it is awaited from the client. */
+  get waitsForClient(): boolean {
+    return this.#state === 'awaited'
   }
 
   get isRepeatable(): boolean {
@@ -332,18 +346,17 @@ class RepeatableBody {
   sendTo(stream: ClientHttp2Stream): void {
     this.#stream = stream
     for (const chunk of this.#kept ?? []) stream.write(chunk)
-    if (this.#hasEnded) return void stream.end()
+    if (this.#state === 'ended') return void stream.end()
     stream.on('drain', () => stream === this.#stream && this.#read())
-    if (!this.hasBegun) this.#source.on('data', this.#onData).on('end', this.#onEnd)
-    this.hasBegun = true
-    if (stream.writableNeedDrain) this.#source.pause()
+    if (this.isUnread) this.#source.on('data', this.#onData).on('end', this.#onEnd)
+    if (stream.writableNeedDrain) this.#block()
     else this.#read()
   }
 
   /** Reads nothing until it is sent again. */
   hold(): void {
     this.#stream = undefined
-    if (this.hasBegun && !this.#hasEnded) this.#source.pause()
+    if (this.#state === 'awaited') this.#block()
   }
 
   forgetKept(): void {
@@ -355,30 +368,32 @@ class RepeatableBody {
   release(): void {
     this.forgetKept()
     this.#stream = undefined
-    if (this.hasBegun && !this.#source.readableEnded) this.#source.off('data', this.#onData).off('end', this.#onEnd)
+    if (!this.isUnread && !this.#source.readableEnded) this.#source.off('data', this.#onData).off('end', this.#onEnd)
   }
 
   #read(): void {
-    if (this.#hasEnded) return
-    this.waitsForClient = true
+    if (this.#state === 'ended') return
+    this.#state = 'awaited'
     this.#onProgress()
     this.#source.resume()
+  }
+
+  #block(): void {
+    this.#state = 'blocked'
+    this.#source.pause()
   }
 
   #pass(chunk: Buffer): void {
     this.#onProgress()
     this.#keep(chunk)
     const stream = this.#stream
-    if (!stream || stream.destroyed || stream.closed || stream.write(chunk)) return
-    this.waitsForClient = false
-    this.#source.pause()
+    if (stream && !stream.destroyed && !stream.closed && !stream.write(chunk)) this.#block()
   }
 
   #finish(): void {
     // Node ends the body of a stream that its client has reset like a whole one. The exchange is aborted in a moment.
     if ('aborted' in this.#source && this.#source.aborted) return
-    this.#hasEnded = true
-    this.waitsForClient = false
+    this.#state = 'ended'
     this.#onProgress()
     const stream = this.#stream
     if (stream && !stream.destroyed && !stream.closed) stream.end()

@@ -82,7 +82,7 @@ function enter(options: TunnelOptions, tunnel: Tunnel): void {
     isSlow: () => false,
     waitsForClient: () => socket.writableNeedDrain,
     cutOff: () => void socket.destroy(),
-    turnAway(reason) {
+    reject(reason) {
       options.report('upstream_busy', { ...tunnelFields(tunnel), reason })
       if (reason === 'holds_most_streams') socket.destroy()
       options.refuseFailure('busy', request, identification, socket)

@@ -16,7 +16,7 @@ export interface UpstreamPool {
   /** Ends sockets and event streams, which would not end on their own. Clients open them again, at another process. */
   endStreams(): void
   /** Everything else has this long to finish. */
-  close(patienceMs: number): Promise<void>
+  close(timeoutMs: number): Promise<void>
 }
 
 export function createUpstreamPool(): UpstreamPool {
@@ -41,10 +41,10 @@ export function createUpstreamPool(): UpstreamPool {
     endStreams() {
       for (const { capacity } of all()) capacity.endStreams()
     },
-    async close(patienceMs) {
+    async close(timeoutMs) {
       await Promise.all(
         all().map(async ({ capacity, connections }) => {
-          await capacity.close(patienceMs)
+          await capacity.close(timeoutMs)
           await connections.close()
         }),
       )
