@@ -9,9 +9,9 @@ import { kilobytes, megabytes, microseconds, whole } from './words.ts'
 const PAGE = new URL('../capacity.md', import.meta.url)
 const INTRODUCTION = `# Capacity
 
-The first three tables are measured, the others are a simulation with these costs; its assumptions are in
-\`bench/scale/installation.ts\`. Where [results.md](results.md) says that a run proves nothing, its cost is a rough one.
-\`npm run bench\` writes this page; [operating.md](../docs/operating.md#capacity) says how to use it.
+The first three tables are measured, the others are a simulation with these costs (assumptions: \`bench/scale/installation.ts\`).
+Where a run of [results.md](results.md) proves nothing, its cost is rough. [Operating](../docs/operating.md#capacity) explains how to use
+this page, which \`npm run bench\` writes.
 `
 
 /** What is said of a core, by the name of its cost. */

@@ -4,7 +4,6 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { writeCapacityPage } from './capacity-page.ts'
 import type { Findings } from './findings.ts'
-import { givenUpSection, isGivenUp } from './given-up.ts'
 import { markTable, toMarkdown } from './markdown.ts'
 
 /** One part's, or why there is nothing. */
@@ -25,12 +24,14 @@ export interface Results {
 const JSON_FILE = new URL('../results.json', import.meta.url)
 const PAGE = new URL('../results.md', import.meta.url)
 
-const HOW_TO_READ = `A **ratio** is the median over many short rounds, Menshen and the other in turn, four rounds of each at a time; its
-**spread** is the distance of the quartiles, as a share of the median. Where neither spread is within a tenth, the run proves nothing: it goes on,
-for up to twice as long and with more rounds at a time, and says so where that proves nothing either.
-**no slower** stands where the median is above 1: nobody is faster than a server that does less, so that much is noise. **CPU** is processor
-time a request, of all threads of the server; it suffers less from a shared machine, and it decides where the spread of the rates is too wide,
-and where the other server was **not at its limit** (it had time to spare: the load, or somebody else on its core, was the limit).`
+const METHOD = `- A **ratio** is the median over many short rounds, in which Menshen and the other server take turns. Its **spread** is the distance between the quartiles, relative to the median.
+- **no slower** means a median above 1. Menshen does more than the other server, so the difference is noise.
+- **CPU** is processor time per request, over all threads of the server. It decides where the spread of the rates is above a tenth, and where the other server was **not at its limit**.
+- A run **proves nothing** if neither spread is within a tenth after up to twice the time.
+- [Capacity](capacity.md) has the simulation of larger installations.`
+/** Figures of the embedded store before SQLite. */
+const LMDB_NOTE =
+  'Rows named `lmdb` show the embedded store before SQLite; [operating](../docs/operating.md#capacity) compares the two, on another machine.\n'
 
 export function readResults(): Results | undefined {
   return existsSync(JSON_FILE) ? JSON.parse(readFileSync(JSON_FILE, 'utf8')) : undefined
@@ -43,15 +44,15 @@ export function writeResults(results: Results): void {
 }
 
 export function toPage({ machine, parts }: Results): string {
-  const all = Object.values(parts)
-  const marks = all.flatMap(({ findings }) => findings?.marks ?? [])
+  const marks = Object.values(parts).flatMap(({ findings }) => findings?.marks ?? [])
+  const sections = Object.entries(parts).filter(([name]) => name !== 'scale')
   return [
     '# Benchmarks\n',
     `Made by \`npm run bench\` on ${machine}.\n`,
-    `${HOW_TO_READ}\n`,
-    toMarkdown(markTable(marks.filter(mark => !isGivenUp(mark)))),
-    givenUpSection(marks),
-    ...Object.entries(parts).map(([name, result]) => toSection(name, result)),
+    `${METHOD}\n`,
+    ...(JSON.stringify(parts).includes('lmdb') ? [LMDB_NOTE] : []),
+    toMarkdown(markTable(marks)),
+    ...sections.map(([name, result]) => toSection(name, result)),
   ].join('\n')
 }
 
