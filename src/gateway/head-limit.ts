@@ -5,7 +5,7 @@
 import type { IncomingMessage } from 'node:http'
 import { errorFields } from '../errors.ts'
 import { REQUEST_ID } from '../observe/observed-request.ts'
-import { Http2Request, MOST_HEADERS } from '../proxy/http2-messages.ts'
+import { Http2Request, MOST_HEADERS } from '../server/http2-messages.ts'
 import { refuse } from '../proxy/tunnel.ts'
 import { answerLargeHead, chosenHeaders, refuseLargeHead } from './client-error.ts'
 import type { GatewayContext } from './context.ts'

@@ -10,7 +10,7 @@ import { type OpenStreams, watchCaller } from './open-streams.ts'
 import type { Identification, IdentitySource, ProxyRequest } from './proxy-request.ts'
 import { createRequestHeaders, createRequestTrailers } from './request-headers.ts'
 import { createResponseHeaders } from './response-headers.ts'
-import type { SlowClients } from './slow-clients.ts'
+import type { SlowClients } from '../server/slow-clients.ts'
 import { createTunnels, type OpenTunnel, type TunnelOptions } from './tunnel.ts'
 import type { Upstreams } from './upstreams.ts'
 

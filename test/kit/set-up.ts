@@ -2,7 +2,7 @@
 
 import type { RequestListener } from 'node:http'
 import type { TestContext } from 'node:test'
-import { listenAddress, serve } from '../../src/cli/serve.ts'
+import { listenAddress, serve } from '../../src/server/serve.ts'
 import { type Config, createMenshen, readSettings } from '../../src/index.ts'
 import { createEventLog } from '../../src/log.ts'
 import { type Client, createClient, signIn } from './client.ts'

@@ -11,7 +11,7 @@ import { answerOf, ask, openHttp2 } from '../kit/http2-client.ts'
 import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
-import { makeAuthority, makeCertificate } from './certificates.ts'
+import { makeAuthority, makeCertificate } from '../gateway/certificates.ts'
 
 function certificate(t: Parameters<typeof tempFolder>[0]) {
   const folder = tempFolder(t)

@@ -6,11 +6,11 @@ import type { RequestListener } from 'node:http'
 import { connect, createServer, type Socket } from 'node:net'
 import test, { type TestContext } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
-import { readSendQueues } from '../../src/proxy/slow-clients.ts'
+import { readSendQueues } from '../../src/server/slow-clients.ts'
 import { cookieOf } from '../kit/client.ts'
 import { type Scene, setUp } from '../kit/set-up.ts'
 import { until } from '../kit/until.ts'
-import { request } from './raw.ts'
+import { request } from '../proxy/raw.ts'
 
 const IDLE_MS = 600
 const SIZE = 16 * 1024 * 1024

@@ -6,13 +6,13 @@ import { createServer, type RequestListener, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import test, { type TestContext } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
-import { hasTakenAll } from '../../src/proxy/slow-clients.ts'
+import { hasTakenAll } from '../../src/server/slow-clients.ts'
 import { cookieOf } from '../kit/client.ts'
 import { type Scene, setUp } from '../kit/set-up.ts'
 import { until } from '../kit/until.ts'
 import { dial, setUpSockets } from '../kit/websocket.ts'
-import { sendLarge } from './large-answer.ts'
-import { openWire, request, type Wire } from './raw.ts'
+import { sendLarge } from '../proxy/large-answer.ts'
+import { openWire, request, type Wire } from '../proxy/raw.ts'
 
 /** Short enough for a test. */
 const IDLE_MS = 600
