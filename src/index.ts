@@ -12,7 +12,7 @@ export type { ProviderConfig } from './config/provider-config.ts'
 export { readSettings } from './config/read.ts'
 export type { Environment, Settings } from './config/settings.ts'
 export { MenshenError, type Problem } from './errors.ts'
-export { type AnswerWithCookies, addCookies } from './gateway/add-cookies.ts'
+export { type AnswerWithCookies, addCookies } from './http/add-cookies.ts'
 export {
   type Admitted,
   type RequestSource,

@@ -39,7 +39,7 @@ import {
 } from './errors.ts'
 import { sendAnswer } from './gateway/embedded.ts'
 import type { Hooks } from './gateway/hooks.ts'
-import { newRequestId } from './gateway/request.ts'
+import { newRequestId } from './http/request.ts'
 import { createEventLog, type EventLog, type Log } from './log.ts'
 import { createCore, type Menshen } from './menshen.ts'
 import { REQUEST_ID } from './observe/observed-request.ts'

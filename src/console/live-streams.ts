@@ -2,8 +2,8 @@
 // of its user ends.
 import type { SignedInCaller } from '../gateway/admission.ts'
 import type { GatewayContext } from '../gateway/context.ts'
-import type { GatewayRequest } from '../gateway/request.ts'
-import { busyAnswer, type OwnAnswer, safetyHeaders } from '../gateway/respond.ts'
+import type { GatewayRequest } from '../http/request.ts'
+import { busyAnswer, type OwnAnswer, safetyHeaders } from '../http/answers.ts'
 import { createWatchList, type Watched } from '../util/watch-list.ts'
 
 /** What a page is told: the name of the event, and its content. */

@@ -13,9 +13,9 @@ import { requestFields } from '../observe/observed-request.ts'
 import { type Admission, applyRules, type CallerIdentification } from './admission.ts'
 import { showsDevice } from './bound-sessions.ts'
 import type { GatewayContext } from './context.ts'
-import { readCookie } from './cookies.ts'
+import { readCookie } from '../http/cookies.ts'
 import { admit, recordAdmission } from './pipeline.ts'
-import type { GatewayRequest } from './request.ts'
+import type { GatewayRequest } from '../http/request.ts'
 
 export async function admitWithoutStore(context: GatewayContext, request: GatewayRequest): Promise<Admission> {
   try {

@@ -2,7 +2,7 @@
 
 import { createPublicKey, sign } from 'node:crypto'
 import { exportJWK } from 'jose'
-import type { Caller } from '../proxy/proxy-request.ts'
+import type { Caller } from '../http/caller.ts'
 import type { Identity } from '../session/session-fields.ts'
 import type { SigningKey, SigningKeys } from '../session/signing-keys.ts'
 import { createCachedValue } from '../util/cached-value.ts'

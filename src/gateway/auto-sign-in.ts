@@ -7,8 +7,8 @@ import { isInAppOf } from '../provider/in-app.ts'
 import type { Provider } from '../provider/provider.ts'
 import { isNavigation, isNoPage } from '../util/fetch-metadata.ts'
 import type { AdmissionContext } from './admission.ts'
-import { readCookie, setCookie } from './cookies.ts'
-import type { GatewayRequest } from './request.ts'
+import { readCookie, setCookie } from '../http/cookies.ts'
+import type { GatewayRequest } from '../http/request.ts'
 import { type StartedAttempt, startAttempt } from './start-attempt.ts'
 
 /** The provider to which this request leads without a click; `undefined` if the login page is the answer. */

@@ -20,8 +20,8 @@ import {
 import type { DeviceNotes, LoadedSession } from '../session/session-cache.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { GatewayContext } from './context.ts'
-import { clearCookie, readCookie } from './cookies.ts'
-import type { GatewayRequest } from './request.ts'
+import { clearCookie, readCookie } from '../http/cookies.ts'
+import type { GatewayRequest } from '../http/request.ts'
 
 export type DeviceContext = Pick<GatewayContext, 'settings' | 'host' | 'now' | 'auth' | 'observe'>
 export type DeviceRequest = Pick<GatewayRequest, 'headers' | 'observed'>

@@ -8,8 +8,8 @@ import { readTarget } from '../access/request-path.ts'
 import { observedFields } from '../observe/observed-request.ts'
 import { destroyAfter } from '../util/destroy-after.ts'
 import type { GatewayContext } from './context.ts'
-import type { RequestHead } from './request.ts'
-import { errorAnswer, send, sentBy } from './respond.ts'
+import type { RequestHead } from '../http/request.ts'
+import { errorAnswer, send, sentBy } from '../http/answers.ts'
 
 export type ClientErrorListener = (error: Error, socket: Duplex) => void
 

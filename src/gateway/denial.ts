@@ -15,7 +15,7 @@ import {
   sessionEndedPage,
 } from '../pages/notices.ts'
 import type { Provider } from '../provider/provider.ts'
-import { callerOf } from '../proxy/proxy-request.ts'
+import { callerOf } from '../http/caller.ts'
 import { LONGEST_IN_COOKIE, returnQuery, safeReturnPath, signReturnPath } from '../session/attempts.ts'
 import {
   bringsToken,
@@ -32,11 +32,11 @@ import {
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { Admission, AdmissionContext, CallerIdentification } from './admission.ts'
 import { automaticProvider, startAutomatically } from './auto-sign-in.ts'
-import { clearCookie, readCookie, setCookie } from './cookies.ts'
+import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
 import { enterAnswer } from './host-entry.ts'
 import { recordAdmission } from './pipeline.ts'
 import { challengeParameters, metadataParameter, scopeParameters } from './protected-resources.ts'
-import type { GatewayRequest } from './request.ts'
+import type { GatewayRequest } from '../http/request.ts'
 import {
   errorAnswer,
   jsonAnswer,
@@ -46,7 +46,7 @@ import {
   type ResponseAnswer,
   redirectAnswer,
   tooManyAnswer,
-} from './respond.ts'
+} from '../http/answers.ts'
 
 export interface DenialContext extends AdmissionContext {
   readonly pages: Pages

@@ -15,15 +15,15 @@ import { sessionFields } from '../session/session-fields.ts'
 import { tokenExpiresAt } from '../session/session-record.ts'
 import { destroyAfter } from '../util/destroy-after.ts'
 import { isForeignSocket } from '../util/fetch-metadata.ts'
-import { type AnswerWithCookies, addCookies } from './add-cookies.ts'
+import { type AnswerWithCookies, addCookies } from '../http/add-cookies.ts'
 import { identify, noteActivity } from './admission.ts'
 import type { GatewayContext } from './context.ts'
 import { createRequire } from './denial.ts'
-import { areOfTheWeb, isRequest } from './form.ts'
+import { areOfTheWeb, isRequest } from '../http/form.ts'
 import { ALLOWED } from './listener.ts'
 import { type Entrance, handle, isOwn } from './pipeline.ts'
-import { removeKeys } from './remove-keys.ts'
-import { newRequestId, type Peer, type RequestHead } from './request.ts'
+import { removeKeys } from '../http/remove-keys.ts'
+import { newRequestId, type Peer, type RequestHead } from '../http/request.ts'
 import {
   errorAnswer,
   failureAnswer,
@@ -32,7 +32,7 @@ import {
   type OwnAnswer,
   send,
   unreadableAnswer,
-} from './respond.ts'
+} from '../http/answers.ts'
 import type { OwnRoutes } from './routes.ts'
 import { deniedAnswer } from './step-up.ts'
 import { announcesBody, isAuthCheck } from './upgrade.ts'

@@ -7,7 +7,7 @@ import type { ReadTarget } from '../access/request-path.ts'
 import { isTrusted } from '../config/networks.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { OWN_PATHS } from '../paths.ts'
-import { callerOf } from '../proxy/proxy-request.ts'
+import { callerOf } from '../http/caller.ts'
 import type { IdentityHeaders } from '../session/session-cache.ts'
 import { isForeignSocket } from '../util/fetch-metadata.ts'
 import { keyHeadersOf } from '../util/key-form.ts'
@@ -17,7 +17,7 @@ import type { GatewayContext } from './context.ts'
 import { challengeFor } from './denial.ts'
 import { forwardAuthAudience } from './identity-headers.ts'
 import { type Gate, isOwn, pass } from './pipeline.ts'
-import type { GatewayRequest } from './request.ts'
+import type { GatewayRequest } from '../http/request.ts'
 import {
   CommonHeaders,
   errorAnswer,
@@ -26,7 +26,7 @@ import {
   type StatusAnswer,
   safetyHeaders,
   unreadableName,
-} from './respond.ts'
+} from '../http/answers.ts'
 import { deniedAnswer } from './step-up.ts'
 
 export type Check = (request: GatewayRequest) => MaybePromise<OwnAnswer>

@@ -5,8 +5,8 @@
 
 import { encodeGrpcMessage, GRPC_STATUS, type GrpcStatus, isGrpc } from '../util/grpc.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
-import type { RequestHead } from './request.ts'
-import type { OwnAnswer, ResponseAnswer } from './respond.ts'
+import type { RequestHead } from '../http/request.ts'
+import type { OwnAnswer, ResponseAnswer } from '../http/answers.ts'
 
 /** An answer that is no success, as a gRPC client reads it. Others stay as they are, and those to other clients. */
 export function speakGrpc<Answer extends OwnAnswer>(

@@ -10,10 +10,10 @@ import { refuse } from '../proxy/tunnel.ts'
 import { answerLargeHead, chosenHeaders, refuseLargeHead } from './client-error.ts'
 import type { GatewayContext } from './context.ts'
 import { type Admitted, cutOff, headOf, type RequestSource, toResponse, wasUpgraded } from './embedded.ts'
-import { isRequest } from './form.ts'
+import { isRequest } from '../http/form.ts'
 import type { Site } from './hosts.ts'
 import { isOwn } from './pipeline.ts'
-import { type RequestHead, readPath } from './request.ts'
+import { type RequestHead, readPath } from '../http/request.ts'
 import { announcesBody } from './upgrade.ts'
 
 export function limitHeads(context: GatewayContext, site: Site): Site {

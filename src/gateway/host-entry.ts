@@ -12,9 +12,9 @@ import { isTicket, newTicket } from '../session/ticket.ts'
 import { atMost } from '../util/at-most.ts'
 import type { AdmissionContext, CallerIdentification } from './admission.ts'
 import type { ApplicationHost, HostEntries } from './context.ts'
-import { readCookie, setCookie } from './cookies.ts'
-import type { GatewayRequest } from './request.ts'
-import { type Pages, type ResponseAnswer, redirectAnswer } from './respond.ts'
+import { readCookie, setCookie } from '../http/cookies.ts'
+import type { GatewayRequest } from '../http/request.ts'
+import { type Pages, type ResponseAnswer, redirectAnswer } from '../http/answers.ts'
 
 const NONCE_SECONDS = 600
 /** The address has to fit into a head, twice: in the request and in our answer. */

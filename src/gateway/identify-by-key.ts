@@ -8,7 +8,7 @@ import { isKey, keyIn, keySha256 } from '../util/key-form.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 import type { AdmissionContext, CallerIdentification } from './admission.ts'
 import type { RefusedKey } from './key-callers.ts'
-import type { GatewayRequest } from './request.ts'
+import type { GatewayRequest } from '../http/request.ts'
 
 /** `undefined` if it brings none, or one that is nothing to us there: then it may have a token of the provider. */
 export function identifyByKey(

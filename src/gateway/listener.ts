@@ -10,8 +10,8 @@ import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { GatewayContext } from './context.ts'
 import { speakGrpc } from './grpc-answers.ts'
 import { type Entrance, handle, isOwn, reply } from './pipeline.ts'
-import { createSendPrepared, PreparedResponse } from './prepared-response.ts'
-import { bringsBody } from './request.ts'
+import { createSendPrepared, PreparedResponse } from '../server/prepared-response.ts'
+import { bringsBody } from '../http/request.ts'
 import {
   busyAnswer,
   errorAnswer,
@@ -23,7 +23,7 @@ import {
   send,
   sentBy,
   unreadableAnswer,
-} from './respond.ts'
+} from '../http/answers.ts'
 import { createHome, createNotFound } from './routes/home.ts'
 import type { OwnRoutes } from './routes.ts'
 import { deniedAnswer } from './step-up.ts'

@@ -4,7 +4,7 @@
 
 import { isTrusted } from '../config/networks.ts'
 import type { Settings } from '../config/settings.ts'
-import type { GatewayRequest } from './request.ts'
+import type { GatewayRequest } from '../http/request.ts'
 
 export interface LostCookieDetector {
   /** This browser was just given the cookie of this session, and sent to this location. */

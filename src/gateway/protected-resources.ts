@@ -6,8 +6,8 @@ import { decodedPath } from '../access/spellings.ts'
 import type { Rule } from '../config/config-file.ts'
 import { RESOURCE_METADATA_PATH } from '../paths.ts'
 import type { Providers } from '../provider/providers.ts'
-import type { GatewayRequest } from './request.ts'
-import { CommonHeaders, errorAnswer, type OwnAnswer, type Pages, safetyHeaders, textAnswer } from './respond.ts'
+import type { GatewayRequest } from '../http/request.ts'
+import { CommonHeaders, errorAnswer, type OwnAnswer, type Pages, safetyHeaders, textAnswer } from '../http/answers.ts'
 
 /** What a challenge says of the resource that was asked for. */
 export interface ResourceChallenge {

@@ -9,8 +9,8 @@ import type { Texts } from '../provider/plan.ts'
 import type { Provider } from '../provider/provider.ts'
 import type { KeptFields } from '../session/attempts.ts'
 import type { AdmissionContext } from './admission.ts'
-import { attemptCookie, type CookieNames, readCookie, setCookie } from './cookies.ts'
-import type { GatewayRequest } from './request.ts'
+import { attemptCookie, type CookieNames, readCookie, setCookie } from '../http/cookies.ts'
+import type { GatewayRequest } from '../http/request.ts'
 
 export interface AttemptOptions {
   /** What the attempt keeps until the callback: the page that is wanted, and whatever the callback has to know besides. */

@@ -21,7 +21,7 @@ import type { GatewayContext } from './context.ts'
 import { type DenialContext, denialAnswer, loginAnswer, stepUpChallenge } from './denial.ts'
 import { enterAnswer } from './host-entry.ts'
 import { admit, recordAdmission } from './pipeline.ts'
-import type { GatewayRequest } from './request.ts'
+import type { GatewayRequest } from '../http/request.ts'
 import {
   errorAnswer,
   jsonAnswer,
@@ -31,7 +31,7 @@ import {
   type ResponseAnswer,
   redirectAnswer,
   tooManyAnswer,
-} from './respond.ts'
+} from '../http/answers.ts'
 import { startAttempt } from './start-attempt.ts'
 
 /** The answer to a request that is not admitted. */

@@ -14,8 +14,8 @@ import type { GatewayContext } from './context.ts'
 import { challengeFor } from './denial.ts'
 import { isCheck } from './forward-auth.ts'
 import { type Entrance, handle, reply } from './pipeline.ts'
-import { type GatewayRequest, readPath } from './request.ts'
-import { reportForeign, unreadableName } from './respond.ts'
+import { type GatewayRequest, readPath } from '../http/request.ts'
+import { reportForeign, unreadableName } from '../http/answers.ts'
 
 export type UpgradeListener = (incoming: IncomingMessage, socket: Duplex, head: Buffer) => void
 

@@ -11,7 +11,7 @@ import type { LoadedSession } from '../session/session-cache.ts'
 import { authenticationOf } from '../session/session-record.ts'
 import type { Sessions } from '../session/sessions.ts'
 import { createWatchList, type Watched } from '../util/watch-list.ts'
-import type { Caller, Identification, ProxyRequest } from './proxy-request.ts'
+import type { Caller, Identification, ProxyRequest } from '../http/caller.ts'
 
 export interface OpenStreams {
   /** Watches a stream until the returned function is called. */

@@ -12,7 +12,7 @@ import { matchHeaders, NEVER_KEPT, plainName } from '../util/header-names.ts'
 import { holdsKey } from '../util/key-form.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 import { createCookieFilter, type OwnCookies } from '../util/own-cookies.ts'
-import type { Identification, IdentitySource, ProxyRequest } from './proxy-request.ts'
+import type { Identification, IdentitySource, ProxyRequest } from '../http/caller.ts'
 import { destinationForUpstream, withoutPrefix } from './stripped-prefix.ts'
 import type { Upstream } from './upstreams.ts'
 

@@ -6,7 +6,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { OWN_PATHS } from '../paths.ts'
 import { isForPage } from '../util/fetch-metadata.ts'
 import { splitList } from '../util/header-list.ts'
-import type { Identification, ProxyRequest } from './proxy-request.ts'
+import type { Identification, ProxyRequest } from '../http/caller.ts'
 
 const ADDRESS = `${OWN_PATHS.assets}session.js`
 /** A part of a document cannot be appended to, and a compressed one cannot either. */

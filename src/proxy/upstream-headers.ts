@@ -6,7 +6,7 @@ import type { Report } from '../events.ts'
 import { identityFields } from '../session/session-fields.ts'
 import { plainName } from '../util/header-names.ts'
 import { type Encoded, encodeBounded, encodeHeaderValue, encodeNames, LONGEST_VALUE } from '../util/header-values.ts'
-import type { Caller } from './proxy-request.ts'
+import type { Caller } from '../http/caller.ts'
 
 /** Names and values in turn. */
 type Pairs = readonly string[]

@@ -8,7 +8,7 @@ import { createLocalJWKSet, decodeJwt, type JSONWebKeySet, jwtVerify } from 'jos
 import { checkConfig } from '../../src/config/config-file.ts'
 import { readSettings } from '../../src/config/read.ts'
 import { createIdentities, type Identities } from '../../src/gateway/identity-headers.ts'
-import type { Caller } from '../../src/proxy/proxy-request.ts'
+import type { Caller } from '../../src/http/caller.ts'
 import { createSigningKeys } from '../../src/session/signing-keys.ts'
 import { createMemoryStore } from '../../src/stores/memory-store.ts'
 import type { Environment } from '../kit/instance.ts'

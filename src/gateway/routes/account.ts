@@ -15,9 +15,9 @@ import { isRecordKey } from '../../session/ticket.ts'
 import { isFormOfUser } from '../../util/fetch-metadata.ts'
 import type { SignedInCaller } from '../admission.ts'
 import type { GatewayContext } from '../context.ts'
-import { clearCookie, endedCookie, readEnded } from '../cookies.ts'
-import type { GatewayRequest } from '../request.ts'
-import { foreignAnswer, ifReachable, languageOf, type OwnAnswer, pageAnswer, redirectAnswer } from '../respond.ts'
+import { clearCookie, endedCookie, readEnded } from '../../http/cookies.ts'
+import type { GatewayRequest } from '../../http/request.ts'
+import { foreignAnswer, ifReachable, languageOf, type OwnAnswer, pageAnswer, redirectAnswer } from '../../http/answers.ts'
 
 const MOST_DEVICES = 50
 /** A user with more has a program that signs in. */

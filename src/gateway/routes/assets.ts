@@ -3,8 +3,8 @@
 import { ASSETS } from '../../pages/look.ts'
 import { OWN_PATHS } from '../../paths.ts'
 import type { GatewayContext } from '../context.ts'
-import type { GatewayRequest } from '../request.ts'
-import { errorAnswer, type OwnAnswer, safetyHeaders } from '../respond.ts'
+import type { GatewayRequest } from '../../http/request.ts'
+import { errorAnswer, type OwnAnswer, safetyHeaders } from '../../http/answers.ts'
 
 /** An image that is opened as a page runs no scripts. */
 const INERT = "default-src 'none'; style-src 'unsafe-inline'; sandbox"

@@ -13,8 +13,8 @@ import type { PersonalKeys } from '../../session/personal-keys.ts'
 import type { EndedSessions } from '../../session/session-listing.ts'
 import type { Sessions } from '../../session/sessions.ts'
 import type { GatewayContext } from '../context.ts'
-import type { GatewayRequest } from '../request.ts'
-import { errorAnswer, jsonAnswer, type OwnAnswer, tooManyAnswer } from '../respond.ts'
+import type { GatewayRequest } from '../../http/request.ts'
+import { errorAnswer, jsonAnswer, type OwnAnswer, tooManyAnswer } from '../../http/answers.ts'
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
 /** By `iat`: some providers send no `exp`. What was carried out is remembered for longer than that. */

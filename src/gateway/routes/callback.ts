@@ -29,11 +29,11 @@ import {
   clearFragment,
   FRAGMENT_COOKIE,
   readCookie,
-} from '../cookies.ts'
+} from '../../http/cookies.ts'
 import { HookFailed, SignInRefused } from '../hooks.ts'
 import { answerLateCallback } from '../late-callback.ts'
-import type { GatewayRequest } from '../request.ts'
-import { foreignAnswer, type OwnAnswer, redirectAnswer, signedInAnswer, tooManyAnswer } from '../respond.ts'
+import type { GatewayRequest } from '../../http/request.ts'
+import { foreignAnswer, type OwnAnswer, redirectAnswer, signedInAnswer, tooManyAnswer } from '../../http/answers.ts'
 import { authenticationAfter } from '../step-up.ts'
 import { returnPathOf } from './login.ts'
 import { failTestSignIn, finishTestSignIn } from './test-sign-in.ts'

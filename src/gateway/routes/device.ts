@@ -23,9 +23,9 @@ import type { LoadedSession } from '../../session/session-cache.ts'
 import { isFromOwnOrigin } from '../../util/fetch-metadata.ts'
 import { offersDevices } from '../bound-sessions.ts'
 import type { GatewayContext } from '../context.ts'
-import { readCookie, setCookie } from '../cookies.ts'
-import type { GatewayRequest } from '../request.ts'
-import { foreignAnswer, jsonAnswer, type OwnAnswer, tooManyAnswer } from '../respond.ts'
+import { readCookie, setCookie } from '../../http/cookies.ts'
+import type { GatewayRequest } from '../../http/request.ts'
+import { foreignAnswer, jsonAnswer, type OwnAnswer, tooManyAnswer } from '../../http/answers.ts'
 
 /** Of the cookie, as `setCookie` writes them, without its life: by these the browser knows whether it has the cookie. */
 const COOKIE_ATTRIBUTES = 'Path=/; HttpOnly; SameSite=Lax; Secure'

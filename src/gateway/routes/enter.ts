@@ -11,9 +11,9 @@ import { isTicket } from '../../session/ticket.ts'
 import { isFromOwnOrigin, isNoPage, isOwnNavigation } from '../../util/fetch-metadata.ts'
 import { hostCookie, identify, type SignedInCaller } from '../admission.ts'
 import type { ApplicationHost, GatewayContext } from '../context.ts'
-import { clearCookie, readCookie, setCookie } from '../cookies.ts'
+import { clearCookie, readCookie, setCookie } from '../../http/cookies.ts'
 import { hasNonce, portalLogin, readWanted, type WantedPage } from '../host-entry.ts'
-import type { GatewayRequest } from '../request.ts'
+import type { GatewayRequest } from '../../http/request.ts'
 import {
   chosenLanguage,
   errorAnswer,
@@ -24,7 +24,7 @@ import {
   pageAnswer,
   redirectAnswer,
   signedInAnswer,
-} from '../respond.ts'
+} from '../../http/answers.ts'
 import { stepUpForHost } from '../step-up.ts'
 
 // GET /_menshen/enter?to=<address>&n=<hash of the nonce> at the portal.

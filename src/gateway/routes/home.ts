@@ -8,8 +8,8 @@ import type { LoadedSession } from '../../session/session-cache.ts'
 import type { MaybePromise } from '../../util/maybe-promise.ts'
 import type { Admission } from '../admission.ts'
 import type { GatewayContext } from '../context.ts'
-import type { GatewayRequest } from '../request.ts'
-import { CommonHeaders, errorAnswer, languageOf, pageHeaders, send, takesBody } from '../respond.ts'
+import type { GatewayRequest } from '../../http/request.ts'
+import { CommonHeaders, errorAnswer, languageOf, pageHeaders, send, takesBody } from '../../http/answers.ts'
 import { providerNameOf } from './account.ts'
 
 export type Home = (request: GatewayRequest, admission: Admission, response: ServerResponse) => MaybePromise<void>

@@ -6,8 +6,8 @@ import { isOwnPath, OWN_PATHS, type OwnPaths } from '../../paths.ts'
 import { safeReturnPath } from '../../session/attempts.ts'
 import { isFromOwnOrigin } from '../../util/fetch-metadata.ts'
 import type { GatewayContext } from '../context.ts'
-import type { GatewayRequest } from '../request.ts'
-import { errorAnswer, foreignAnswer, languageCookie, type OwnAnswer, redirectAnswer } from '../respond.ts'
+import type { GatewayRequest } from '../../http/request.ts'
+import { errorAnswer, foreignAnswer, languageCookie, type OwnAnswer, redirectAnswer } from '../../http/answers.ts'
 import { ASK_FIRST } from './logout.ts'
 
 export async function chooseLanguage(

@@ -13,10 +13,10 @@ import { isByScript, isFromOtherSite, isFromOwnOrigin, isNoPage, isOwnNavigation
 import { automaticProvider, manualCookies, startAutomatically } from '../auto-sign-in.ts'
 import { couldProve, fromItsDevice } from '../bound-sessions.ts'
 import type { GatewayContext } from '../context.ts'
-import { clearCookie, clearEndReason, readCookie, readEndReason, readSignedOut } from '../cookies.ts'
+import { clearCookie, clearEndReason, readCookie, readEndReason, readSignedOut } from '../../http/cookies.ts'
 import { ownHostAnswer, returnCookie, signedForForm } from '../denial.ts'
 import { LEFT_HOST, shownReturnPath } from '../host-entry.ts'
-import type { GatewayRequest } from '../request.ts'
+import type { GatewayRequest } from '../../http/request.ts'
 import {
   errorAnswer,
   foreignAnswer,
@@ -26,7 +26,7 @@ import {
   pageAnswer,
   redirectAnswer,
   tooManyAnswer,
-} from '../respond.ts'
+} from '../../http/answers.ts'
 import { startAttempt } from '../start-attempt.ts'
 
 export async function showLogin(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {

@@ -16,7 +16,7 @@ import { systemCodeOf } from '../../util/system-code.ts'
 import type { GatewayContext } from '../context.ts'
 import { unauthenticated } from '../denial.ts'
 import { admit } from '../pipeline.ts'
-import type { GatewayRequest } from '../request.ts'
+import type { GatewayRequest } from '../../http/request.ts'
 import {
   errorAnswer,
   foreignAnswer,
@@ -25,7 +25,7 @@ import {
   type OwnAnswer,
   textAnswer,
   tooManyAnswer,
-} from '../respond.ts'
+} from '../../http/answers.ts'
 
 export async function health(context: GatewayContext): Promise<OwnAnswer> {
   return jsonAnswer(context.pages, { status: 'ok' })

@@ -13,9 +13,9 @@ import type { Provider, SignInCalls } from '../../provider/provider.ts'
 import type { Attempt } from '../../session/attempts.ts'
 import { isNoPage } from '../../util/fetch-metadata.ts'
 import type { GatewayContext } from '../context.ts'
-import { browserSecret, readCookie, setCookie } from '../cookies.ts'
-import type { GatewayRequest } from '../request.ts'
-import { errorAnswer, foreignAnswer, noticeAnswer, type OwnAnswer, redirectAnswer, tooManyAnswer } from '../respond.ts'
+import { browserSecret, readCookie, setCookie } from '../../http/cookies.ts'
+import type { GatewayRequest } from '../../http/request.ts'
+import { errorAnswer, foreignAnswer, noticeAnswer, type OwnAnswer, redirectAnswer, tooManyAnswer } from '../../http/answers.ts'
 
 /** GET /_menshen/doctor/sign-in?ticket=…: the address that the doctor has printed. */
 export async function startTestSignIn(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {

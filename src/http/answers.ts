@@ -30,7 +30,7 @@ import { NOTICES, type NoticeName, noticePage, noticeText } from '../pages/notic
 import type { Languages, Words } from '../pages/words/words.ts'
 import { OWN_PATHS, type OwnPaths } from '../paths.ts'
 import { Http2Response } from '../server/http2-messages.ts'
-import type { ProxyRequest } from '../proxy/proxy-request.ts'
+import type { ProxyRequest } from './caller.ts'
 import { safeReturnPath } from '../session/attempts.ts'
 import type { IdentityHeaders } from '../session/session-cache.ts'
 import { atMost } from '../util/at-most.ts'

@@ -2,7 +2,7 @@
 // eighth of a signed-in check (5 of 42 µs).
 
 import { type IncomingMessage, ServerResponse } from 'node:http'
-import type { StatusAnswer } from './respond.ts'
+import type { StatusAnswer } from '../http/answers.ts'
 
 /** A response of our own HTTP server: no application has set headers of it. */
 export class PreparedResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {

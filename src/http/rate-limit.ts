@@ -3,7 +3,7 @@ import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis, RateLimi
 import { network } from '../config/networks.ts'
 import type { Report } from '../events.ts'
 import { observedFields } from '../observe/observed-request.ts'
-import type { ProxyRequest } from '../proxy/proxy-request.ts'
+import type { ProxyRequest } from './caller.ts'
 
 const SHARED_DEADLINE_MS = 1000
 

@@ -6,7 +6,7 @@ import { performance } from 'node:perf_hooks'
 import { type ReadTarget, readTarget } from '../access/request-path.ts'
 import { isTrusted, type Networks, plainAddress, withoutPort } from '../config/networks.ts'
 import { type ObservedRequest, type Outcome, REQUEST_ID, type RequestTrace } from '../observe/observed-request.ts'
-import type { ProxyRequest } from '../proxy/proxy-request.ts'
+import type { ProxyRequest } from './caller.ts'
 
 export interface GatewayRequest extends ProxyRequest {
   /** The same object for every request that comes over the same connection. */
