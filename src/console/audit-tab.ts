@@ -1,7 +1,7 @@
 // The audit tab of the console: the page, its live updates and its exports.
 
 import { html } from 'hono/html'
-import type { SignedInCaller } from '../gateway/admission.ts'
+import type { SignedInCaller } from '../identify/identify.ts'
 import type { GatewayContext } from '../gateway/context.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import { ifReachable, languageOf, type OwnAnswer, pageAnswer, safetyHeaders } from '../http/answers.ts'

@@ -1,7 +1,7 @@
 // Ending a session or all of its user from the console: GET /_menshen/console/sessions/end asks, POST /_menshen/console/end does.
 
 import { html } from 'hono/html'
-import type { SignedInCaller } from '../gateway/admission.ts'
+import type { SignedInCaller } from '../identify/identify.ts'
 import type { GatewayContext } from '../gateway/context.ts'
 import { type EndedNotice, endedCookie } from '../http/cookies.ts'
 import type { GatewayRequest } from '../http/request.ts'

@@ -3,7 +3,7 @@
 import { html } from 'hono/html'
 import type { Settings } from '../config/settings.ts'
 import type { Finding } from '../doctor/finding.ts'
-import type { SignedInCaller } from '../gateway/admission.ts'
+import type { SignedInCaller } from '../identify/identify.ts'
 import type { GatewayContext } from '../gateway/context.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import { ifReachable, languageOf, type OwnAnswer, pageAnswer } from '../http/answers.ts'

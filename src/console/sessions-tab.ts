@@ -1,7 +1,7 @@
 // The sessions tab of the console, and the page of one session.
 
 import { html } from 'hono/html'
-import type { SignedInCaller } from '../gateway/admission.ts'
+import type { SignedInCaller } from '../identify/identify.ts'
 import type { GatewayContext } from '../gateway/context.ts'
 import { clearCookie, readEnded } from '../http/cookies.ts'
 import type { GatewayRequest } from '../http/request.ts'

@@ -10,7 +10,7 @@
 
 import { errorFields, MenshenError } from '../errors.ts'
 import { requestFields } from '../observe/observed-request.ts'
-import { type Admission, applyRules, type CallerIdentification } from './admission.ts'
+import { type Admission, applyRules, type CallerIdentification } from '../identify/identify.ts'
 import { showsDevice } from './bound-sessions.ts'
 import type { GatewayContext } from './context.ts'
 import { readCookie } from '../http/cookies.ts'

@@ -30,12 +30,12 @@ import {
   sendsPassword,
 } from '../util/fetch-metadata.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
-import type { Admission, AdmissionContext, CallerIdentification } from './admission.ts'
+import type { Admission, AdmissionContext, CallerIdentification } from '../identify/identify.ts'
 import { automaticProvider, startAutomatically } from './auto-sign-in.ts'
 import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
 import { enterAnswer } from './host-entry.ts'
 import { recordAdmission } from './pipeline.ts'
-import { challengeParameters, metadataParameter, scopeParameters } from './protected-resources.ts'
+import { challengeParameters, metadataParameter, scopeParameters } from '../identify/protected-resources.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import {
   errorAnswer,

@@ -6,7 +6,7 @@ import { requestFields, runInRequest } from '../observe/observed-request.ts'
 import { bringsToken } from '../util/fetch-metadata.ts'
 import { isKey, keyIn, keySha256 } from '../util/key-form.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
-import type { AdmissionContext, CallerIdentification } from './admission.ts'
+import type { AdmissionContext, CallerIdentification } from '../identify/identify.ts'
 import type { RefusedKey } from './key-callers.ts'
 import type { GatewayRequest } from '../http/request.ts'
 

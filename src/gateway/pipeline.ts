@@ -30,7 +30,7 @@ import {
   limitFailures,
   noteActivity,
   ticketOf,
-} from './admission.ts'
+} from '../identify/identify.ts'
 import { readCookie } from '../http/cookies.ts'
 import { identifyByKey } from './identify-by-key.ts'
 import { type GatewayRequest, type RequestHead, readGatewayRequest, wasReset } from '../http/request.ts'

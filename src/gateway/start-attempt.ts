@@ -8,7 +8,7 @@ import { isInAppOf } from '../provider/in-app.ts'
 import type { Texts } from '../provider/plan.ts'
 import type { Provider } from '../provider/provider.ts'
 import type { KeptFields } from '../session/attempts.ts'
-import type { AdmissionContext } from './admission.ts'
+import type { AdmissionContext } from '../identify/identify.ts'
 import { attemptCookie, type CookieNames, readCookie, setCookie } from '../http/cookies.ts'
 import type { GatewayRequest } from '../http/request.ts'
 

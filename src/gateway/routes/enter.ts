@@ -9,7 +9,7 @@ import { ENTRY_BRAKE_SECONDS, type EntryCode } from '../../session/host-tickets.
 import type { LoadedSession } from '../../session/session-cache.ts'
 import { isTicket } from '../../session/ticket.ts'
 import { isFromOwnOrigin, isNoPage, isOwnNavigation } from '../../util/fetch-metadata.ts'
-import { hostCookie, identify, type SignedInCaller } from '../admission.ts'
+import { hostCookie, identify, type SignedInCaller } from '../../identify/identify.ts'
 import type { ApplicationHost, GatewayContext } from '../context.ts'
 import { clearCookie, readCookie, setCookie } from '../../http/cookies.ts'
 import { hasNonce, portalLogin, readWanted, type WantedPage } from '../host-entry.ts'

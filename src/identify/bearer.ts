@@ -16,7 +16,7 @@ import { mayNeedIntrospection, type Providers, providerOfToken, scopeOf } from '
 import type { Caller } from '../http/caller.ts'
 import { identityOf } from '../session/session-fields.ts'
 import { atMost } from '../util/at-most.ts'
-import type { KeyCallers } from './key-callers.ts'
+import type { KeyCallers } from '../gateway/key-callers.ts'
 import { resourceNames } from './protected-resources.ts'
 
 /** The machine or user that a token or a key belongs to. */
