@@ -20,8 +20,8 @@ export {
   type TokenExchange,
   type WithHeaders,
 } from './gateway/embedded.ts'
-export type { Hooks } from './gateway/hooks.ts'
-export type { UserSession as Session } from './gateway/user-session.ts'
+export type { Hooks } from './sign-in/hooks.ts'
+export type { UserSession as Session } from './sign-in/user-session.ts'
 export type { Log } from './log.ts'
 export type { Menshen } from './menshen.ts'
 export type { MenshenOptions } from './options.ts'

@@ -38,7 +38,7 @@ import {
   withSettingNames,
 } from './errors.ts'
 import { sendAnswer } from './gateway/embedded.ts'
-import type { Hooks } from './gateway/hooks.ts'
+import type { Hooks } from './sign-in/hooks.ts'
 import { newRequestId } from './http/request.ts'
 import { createEventLog, type EventLog, type Log } from './log.ts'
 import { createCore, type Menshen } from './menshen.ts'

@@ -61,8 +61,8 @@ test('the check of the imports sees a wrong one, however it is written', () => {
   assert.equal(wrong('src/gateway/listener.ts', "import { log } from '../attic/box.ts'"), 1)
   assert.equal(wrong('src/gateway/listener.ts', "import { x } from '../../test/kit/client.ts'"), 1)
 
-  assert.equal(wrong('src/gateway/routes/login.ts', "import { loginPage } from '../../pages/login-page.ts'"), 0)
-  assert.equal(wrong('src/gateway/routes/login.ts', "import { a } from '../cookies.ts'\nimport { z } from 'zod'"), 0)
+  assert.equal(wrong('src/sign-in/login.ts', "import { loginPage } from '../../pages/login-page.ts'"), 0)
+  assert.equal(wrong('src/sign-in/login.ts', "import { a } from '../cookies.ts'\nimport { z } from 'zod'"), 0)
   assert.equal(wrong('src/proxy/forward.ts', "import type { GatewayRequest } from '../gateway/request.ts'"), 1)
   assert.equal(wrong('src/gateway/routes.ts', "import { showRules } from '../console/rules-tab.ts'"), 1)
   assert.equal(wrong('src/console/rules-tab.ts', "import { pageAnswer } from '../gateway/respond.ts'"), 0)

@@ -18,7 +18,7 @@ import { isForeignSocket } from '../util/fetch-metadata.ts'
 import { type AnswerWithCookies, addCookies } from '../http/add-cookies.ts'
 import { identify, noteActivity } from '../identify/identify.ts'
 import type { GatewayContext } from './context.ts'
-import { createRequire } from './denial.ts'
+import { createRequire } from '../sign-in/denial.ts'
 import { areOfTheWeb, isRequest } from '../http/form.ts'
 import { ALLOWED } from './listener.ts'
 import { type Entrance, handle, isOwn } from './pipeline.ts'
@@ -34,9 +34,9 @@ import {
   unreadableAnswer,
 } from '../http/answers.ts'
 import type { OwnRoutes } from './routes.ts'
-import { deniedAnswer } from './step-up.ts'
+import { deniedAnswer } from '../sign-in/step-up.ts'
 import { announcesBody, isAuthCheck } from './upgrade.ts'
-import { createToUserSession, type UserSession } from './user-session.ts'
+import { createToUserSession, type UserSession } from '../sign-in/user-session.ts'
 
 /** Whom a token is for: an audience, a resource or a scope is needed. */
 export type TokenExchange = TokenExchangeConfig

@@ -14,7 +14,7 @@ import { keyHeadersOf } from '../util/key-form.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { Admission } from '../identify/identify.ts'
 import type { GatewayContext } from './context.ts'
-import { challengeFor } from './denial.ts'
+import { challengeFor } from '../sign-in/denial.ts'
 import { forwardAuthAudience } from './identity-headers.ts'
 import { type Gate, isOwn, pass } from './pipeline.ts'
 import type { GatewayRequest } from '../http/request.ts'
@@ -27,7 +27,7 @@ import {
   safetyHeaders,
   unreadableName,
 } from '../http/answers.ts'
-import { deniedAnswer } from './step-up.ts'
+import { deniedAnswer } from '../sign-in/step-up.ts'
 
 export type Check = (request: GatewayRequest) => MaybePromise<OwnAnswer>
 

@@ -7,7 +7,7 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { isOwnPath, OWN_PATHS, type OwnPaths } from '../paths.ts'
-import { returnQuery, signReturnPath } from '../session/attempts.ts'
+import { returnQuery, signReturnPath } from '../sign-in/attempts.ts'
 import { isTicket, newTicket } from '../session/ticket.ts'
 import { atMost } from '../util/at-most.ts'
 import type { AdmissionContext, CallerIdentification } from '../identify/identify.ts'

@@ -26,7 +26,7 @@ import {
 } from '../http/answers.ts'
 import { createHome, createNotFound } from './routes/home.ts'
 import type { OwnRoutes } from './routes.ts'
-import { deniedAnswer } from './step-up.ts'
+import { deniedAnswer } from '../sign-in/step-up.ts'
 
 /** The methods that an application may get. TRACE would show a script the cookies that it must not see. */
 export const ALLOWED = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'

@@ -11,7 +11,7 @@ import { refuse, type SocketRefusal, type TunnelOptions } from '../proxy/tunnel.
 import { isForeignSocket } from '../util/fetch-metadata.ts'
 import type { Admission } from '../identify/identify.ts'
 import type { GatewayContext } from './context.ts'
-import { challengeFor } from './denial.ts'
+import { challengeFor } from '../sign-in/denial.ts'
 import { isCheck } from './forward-auth.ts'
 import { type Entrance, handle, reply } from './pipeline.ts'
 import { type GatewayRequest, readPath } from '../http/request.ts'

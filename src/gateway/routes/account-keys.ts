@@ -11,7 +11,7 @@ import type { SignedInCaller } from '../../identify/identify.ts'
 import type { GatewayContext } from '../context.ts'
 import type { GatewayRequest } from '../../http/request.ts'
 import { errorAnswer, foreignAnswer, languageOf, type OwnAnswer, pageAnswer, redirectAnswer } from '../../http/answers.ts'
-import { keyObstacle, keyStepUpAnswer } from '../step-up.ts'
+import { keyObstacle, keyStepUpAnswer } from '../../sign-in/step-up.ts'
 import { accountAnswer, draftQuery, hasPersonalKeys, readDraft } from './account.ts'
 
 export async function createPersonalKey(

@@ -4,7 +4,7 @@
 import { requestFields } from '../../observe/observed-request.ts'
 import { enteringPage, RETURN_FIELD } from '../../pages/notices.ts'
 import { OWN_PATHS } from '../../paths.ts'
-import { readReturnPath, safeReturnPath } from '../../session/attempts.ts'
+import { readReturnPath, safeReturnPath } from '../../sign-in/attempts.ts'
 import { ENTRY_BRAKE_SECONDS, type EntryCode } from '../../session/host-tickets.ts'
 import type { LoadedSession } from '../../session/session-cache.ts'
 import { isTicket } from '../../session/ticket.ts'
@@ -25,7 +25,7 @@ import {
   redirectAnswer,
   signedInAnswer,
 } from '../../http/answers.ts'
-import { stepUpForHost } from '../step-up.ts'
+import { stepUpForHost } from '../../sign-in/step-up.ts'
 
 // GET /_menshen/enter?to=<address>&n=<hash of the nonce> at the portal.
 

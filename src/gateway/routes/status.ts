@@ -14,7 +14,7 @@ import { type StoreProblem, storeProblemOf } from '../../stores/write-watch.ts'
 import { isFromOwnOrigin } from '../../util/fetch-metadata.ts'
 import { systemCodeOf } from '../../util/system-code.ts'
 import type { GatewayContext } from '../context.ts'
-import { unauthenticated } from '../denial.ts'
+import { unauthenticated } from '../../sign-in/denial.ts'
 import { admit } from '../pipeline.ts'
 import type { GatewayRequest } from '../../http/request.ts'
 import {

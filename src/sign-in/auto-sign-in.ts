@@ -9,7 +9,7 @@ import { isNavigation, isNoPage } from '../util/fetch-metadata.ts'
 import type { AdmissionContext } from '../identify/identify.ts'
 import { readCookie, setCookie } from '../http/cookies.ts'
 import type { GatewayRequest } from '../http/request.ts'
-import { type StartedAttempt, startAttempt } from './start-attempt.ts'
+import { type StartedAttempt, startAttempt } from './start.ts'
 
 /** The provider to which this request leads without a click; `undefined` if the login page is the answer. */
 export function automaticProvider({ settings, auth }: AdmissionContext, request: GatewayRequest): Provider | undefined {

@@ -11,16 +11,16 @@ import { sessionEndedPage, stepUpDonePage } from '../pages/notices.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
 import type { TokenSet } from '../provider/token.ts'
-import { type Attempt, safeReturnPath } from '../session/attempts.ts'
+import { type Attempt, safeReturnPath } from './attempts.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
 import { authenticationOf } from '../session/session-record.ts'
 import { bringsToken, isByScript, isNavigation, isShownAsPage } from '../util/fetch-metadata.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import { type Admission, applyRules, type SignedInCaller } from '../identify/identify.ts'
-import type { GatewayContext } from './context.ts'
+import type { GatewayContext } from '../gateway/context.ts'
 import { type DenialContext, denialAnswer, loginAnswer, stepUpChallenge } from './denial.ts'
-import { enterAnswer } from './host-entry.ts'
-import { admit, recordAdmission } from './pipeline.ts'
+import { enterAnswer } from '../gateway/host-entry.ts'
+import { admit, recordAdmission } from '../gateway/pipeline.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import {
   errorAnswer,
@@ -32,7 +32,7 @@ import {
   redirectAnswer,
   tooManyAnswer,
 } from '../http/answers.ts'
-import { startAttempt } from './start-attempt.ts'
+import { startAttempt } from './start.ts'
 
 /** The answer to a request that is not admitted. */
 export function deniedAnswer(

@@ -8,9 +8,9 @@ import type { Settings } from '../config/settings.ts'
 import type { SentAttempt } from '../provider/authorization-url.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
 import type { Entry, Store } from '../stores/store.ts'
-import type { KeyList } from './derived-keys.ts'
-import { decodeJson, encodeJson, sealValue, unsealValue } from './sealing.ts'
-import { isTicket, newTicket, sealingKey } from './ticket.ts'
+import type { KeyList } from '../session/derived-keys.ts'
+import { decodeJson, encodeJson, sealValue, unsealValue } from '../session/sealing.ts'
+import { isTicket, newTicket, sealingKey } from '../session/ticket.ts'
 
 interface AttemptStart {
   /** The parameters for the provider. */

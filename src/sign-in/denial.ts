@@ -16,7 +16,7 @@ import {
 } from '../pages/notices.ts'
 import type { Provider } from '../provider/provider.ts'
 import { callerOf } from '../http/caller.ts'
-import { LONGEST_IN_COOKIE, returnQuery, safeReturnPath, signReturnPath } from '../session/attempts.ts'
+import { LONGEST_IN_COOKIE, returnQuery, safeReturnPath, signReturnPath } from './attempts.ts'
 import {
   bringsToken,
   isBrowser,
@@ -33,8 +33,8 @@ import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { Admission, AdmissionContext, CallerIdentification } from '../identify/identify.ts'
 import { automaticProvider, startAutomatically } from './auto-sign-in.ts'
 import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
-import { enterAnswer } from './host-entry.ts'
-import { recordAdmission } from './pipeline.ts'
+import { enterAnswer } from '../gateway/host-entry.ts'
+import { recordAdmission } from '../gateway/pipeline.ts'
 import { challengeParameters, metadataParameter, scopeParameters } from '../identify/protected-resources.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import {

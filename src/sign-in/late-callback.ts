@@ -7,13 +7,13 @@ import { requestFields } from '../observe/observed-request.ts'
 import type { Provider } from '../provider/provider.ts'
 import { isByScript } from '../util/fetch-metadata.ts'
 import { manualCookies } from './auto-sign-in.ts'
-import { fromItsDevice } from './bound-sessions.ts'
-import type { GatewayContext } from './context.ts'
+import { fromItsDevice } from '../gateway/bound-sessions.ts'
+import type { GatewayContext } from '../gateway/context.ts'
 import { browserSecret, readCookie, setCookie } from '../http/cookies.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import { type OwnAnswer, redirectAnswer } from '../http/answers.ts'
-import { returnPathOf } from './routes/login.ts'
-import { startAttempt } from './start-attempt.ts'
+import { returnPathOf } from './login.ts'
+import { startAttempt } from './start.ts'
 
 /** A second answer within this time is not late but broken. */
 const RETRY_SECONDS = 10
