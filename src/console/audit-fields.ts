@@ -3,7 +3,7 @@
 import { html } from 'hono/html'
 import { ERRORS, type ErrorCode, isLoginError } from '../errors.ts'
 import type { AuditEvent } from '../observe/audit-event.ts'
-import { roleName } from '../pages/account-page.ts'
+import { roleName } from '../account/page.ts'
 import type { Html } from '../pages/layout.ts'
 import type { Words } from '../pages/words/words.ts'
 import { END_REASONS } from '../session/end-reasons.ts'

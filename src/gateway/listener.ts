@@ -24,7 +24,7 @@ import {
   sentBy,
   unreadableAnswer,
 } from '../http/answers.ts'
-import { createHome, createNotFound } from './routes/home.ts'
+import { createHome, createNotFound } from '../account/home.ts'
 import type { OwnRoutes } from './routes.ts'
 import { deniedAnswer } from '../sign-in/step-up.ts'
 

@@ -6,7 +6,7 @@ import { type Authentication, type AuthenticationDemand, demandsKey, meets, requ
 import { readTarget } from '../access/request-path.ts'
 import type { Rules } from '../access/rules.ts'
 import { requestFields } from '../observe/observed-request.ts'
-import { signInForKeyPage } from '../pages/key-section.ts'
+import { signInForKeyPage } from '../account/key-section.ts'
 import { sessionEndedPage, stepUpDonePage } from '../pages/notices.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { ProviderPlan } from '../provider/plan.ts'

@@ -13,9 +13,9 @@ import { sessionPage, sessionsPage } from '../../src/console/sessions-tab.ts'
 import { LOGIN_ERRORS } from '../../src/errors.ts'
 import { plotOf } from '../../src/observe/history.ts'
 import { ALARMING } from '../../src/observe/problems.ts'
-import { accountPage } from '../../src/pages/account-page.ts'
-import { homePage } from '../../src/pages/home-page.ts'
-import { newKeyPage, signInForKeyPage } from '../../src/pages/key-section.ts'
+import { accountPage } from '../../src/account/page.ts'
+import { homePage } from '../../src/account/home-page.ts'
+import { newKeyPage, signInForKeyPage } from '../../src/account/key-section.ts'
 import { loginPage } from '../../src/pages/login-page.ts'
 import {
   confirmSignOutPage,

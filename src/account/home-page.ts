@@ -2,10 +2,10 @@
 import { html } from 'hono/html'
 import { OWN_PATHS } from '../paths.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
-import { consoleLink, identityList, signOutForms } from './account-page.ts'
-import { page } from './layout.ts'
-import { displayName } from './shown-text.ts'
-import type { Words } from './words/words.ts'
+import { consoleLink, identityList, signOutForms } from './page.ts'
+import { page } from '../pages/layout.ts'
+import { displayName } from '../pages/shown-text.ts'
+import type { Words } from '../pages/words/words.ts'
 
 /** `providerName` only where there are several. */
 export function homePage(words: Words, loaded: LoadedSession, providerName?: string): string {

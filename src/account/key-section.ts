@@ -10,9 +10,9 @@ import {
   type NewKey,
   type PersonalKey,
 } from '../session/personal-keys.ts'
-import { KEY_ICON } from './icons.ts'
-import { moment, page } from './layout.ts'
-import type { Words } from './words/words.ts'
+import { KEY_ICON } from '../pages/icons.ts'
+import { moment, page } from '../pages/layout.ts'
+import type { Words } from '../pages/words/words.ts'
 
 export interface KeysView {
   /** Absent if the store is away. */

@@ -3,12 +3,12 @@
 import { html } from 'hono/html'
 import { OWN_PATHS } from '../paths.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
-import type { DeviceKind } from './device-name.ts'
-import { DEVICE_ICONS } from './icons.ts'
+import type { DeviceKind } from '../pages/device-name.ts'
+import { DEVICE_ICONS } from '../pages/icons.ts'
 import { type KeysView, keySection } from './key-section.ts'
-import { moment, page } from './layout.ts'
-import { displayName, nameBefore } from './shown-text.ts'
-import type { Words } from './words/words.ts'
+import { moment, page } from '../pages/layout.ts'
+import { displayName, nameBefore } from '../pages/shown-text.ts'
+import type { Words } from '../pages/words/words.ts'
 
 export interface Device {
   readonly key: string
