@@ -15,7 +15,7 @@ import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { Admission } from '../identify/identify.ts'
 import type { GatewayContext } from './context.ts'
 import { challengeFor } from '../sign-in/denial.ts'
-import { forwardAuthAudience } from './identity-headers.ts'
+import { forwardAuthAudience } from '../proxy/identity-headers.ts'
 import { type Gate, isOwn, pass } from './pipeline.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import {

@@ -1,7 +1,7 @@
 // The keys that applications verify assertions with: published without asking the store at every hit.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { createPublishedKeys } from '../../src/gateway/assertions.ts'
+import { createPublishedKeys } from '../../src/proxy/assertions.ts'
 import { createSigningKeys } from '../../src/session/signing-keys.ts'
 import { createMemoryStore } from '../../src/stores/memory-store.ts'
 import type { Store } from '../../src/stores/store.ts'

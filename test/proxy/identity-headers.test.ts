@@ -7,7 +7,7 @@ import { readSettings } from '../../src/index.ts'
 import { cookieOf, createClient } from '../kit/client.ts'
 import { openGateway, type Scene, setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
-import { raw, request } from '../proxy/raw.ts'
+import { raw, request } from './raw.ts'
 
 const NAMES = [
   'X-Forwarded-User',
