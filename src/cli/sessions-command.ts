@@ -2,7 +2,7 @@
 // `--session ID` ends one session.
 
 import { createAudit } from '../observe/audit.ts'
-import { createHostTickets } from '../session/host-tickets.ts'
+import { createHostTickets } from '../hosts/tickets.ts'
 import { idleEndAfter } from '../session/idle.ts'
 import { createKeyListing } from '../session/personal-keys.ts'
 import { shortKey } from '../session/session-fields.ts'

@@ -11,7 +11,7 @@ import { answerLargeHead, chosenHeaders, refuseLargeHead } from './bad-requests.
 import type { GatewayContext } from './context.ts'
 import { type Admitted, cutOff, headOf, type RequestSource, toResponse, wasUpgraded } from './embedded.ts'
 import { isRequest } from '../http/form.ts'
-import type { Site } from './hosts.ts'
+import type { Site } from '../hosts/choose.ts'
 import { isOwn } from './pipeline.ts'
 import { type RequestHead, readPath } from '../http/request.ts'
 import { announcesBody } from './upgrade.ts'

@@ -15,7 +15,7 @@ import { couldProve, fromItsDevice } from '../gateway/bound-sessions.ts'
 import type { GatewayContext } from '../gateway/context.ts'
 import { clearCookie, clearEndReason, readCookie, readEndReason, readSignedOut } from '../http/cookies.ts'
 import { ownHostAnswer, returnCookie, signedForForm } from './denial.ts'
-import { LEFT_HOST, shownReturnPath } from '../gateway/host-entry.ts'
+import { LEFT_HOST, shownReturnPath } from '../hosts/handoff.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import {
   errorAnswer,

@@ -15,7 +15,7 @@ import { clearBound } from '../gateway/bound-sessions.ts'
 import type { GatewayContext } from '../gateway/context.ts'
 import { clearCookie, type SignedOut, signedOutCookie } from '../http/cookies.ts'
 import { returnCookie } from './denial.ts'
-import { LEFT_HOST, portalLogin } from '../gateway/host-entry.ts'
+import { LEFT_HOST, portalLogin } from '../hosts/handoff.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import { foreignAnswer, languageOf, type OwnAnswer, pageAnswer, redirectAnswer } from '../http/answers.ts'
 

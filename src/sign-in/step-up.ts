@@ -19,7 +19,7 @@ import type { MaybePromise } from '../util/maybe-promise.ts'
 import { type Admission, applyRules, type SignedInCaller } from '../identify/identify.ts'
 import type { GatewayContext } from '../gateway/context.ts'
 import { type DenialContext, denialAnswer, loginAnswer, stepUpChallenge } from './denial.ts'
-import { enterAnswer } from '../gateway/host-entry.ts'
+import { enterAnswer } from '../hosts/handoff.ts'
 import { admit, recordAdmission } from '../gateway/pipeline.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import {

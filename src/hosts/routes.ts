@@ -1,19 +1,19 @@
 // The way from the portal to a host of `hosts` (see host-entry.ts): GET /_menshen/enter at the portal, GET /_menshen/entered at
 // the host; and what a host leaves to the portal.
 
-import { requestFields } from '../../observe/observed-request.ts'
-import { enteringPage, RETURN_FIELD } from '../../pages/notices.ts'
-import { OWN_PATHS } from '../../paths.ts'
-import { readReturnPath, safeReturnPath } from '../../sign-in/attempts.ts'
-import { ENTRY_BRAKE_SECONDS, type EntryCode } from '../../session/host-tickets.ts'
-import type { LoadedSession } from '../../session/session-cache.ts'
-import { isTicket } from '../../session/ticket.ts'
-import { isFromOwnOrigin, isNoPage, isOwnNavigation } from '../../util/fetch-metadata.ts'
-import { hostCookie, identify, type SignedInCaller } from '../../identify/identify.ts'
-import type { ApplicationHost, GatewayContext } from '../context.ts'
-import { clearCookie, readCookie, setCookie } from '../../http/cookies.ts'
-import { hasNonce, portalLogin, readWanted, type WantedPage } from '../host-entry.ts'
-import type { GatewayRequest } from '../../http/request.ts'
+import { requestFields } from '../observe/observed-request.ts'
+import { enteringPage, RETURN_FIELD } from '../pages/notices.ts'
+import { OWN_PATHS } from '../paths.ts'
+import { readReturnPath, safeReturnPath } from '../sign-in/attempts.ts'
+import { ENTRY_BRAKE_SECONDS, type EntryCode } from './tickets.ts'
+import type { LoadedSession } from '../session/session-cache.ts'
+import { isTicket } from '../session/ticket.ts'
+import { isFromOwnOrigin, isNoPage, isOwnNavigation } from '../util/fetch-metadata.ts'
+import { hostCookie, identify, type SignedInCaller } from '../identify/identify.ts'
+import type { ApplicationHost, GatewayContext } from '../gateway/context.ts'
+import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
+import { hasNonce, portalLogin, readWanted, type WantedPage } from './handoff.ts'
+import type { GatewayRequest } from '../http/request.ts'
 import {
   chosenLanguage,
   errorAnswer,
@@ -24,8 +24,8 @@ import {
   pageAnswer,
   redirectAnswer,
   signedInAnswer,
-} from '../../http/answers.ts'
-import { stepUpForHost } from '../../sign-in/step-up.ts'
+} from '../http/answers.ts'
+import { stepUpForHost } from '../sign-in/step-up.ts'
 
 // GET /_menshen/enter?to=<address>&n=<hash of the nonce> at the portal.
 

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { createHostTickets } from '../../src/session/host-tickets.ts'
+import { createHostTickets } from '../../src/hosts/tickets.ts'
 import { newTicket } from '../../src/session/ticket.ts'
 import { createMemoryStore } from '../../src/stores/memory-store.ts'
 
