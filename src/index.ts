@@ -12,7 +12,6 @@ export type { ProviderConfig } from './config/provider-config.ts'
 export { readSettings } from './config/read.ts'
 export type { Environment, Settings } from './config/settings.ts'
 export { MenshenError, type Problem } from './errors.ts'
-export { type AnswerWithCookies, addCookies } from './http/add-cookies.ts'
 export {
   type Admitted,
   type RequestSource,
@@ -20,8 +19,7 @@ export {
   type TokenExchange,
   type WithHeaders,
 } from './gateway/embedded.ts'
-export type { Hooks } from './sign-in/hooks.ts'
-export type { UserSession as Session } from './sign-in/user-session.ts'
+export { type AnswerWithCookies, addCookies } from './http/add-cookies.ts'
 export type { Log } from './log.ts'
 export type { Menshen } from './menshen.ts'
 export type { MenshenOptions } from './options.ts'
@@ -29,3 +27,5 @@ export { createMenshen } from './options.ts'
 export { isOwnPath } from './paths.ts'
 export type { UserInfo } from './provider/user.ts'
 export type { SessionData } from './session/session-record.ts'
+export type { Hooks } from './sign-in/hooks.ts'
+export type { UserSession as Session } from './sign-in/user-session.ts'

@@ -22,26 +22,24 @@ import { createExamination, createKnownFindings, type ReloadStatus, reloadFindin
 import { createTestSignIns } from './doctor/test-sign-ins.ts'
 import { MenshenError } from './errors.ts'
 import type { Measure, MeasureSync, Report } from './events.ts'
-import { type BearerPolicy, createBearerCallers } from './identify/bearer.ts'
 import { type ClientErrorListener, createClientErrorListener } from './gateway/bad-requests.ts'
 import type { GatewayContext, HostEntries, Observe } from './gateway/context.ts'
-import { cookieNames, ourCookies } from './http/cookies.ts'
 import { createEmbedded, type Embedded } from './gateway/embedded.ts'
 import { limitHeads } from './gateway/head-limit.ts'
-import { createHookCalls, type Hooks, NO_HOOKS } from './sign-in/hooks.ts'
-import { createEntryLimit } from './hosts/handoff.ts'
-import { chooseBetween, type Site } from './hosts/choose.ts'
-import { createIdentities } from './proxy/identity-headers.ts'
 import { createKeyCallers } from './gateway/key-callers.ts'
 import { createKeyUse } from './gateway/key-use.ts'
 import { createFailureAnswer, createListener } from './gateway/listener.ts'
-import { createLostCookieDetector } from './sign-in/lost-cookies.ts'
-import { createProtectedResources } from './identify/protected-resources.ts'
+import { createOwnRoutes, type RouteTable } from './gateway/routes.ts'
+import { createUpgradeListener, refuseFailure, type UpgradeListener, wantsSocket } from './gateway/upgrade.ts'
+import { chooseBetween, type Site } from './hosts/choose.ts'
+import { createEntryLimit } from './hosts/handoff.ts'
+import { createEntryCodes, createHostTickets } from './hosts/tickets.ts'
+import { createFailedRequests, type OwnAnswer, type Pages, transportSecurityOf } from './http/answers.ts'
+import { cookieNames, ourCookies } from './http/cookies.ts'
 import { createRateLimit } from './http/rate-limit.ts'
 import { createBeginRequest } from './http/request.ts'
-import { createFailedRequests, type OwnAnswer, type Pages, transportSecurityOf } from './http/answers.ts'
-import { createOwnRoutes, type RouteTable } from './gateway/routes.ts'
-import { createUpgradeListener, refuseFailure, type UpgradeListener } from './gateway/upgrade.ts'
+import { type BearerPolicy, createBearerCallers } from './identify/bearer.ts'
+import { createProtectedResources } from './identify/protected-resources.ts'
 import type { Log } from './log.ts'
 import { createAudit } from './observe/audit.ts'
 import { createTrailReader } from './observe/audit-trail.ts'
@@ -55,22 +53,25 @@ import { assertVerifiable } from './provider/bearer.ts'
 import { assertIdTokens } from './provider/id-token.ts'
 import type { ProviderOptions } from './provider/provider.ts'
 import { createProviders, type Providers, planProviders } from './provider/providers.ts'
+import { createIdentities } from './proxy/identity-headers.ts'
 import { createOpenStreams } from './proxy/open-streams.ts'
 import { createProxy } from './proxy/proxy.ts'
-import { createSlowClients } from './server/slow-clients.ts'
 import { createUpstreamPool } from './proxy/upstream-pool.ts'
 import type { Upstreams } from './proxy/upstreams.ts'
-import { createAttempts } from './sign-in/attempts.ts'
+import type { ServedApplication } from './server/serve.ts'
+import { createSlowClients } from './server/slow-clients.ts'
 import { createDataKeyring, type DataKeyring } from './session/data-keys.ts'
 import { type DerivedKeys, deriveKeys, sameSecrets, secretProblem, withFormer } from './session/derived-keys.ts'
 import { createExchangedTokens } from './session/exchanged-tokens.ts'
-import { createEntryCodes, createHostTickets } from './hosts/tickets.ts'
 import { createKeyOwners } from './session/key-owners.ts'
 import { createPersonalKeys } from './session/personal-keys.ts'
 import { userFields } from './session/session-fields.ts'
 import { userIdOf } from './session/session-record.ts'
 import { createSessions } from './session/sessions.ts'
 import { createSigningKeys, type SigningKeys } from './session/signing-keys.ts'
+import { createAttempts } from './sign-in/attempts.ts'
+import { createHookCalls, type Hooks, NO_HOOKS } from './sign-in/hooks.ts'
+import { createLostCookieDetector } from './sign-in/lost-cookies.ts'
 import { openLimits, openStore } from './stores/open-store.ts'
 import { watchWrites } from './stores/write-watch.ts'
 import { fingerprintOf } from './util/fingerprint.ts'
@@ -97,7 +98,7 @@ export interface Menshen<R extends Role = Role, F extends string = string> exten
 }
 
 /** What the command can do besides. */
-export interface Core extends Menshen {
+export interface Core extends Menshen, ServedApplication {
   /**
    * Checks other settings and another configuration as a whole, or throws. The returned function puts them in use for requests
    * that come from then on, and reports `fields`, if there are any.
@@ -155,6 +156,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     listener: (request, response) => current.listener(request, response),
     upgradeListener: (request, socket, head) => current.upgradeListener(request, socket, head),
     clientErrorListener: (error, socket) => current.clientErrorListener(error, socket),
+    shouldUpgrade: wantsSocket,
     prepareToClose() {
       parts.lifecycle.closing = true
     },

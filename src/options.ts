@@ -38,13 +38,13 @@ import {
   withSettingNames,
 } from './errors.ts'
 import { sendAnswer } from './gateway/embedded.ts'
-import type { Hooks } from './sign-in/hooks.ts'
 import { newRequestId } from './http/request.ts'
 import { createEventLog, type EventLog, type Log } from './log.ts'
 import { createCore, type Menshen } from './menshen.ts'
 import { REQUEST_ID } from './observe/observed-request.ts'
 import { isOwnPath } from './paths.ts'
 import { planProviders } from './provider/providers.ts'
+import type { Hooks } from './sign-in/hooks.ts'
 
 /** As the type of the setting's row says. What is an object to us is text here, as in the environment. */
 type OptionValue<T> = {

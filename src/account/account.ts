@@ -1,9 +1,12 @@
 // GET /_menshen/account: who is signed in, on which devices, and how they got there.
 
+import type { GatewayContext } from '../gateway/context.ts'
+import { foreignAnswer, ifReachable, languageOf, type OwnAnswer, pageAnswer, redirectAnswer } from '../http/answers.ts'
+import { clearCookie, endedCookie, readEnded } from '../http/cookies.ts'
+import type { GatewayRequest } from '../http/request.ts'
+import type { SignedInCaller } from '../identify/identify.ts'
 import { requestFields } from '../observe/observed-request.ts'
-import { type AccountView, accountPage, type Device } from './page.ts'
 import { type DeviceNames, deviceKind, loadDeviceNames } from '../pages/device-name.ts'
-import type { KeysView } from './key-section.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { Providers } from '../provider/providers.ts'
 import { type KeyWish, LONGEST_NAME } from '../session/personal-keys.ts'
@@ -13,11 +16,8 @@ import { userIdOf } from '../session/session-record.ts'
 import type { Sessions } from '../session/sessions.ts'
 import { isRecordKey } from '../session/ticket.ts'
 import { isFormOfUser } from '../util/fetch-metadata.ts'
-import type { SignedInCaller } from '../identify/identify.ts'
-import type { GatewayContext } from '../gateway/context.ts'
-import { clearCookie, endedCookie, readEnded } from '../http/cookies.ts'
-import type { GatewayRequest } from '../http/request.ts'
-import { foreignAnswer, ifReachable, languageOf, type OwnAnswer, pageAnswer, redirectAnswer } from '../http/answers.ts'
+import type { KeysView } from './key-section.ts'
+import { type AccountView, accountPage, type Device } from './page.ts'
 
 const MOST_DEVICES = 50
 /** A user with more has a program that signs in. */

@@ -1,11 +1,11 @@
 // The home page where there is no application behind: who you are, until when, and the ways from here.
 import { html } from 'hono/html'
-import { OWN_PATHS } from '../paths.ts'
-import type { LoadedSession } from '../session/session-cache.ts'
-import { consoleLink, identityList, signOutForms } from './page.ts'
 import { page } from '../pages/layout.ts'
 import { displayName } from '../pages/shown-text.ts'
 import type { Words } from '../pages/words/words.ts'
+import { OWN_PATHS } from '../paths.ts'
+import type { LoadedSession } from '../session/session-cache.ts'
+import { consoleLink, identityList, signOutForms } from './page.ts'
 
 /** `providerName` only where there are several. */
 export function homePage(words: Words, loaded: LoadedSession, providerName?: string): string {

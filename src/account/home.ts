@@ -2,15 +2,15 @@
 // then sent as it is, as long as it is among the latest.
 import type { ServerResponse } from 'node:http'
 import { LRUCache } from 'lru-cache'
-import { homePage } from './home-page.ts'
+import type { GatewayContext } from '../gateway/context.ts'
+import { CommonHeaders, errorAnswer, languageOf, pageHeaders, send, takesBody } from '../http/answers.ts'
+import type { GatewayRequest } from '../http/request.ts'
+import type { Admission } from '../identify/identify.ts'
 import type { Words } from '../pages/words/words.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
-import type { Admission } from '../identify/identify.ts'
-import type { GatewayContext } from '../gateway/context.ts'
-import type { GatewayRequest } from '../http/request.ts'
-import { CommonHeaders, errorAnswer, languageOf, pageHeaders, send, takesBody } from '../http/answers.ts'
 import { providerNameOf } from './account.ts'
+import { homePage } from './home-page.ts'
 
 export type Home = (request: GatewayRequest, admission: Admission, response: ServerResponse) => MaybePromise<void>
 

@@ -1,6 +1,9 @@
 // Personal keys on the account page: the list, the form for a new one, and the page that shows a new key once.
 
 import { html } from 'hono/html'
+import { KEY_ICON } from '../pages/icons.ts'
+import { moment, page } from '../pages/layout.ts'
+import type { Words } from '../pages/words/words.ts'
 import { OWN_PATHS } from '../paths.ts'
 import {
   type KeyProblem,
@@ -10,9 +13,6 @@ import {
   type NewKey,
   type PersonalKey,
 } from '../session/personal-keys.ts'
-import { KEY_ICON } from '../pages/icons.ts'
-import { moment, page } from '../pages/layout.ts'
-import type { Words } from '../pages/words/words.ts'
 
 export interface KeysView {
   /** Absent if the store is away. */

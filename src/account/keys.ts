@@ -1,18 +1,18 @@
 // POST /_menshen/account/keys makes a personal key and shows it once; POST /_menshen/account/keys/revoke ends one. Only where a
 // rule says `keys: 'personal'`, at BASE_URL or at one of `hosts`.
 
+import type { GatewayContext } from '../gateway/context.ts'
+import { errorAnswer, foreignAnswer, languageOf, type OwnAnswer, pageAnswer, redirectAnswer } from '../http/answers.ts'
+import type { GatewayRequest } from '../http/request.ts'
+import type { SignedInCaller } from '../identify/identify.ts'
 import { requestFields } from '../observe/observed-request.ts'
-import { type KeysView, newKeyPage } from './key-section.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { KeyWish } from '../session/personal-keys.ts'
 import { userIdOf } from '../session/session-record.ts'
-import { isFormOfUser } from '../util/fetch-metadata.ts'
-import type { SignedInCaller } from '../identify/identify.ts'
-import type { GatewayContext } from '../gateway/context.ts'
-import type { GatewayRequest } from '../http/request.ts'
-import { errorAnswer, foreignAnswer, languageOf, type OwnAnswer, pageAnswer, redirectAnswer } from '../http/answers.ts'
 import { keyObstacle, keyStepUpAnswer } from '../sign-in/step-up.ts'
+import { isFormOfUser } from '../util/fetch-metadata.ts'
 import { accountAnswer, draftQuery, hasPersonalKeys, readDraft } from './account.ts'
+import { type KeysView, newKeyPage } from './key-section.ts'
 
 export async function createPersonalKey(
   context: GatewayContext,

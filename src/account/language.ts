@@ -1,14 +1,14 @@
 // POST /_menshen/language: our pages in another language, in this browser. No session is needed, and no script.
 
 import { readTarget } from '../access/request-path.ts'
+import type { GatewayContext } from '../gateway/context.ts'
+import { errorAnswer, foreignAnswer, languageCookie, type OwnAnswer, redirectAnswer } from '../http/answers.ts'
+import type { GatewayRequest } from '../http/request.ts'
+import { safeReturnPath } from '../http/return-path.ts'
 import { LANGUAGE_FIELDS } from '../pages/layout.ts'
 import { isOwnPath, OWN_PATHS, type OwnPaths } from '../paths.ts'
-import { safeReturnPath } from '../sign-in/attempts.ts'
-import { isFromOwnOrigin } from '../util/fetch-metadata.ts'
-import type { GatewayContext } from '../gateway/context.ts'
-import type { GatewayRequest } from '../http/request.ts'
-import { errorAnswer, foreignAnswer, languageCookie, type OwnAnswer, redirectAnswer } from '../http/answers.ts'
 import { ASK_FIRST } from '../sign-in/logout.ts'
+import { isFromOwnOrigin } from '../util/fetch-metadata.ts'
 
 export async function chooseLanguage(
   context: GatewayContext,

@@ -1,14 +1,14 @@
 // The account page: who you are, your devices and your last sign-ins, and the way out, here or elsewhere.
 
 import { html } from 'hono/html'
-import { OWN_PATHS } from '../paths.ts'
-import type { LoadedSession } from '../session/session-cache.ts'
 import type { DeviceKind } from '../pages/device-name.ts'
 import { DEVICE_ICONS } from '../pages/icons.ts'
-import { type KeysView, keySection } from './key-section.ts'
 import { moment, page } from '../pages/layout.ts'
-import { displayName, nameBefore } from '../pages/shown-text.ts'
+import { displayName, nameBefore, roleName } from '../pages/shown-text.ts'
 import type { Words } from '../pages/words/words.ts'
+import { OWN_PATHS } from '../paths.ts'
+import type { LoadedSession } from '../session/session-cache.ts'
+import { type KeysView, keySection } from './key-section.ts'
 
 export interface Device {
   readonly key: string
@@ -39,11 +39,6 @@ export interface AccountView {
   readonly ended: number | undefined
   /** Where users can have keys of their own. */
   readonly keys: KeysView | undefined
-}
-
-/** A role of the operator's choice is its own name. */
-export function roleName({ t }: Words, role: string): string {
-  return role === 'developer' || role === 'common' ? t(`role.${role}`) : role
 }
 
 export function accountPage(words: Words, loaded: LoadedSession, view: AccountView): string {

@@ -37,11 +37,11 @@ import {
   quoted,
 } from '../phrases.ts'
 import { planProviders } from '../provider/providers.ts'
+import { listenAddress, serve } from '../server/serve.ts'
 import { openStore } from '../stores/open-store.ts'
 import { safeText } from '../util/safe-text.ts'
 import { inspect } from './check-command.ts'
 import { COMMANDS } from './command-table.ts'
-import { listenAddress, serve } from '../server/serve.ts'
 import { type Paint, terminalLines } from './terminal.ts'
 import { operatorLanguage, readCommandArguments, refuseArgument, usageError } from './usage.ts'
 

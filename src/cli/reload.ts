@@ -5,8 +5,8 @@ import { ConfigurationError, ENV_FILE } from '../config/load-configuration.ts'
 import { errorFields } from '../errors.ts'
 import type { Report } from '../events.ts'
 import type { Core, ReloadFields } from '../menshen.ts'
-import { type ReloadOptions, readChanges, type Snapshot, withConfigFile } from './reload-changes.ts'
 import type { RunningServer } from '../server/serve.ts'
+import { type ReloadOptions, readChanges, type Snapshot, withConfigFile } from './reload-changes.ts'
 import { watchFiles } from './watch-files.ts'
 
 /** What is reloaded: one process that serves, or all workers. */

@@ -1,8 +1,8 @@
 // `menshen sessions`: who is signed in, the newest first. `menshen sessions end --user NAME` signs a user out everywhere,
 // `--session ID` ends one session.
 
-import { createAudit } from '../observe/audit.ts'
 import { createHostTickets } from '../hosts/tickets.ts'
+import { createAudit } from '../observe/audit.ts'
 import { idleEndAfter } from '../session/idle.ts'
 import { createKeyListing } from '../session/personal-keys.ts'
 import { shortKey } from '../session/session-fields.ts'

@@ -3,8 +3,8 @@
 import { html } from 'hono/html'
 import { ERRORS, type ErrorCode, isLoginError } from '../errors.ts'
 import type { AuditEvent } from '../observe/audit-event.ts'
-import { roleName } from '../account/page.ts'
 import type { Html } from '../pages/layout.ts'
+import { roleName } from '../pages/shown-text.ts'
 import type { Words } from '../pages/words/words.ts'
 import { END_REASONS } from '../session/end-reasons.ts'
 

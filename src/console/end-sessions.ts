@@ -1,11 +1,11 @@
 // Ending a session or all of its user from the console: GET /_menshen/console/sessions/end asks, POST /_menshen/console/end does.
 
 import { html } from 'hono/html'
-import type { SignedInCaller } from '../identify/identify.ts'
 import type { GatewayContext } from '../gateway/context.ts'
+import { foreignAnswer, languageOf, type OwnAnswer, pageAnswer, redirectAnswer } from '../http/answers.ts'
 import { type EndedNotice, endedCookie } from '../http/cookies.ts'
 import type { GatewayRequest } from '../http/request.ts'
-import { foreignAnswer, languageOf, type OwnAnswer, pageAnswer, redirectAnswer } from '../http/answers.ts'
+import type { SignedInCaller } from '../identify/identify.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { type DeviceNames, loadDeviceNames } from '../pages/device-name.ts'
 import { icon } from '../pages/icon.ts'

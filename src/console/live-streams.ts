@@ -1,9 +1,10 @@
 // The event streams of the console: each sends its page what is new, every few seconds, until the page is closed or the session
 // of its user ends.
-import type { SignedInCaller } from '../identify/identify.ts'
+
 import type { GatewayContext } from '../gateway/context.ts'
-import type { GatewayRequest } from '../http/request.ts'
 import { busyAnswer, type OwnAnswer, safetyHeaders } from '../http/answers.ts'
+import type { GatewayRequest } from '../http/request.ts'
+import type { SignedInCaller } from '../identify/identify.ts'
 import { createWatchList, type Watched } from '../util/watch-list.ts'
 
 /** What a page is told: the name of the event, and its content. */

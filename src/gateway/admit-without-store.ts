@@ -9,13 +9,13 @@
 // No other request is answered in this way: a session that was ended elsewhere since cannot be told from a valid one.
 
 import { errorFields, MenshenError } from '../errors.ts'
-import { requestFields } from '../observe/observed-request.ts'
+import { readCookie } from '../http/cookies.ts'
+import type { GatewayRequest } from '../http/request.ts'
 import { type Admission, applyRules, type CallerIdentification } from '../identify/identify.ts'
+import { requestFields } from '../observe/observed-request.ts'
 import { showsDevice } from './bound-sessions.ts'
 import type { GatewayContext } from './context.ts'
-import { readCookie } from '../http/cookies.ts'
 import { admit, recordAdmission } from './pipeline.ts'
-import type { GatewayRequest } from '../http/request.ts'
 
 export async function admitWithoutStore(context: GatewayContext, request: GatewayRequest): Promise<Admission> {
   try {

@@ -1,10 +1,10 @@
 // /_menshen/assets/…: a name that carries its version never changes and can be kept for a year.
 
+import { errorAnswer, type OwnAnswer, safetyHeaders } from '../http/answers.ts'
+import type { GatewayRequest } from '../http/request.ts'
 import { ASSETS } from '../pages/look.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { GatewayContext } from './context.ts'
-import type { GatewayRequest } from '../http/request.ts'
-import { errorAnswer, type OwnAnswer, safetyHeaders } from '../http/answers.ts'
 
 /** An image that is opened as a page runs no scripts. */
 const INERT = "default-src 'none'; style-src 'unsafe-inline'; sandbox"

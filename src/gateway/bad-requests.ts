@@ -5,11 +5,11 @@ import { type IncomingHttpHeaders, IncomingMessage, ServerResponse, STATUS_CODES
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { readTarget } from '../access/request-path.ts'
+import { errorAnswer, send, sentBy } from '../http/answers.ts'
+import type { RequestHead } from '../http/request.ts'
 import { observedFields } from '../observe/observed-request.ts'
 import { destroyAfter } from '../util/destroy-after.ts'
 import type { GatewayContext } from './context.ts'
-import type { RequestHead } from '../http/request.ts'
-import { errorAnswer, send, sentBy } from '../http/answers.ts'
 
 export type ClientErrorListener = (error: Error, socket: Duplex) => void
 

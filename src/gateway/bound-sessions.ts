@@ -4,6 +4,8 @@
 // A session that was bound stays bound: turning the setting off ends the offer to new sessions and nothing else.
 
 import { isSecure } from '../config/read.ts'
+import { clearCookie, readCookie } from '../http/cookies.ts'
+import type { GatewayRequest } from '../http/request.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { OWN_PATHS } from '../paths.ts'
 import {
@@ -20,8 +22,6 @@ import {
 import type { DeviceNotes, LoadedSession } from '../session/session-cache.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { GatewayContext } from './context.ts'
-import { clearCookie, readCookie } from '../http/cookies.ts'
-import type { GatewayRequest } from '../http/request.ts'
 
 export type DeviceContext = Pick<GatewayContext, 'settings' | 'host' | 'now' | 'auth' | 'observe'>
 export type DeviceRequest = Pick<GatewayRequest, 'headers' | 'observed'>

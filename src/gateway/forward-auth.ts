@@ -5,19 +5,6 @@
 import { needsDestination } from '../access/affected-paths.ts'
 import type { ReadTarget } from '../access/request-path.ts'
 import { isTrusted } from '../config/networks.ts'
-import { requestFields } from '../observe/observed-request.ts'
-import { OWN_PATHS } from '../paths.ts'
-import { callerOf } from '../http/caller.ts'
-import type { IdentityHeaders } from '../session/session-cache.ts'
-import { isForeignSocket } from '../util/fetch-metadata.ts'
-import { keyHeadersOf } from '../util/key-form.ts'
-import type { MaybePromise } from '../util/maybe-promise.ts'
-import type { Admission } from '../identify/identify.ts'
-import type { GatewayContext } from './context.ts'
-import { challengeFor } from '../sign-in/denial.ts'
-import { forwardAuthAudience } from '../proxy/identity-headers.ts'
-import { type Gate, isOwn, pass } from './pipeline.ts'
-import type { GatewayRequest } from '../http/request.ts'
 import {
   CommonHeaders,
   errorAnswer,
@@ -27,7 +14,20 @@ import {
   safetyHeaders,
   unreadableName,
 } from '../http/answers.ts'
+import { callerOf } from '../http/caller.ts'
+import type { GatewayRequest } from '../http/request.ts'
+import type { Admission } from '../identify/identify.ts'
+import { requestFields } from '../observe/observed-request.ts'
+import { OWN_PATHS } from '../paths.ts'
+import { forwardAuthAudience } from '../proxy/identity-headers.ts'
+import type { IdentityHeaders } from '../session/session-cache.ts'
+import { challengeFor } from '../sign-in/denial.ts'
 import { deniedAnswer } from '../sign-in/step-up.ts'
+import { isForeignSocket } from '../util/fetch-metadata.ts'
+import { keyHeadersOf } from '../util/key-form.ts'
+import type { MaybePromise } from '../util/maybe-promise.ts'
+import type { GatewayContext } from './context.ts'
+import { type Gate, isOwn, pass } from './pipeline.ts'
 
 export type Check = (request: GatewayRequest) => MaybePromise<OwnAnswer>
 

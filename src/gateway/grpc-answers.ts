@@ -3,10 +3,10 @@
 //
 // Not for the questions of forward-auth, whose proxies take 200 for yes.
 
+import type { OwnAnswer, ResponseAnswer } from '../http/answers.ts'
+import type { RequestHead } from '../http/request.ts'
 import { encodeGrpcMessage, GRPC_STATUS, type GrpcStatus, isGrpc } from '../util/grpc.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
-import type { RequestHead } from '../http/request.ts'
-import type { OwnAnswer, ResponseAnswer } from '../http/answers.ts'
 
 /** An answer that is no success, as a gRPC client reads it. Others stay as they are, and those to other clients. */
 export function speakGrpc<Answer extends OwnAnswer>(

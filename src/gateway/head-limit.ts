@@ -4,16 +4,16 @@
 
 import type { IncomingMessage } from 'node:http'
 import { errorFields } from '../errors.ts'
+import type { Site } from '../hosts/choose.ts'
+import { isRequest } from '../http/form.ts'
+import { type RequestHead, readPath } from '../http/request.ts'
 import { REQUEST_ID } from '../observe/observed-request.ts'
-import { Http2Request, MOST_HEADERS } from '../server/http2-messages.ts'
 import { refuse } from '../proxy/tunnel.ts'
+import { Http2Request, MOST_HEADERS } from '../server/http2-messages.ts'
 import { answerLargeHead, chosenHeaders, refuseLargeHead } from './bad-requests.ts'
 import type { GatewayContext } from './context.ts'
 import { type Admitted, cutOff, headOf, type RequestSource, toResponse, wasUpgraded } from './embedded.ts'
-import { isRequest } from '../http/form.ts'
-import type { Site } from '../hosts/choose.ts'
 import { isOwn } from './pipeline.ts'
-import { type RequestHead, readPath } from '../http/request.ts'
 import { announcesBody } from './upgrade.ts'
 
 export function limitHeads(context: GatewayContext, site: Site): Site {

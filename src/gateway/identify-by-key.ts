@@ -2,13 +2,13 @@
 // is looked at only without a session: a caller who has both is the user of the session, so that a key adds nothing to what a browser
 // sends.
 
+import type { GatewayRequest } from '../http/request.ts'
+import type { AdmissionContext, CallerIdentification } from '../identify/identify.ts'
 import { requestFields, runInRequest } from '../observe/observed-request.ts'
 import { bringsToken } from '../util/fetch-metadata.ts'
 import { isKey, keyIn, keySha256 } from '../util/key-form.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
-import type { AdmissionContext, CallerIdentification } from '../identify/identify.ts'
 import type { RefusedKey } from './key-callers.ts'
-import type { GatewayRequest } from '../http/request.ts'
 
 /** `undefined` if it brings none, or one that is nothing to us there: then it may have a token of the provider. */
 export function identifyByKey(

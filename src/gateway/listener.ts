@@ -1,17 +1,8 @@
 // The entrance of the HTTP server: writes answers to a response of node:http, and forwards what is admitted.
 
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { createHome, createNotFound } from '../account/home.ts'
 import { errorFields } from '../errors.ts'
-import { CLIENT_LEFT, type ObservedRequest, observedFields } from '../observe/observed-request.ts'
-import { type ForwardOptions, sayContinue } from '../proxy/forward.ts'
-import { Http2Response } from '../server/http2-messages.ts'
-import { hasTakenAll } from '../server/slow-clients.ts'
-import type { MaybePromise } from '../util/maybe-promise.ts'
-import type { GatewayContext } from './context.ts'
-import { speakGrpc } from './grpc-answers.ts'
-import { type Entrance, handle, isOwn, reply } from './pipeline.ts'
-import { createSendPrepared, PreparedResponse } from '../server/prepared-response.ts'
-import { bringsBody } from '../http/request.ts'
 import {
   busyAnswer,
   errorAnswer,
@@ -24,9 +15,18 @@ import {
   sentBy,
   unreadableAnswer,
 } from '../http/answers.ts'
-import { createHome, createNotFound } from '../account/home.ts'
-import type { OwnRoutes } from './routes.ts'
+import { bringsBody } from '../http/request.ts'
+import { CLIENT_LEFT, type ObservedRequest, observedFields } from '../observe/observed-request.ts'
+import { type ForwardOptions, sayContinue } from '../proxy/forward.ts'
+import { Http2Response } from '../server/http2-messages.ts'
+import { createSendPrepared, PreparedResponse } from '../server/prepared-response.ts'
+import { hasTakenAll } from '../server/slow-clients.ts'
 import { deniedAnswer } from '../sign-in/step-up.ts'
+import type { MaybePromise } from '../util/maybe-promise.ts'
+import type { GatewayContext } from './context.ts'
+import { speakGrpc } from './grpc-answers.ts'
+import { type Entrance, handle, isOwn, reply } from './pipeline.ts'
+import type { OwnRoutes } from './routes.ts'
 
 /** The methods that an application may get. TRACE would show a script the cookies that it must not see. */
 export const ALLOWED = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'

@@ -15,11 +15,9 @@
 
 import { isTooLong, pathProblem } from '../access/request-path.ts'
 import type { Report } from '../events.ts'
-import { type ObservedRequest, type Outcome, requestFields } from '../observe/observed-request.ts'
-import { isOwnPath, isResourceMetadataPath } from '../paths.ts'
 import { callerOf } from '../http/caller.ts'
-import type { LoadedSession } from '../session/session-cache.ts'
-import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
+import { readCookie } from '../http/cookies.ts'
+import { type GatewayRequest, type RequestHead, readGatewayRequest, wasReset } from '../http/request.ts'
 import {
   type Admission,
   type AdmissionContext,
@@ -31,9 +29,11 @@ import {
   noteActivity,
   ticketOf,
 } from '../identify/identify.ts'
-import { readCookie } from '../http/cookies.ts'
+import { type ObservedRequest, type Outcome, requestFields } from '../observe/observed-request.ts'
+import { isOwnPath, isResourceMetadataPath } from '../paths.ts'
+import type { LoadedSession } from '../session/session-cache.ts'
+import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 import { identifyByKey } from './identify-by-key.ts'
-import { type GatewayRequest, type RequestHead, readGatewayRequest, wasReset } from '../http/request.ts'
 
 /** Every answer says how the metrics count the request. */
 interface WithOutcome {

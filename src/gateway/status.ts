@@ -5,18 +5,6 @@ import { isTrusted, plainAddress } from '../config/networks.ts'
 import type { Settings } from '../config/settings.ts'
 import { type Arrival, proofFor, QUESTION_HEADER } from '../doctor/proxy-probe.ts'
 import { errorFields } from '../errors.ts'
-import { CONTENT_TYPE } from '../observe/exposition.ts'
-import { observedFields, requestFields } from '../observe/observed-request.ts'
-import type { Words } from '../pages/words/words.ts'
-import type { OwnPaths } from '../paths.ts'
-import type { LoadedSession } from '../session/session-cache.ts'
-import { type StoreProblem, storeProblemOf } from '../stores/write-watch.ts'
-import { isFromOwnOrigin } from '../util/fetch-metadata.ts'
-import { systemCodeOf } from '../util/system-code.ts'
-import type { GatewayContext } from './context.ts'
-import { unauthenticated } from '../sign-in/denial.ts'
-import { admit } from './pipeline.ts'
-import type { GatewayRequest } from '../http/request.ts'
 import {
   errorAnswer,
   foreignAnswer,
@@ -26,6 +14,18 @@ import {
   textAnswer,
   tooManyAnswer,
 } from '../http/answers.ts'
+import type { GatewayRequest } from '../http/request.ts'
+import { CONTENT_TYPE } from '../observe/exposition.ts'
+import { observedFields, requestFields } from '../observe/observed-request.ts'
+import type { Words } from '../pages/words/words.ts'
+import type { OwnPaths } from '../paths.ts'
+import type { LoadedSession } from '../session/session-cache.ts'
+import { unauthenticated } from '../sign-in/denial.ts'
+import { type StoreProblem, storeProblemOf } from '../stores/write-watch.ts'
+import { isFromOwnOrigin } from '../util/fetch-metadata.ts'
+import { systemCodeOf } from '../util/system-code.ts'
+import type { GatewayContext } from './context.ts'
+import { admit } from './pipeline.ts'
 
 export async function health(context: GatewayContext): Promise<OwnAnswer> {
   return jsonAnswer(context.pages, { status: 'ok' })

@@ -4,18 +4,18 @@ import { type IncomingMessage, type RequestListener, ServerResponse } from 'node
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { errorFields } from '../errors.ts'
+import { reportForeign, unreadableName } from '../http/answers.ts'
+import { type GatewayRequest, readPath } from '../http/request.ts'
+import type { Admission } from '../identify/identify.ts'
 import { CLIENT_LEFT, type ObservedRequest, type Outcome, requestFields } from '../observe/observed-request.ts'
 import { NOTICES } from '../pages/notices.ts'
 import { OWN_PATHS } from '../paths.ts'
 import { refuse, type SocketRefusal, type TunnelOptions } from '../proxy/tunnel.ts'
-import { isForeignSocket } from '../util/fetch-metadata.ts'
-import type { Admission } from '../identify/identify.ts'
-import type { GatewayContext } from './context.ts'
 import { challengeFor } from '../sign-in/denial.ts'
+import { isForeignSocket } from '../util/fetch-metadata.ts'
+import type { GatewayContext } from './context.ts'
 import { isCheck } from './forward-auth.ts'
 import { type Entrance, handle, reply } from './pipeline.ts'
-import { type GatewayRequest, readPath } from '../http/request.ts'
-import { reportForeign, unreadableName } from '../http/answers.ts'
 
 export type UpgradeListener = (incoming: IncomingMessage, socket: Duplex, head: Buffer) => void
 

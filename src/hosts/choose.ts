@@ -5,16 +5,16 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Duplex } from 'node:stream'
 import { isTrusted, type Networks } from '../config/networks.ts'
 import type { Settings } from '../config/settings.ts'
-import { type ObservedRequest, observedFields } from '../observe/observed-request.ts'
-import { isOwnPath, OWN_PATHS } from '../paths.ts'
-import { refuse } from '../proxy/tunnel.ts'
 import type { GatewayContext } from '../gateway/context.ts'
 import { type Embedded, headersOf, headOf, type WithHeaders } from '../gateway/embedded.ts'
 import { isCheck } from '../gateway/forward-auth.ts'
-import { type RequestHead, readPath } from '../http/request.ts'
-import { drain, sentBy } from '../http/answers.ts'
 import type { OwnRoutes } from '../gateway/routes.ts'
 import type { UpgradeListener } from '../gateway/upgrade.ts'
+import { drain, sentBy } from '../http/answers.ts'
+import { type RequestHead, readPath } from '../http/request.ts'
+import { type ObservedRequest, observedFields } from '../observe/observed-request.ts'
+import { isOwnPath, OWN_PATHS } from '../paths.ts'
+import { refuse } from '../proxy/tunnel.ts'
 
 /** What answers a request. `undefined`: nothing that we have. */
 export type ChooseSite<Site> = (head: SiteHead) => Site | undefined

@@ -6,15 +6,15 @@
 
 import { hash, timingSafeEqual } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { isOwnPath, OWN_PATHS, type OwnPaths } from '../paths.ts'
-import { returnQuery, signReturnPath } from '../sign-in/attempts.ts'
-import { isTicket, newTicket } from '../session/ticket.ts'
-import { atMost } from '../util/at-most.ts'
-import type { AdmissionContext, CallerIdentification } from '../identify/identify.ts'
 import type { ApplicationHost, HostEntries } from '../gateway/context.ts'
+import { type Pages, type ResponseAnswer, redirectAnswer } from '../http/answers.ts'
 import { readCookie, setCookie } from '../http/cookies.ts'
 import type { GatewayRequest } from '../http/request.ts'
-import { type Pages, type ResponseAnswer, redirectAnswer } from '../http/answers.ts'
+import { returnQuery, signReturnPath } from '../http/return-path.ts'
+import type { AdmissionContext, CallerIdentification } from '../identify/identify.ts'
+import { isOwnPath, OWN_PATHS, type OwnPaths } from '../paths.ts'
+import { isTicket, newTicket } from '../session/ticket.ts'
+import { atMost } from '../util/at-most.ts'
 
 const NONCE_SECONDS = 600
 /** The address has to fit into a head, twice: in the request and in our answer. */

@@ -1,19 +1,7 @@
 // The way from the portal to a host of `hosts` (see host-entry.ts): GET /_menshen/enter at the portal, GET /_menshen/entered at
 // the host; and what a host leaves to the portal.
 
-import { requestFields } from '../observe/observed-request.ts'
-import { enteringPage, RETURN_FIELD } from '../pages/notices.ts'
-import { OWN_PATHS } from '../paths.ts'
-import { readReturnPath, safeReturnPath } from '../sign-in/attempts.ts'
-import { ENTRY_BRAKE_SECONDS, type EntryCode } from './tickets.ts'
-import type { LoadedSession } from '../session/session-cache.ts'
-import { isTicket } from '../session/ticket.ts'
-import { isFromOwnOrigin, isNoPage, isOwnNavigation } from '../util/fetch-metadata.ts'
-import { hostCookie, identify, type SignedInCaller } from '../identify/identify.ts'
 import type { ApplicationHost, GatewayContext } from '../gateway/context.ts'
-import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
-import { hasNonce, portalLogin, readWanted, type WantedPage } from './handoff.ts'
-import type { GatewayRequest } from '../http/request.ts'
 import {
   chosenLanguage,
   errorAnswer,
@@ -25,7 +13,19 @@ import {
   redirectAnswer,
   signedInAnswer,
 } from '../http/answers.ts'
+import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
+import type { GatewayRequest } from '../http/request.ts'
+import { readReturnPath, safeReturnPath } from '../http/return-path.ts'
+import { hostCookie, identify, type SignedInCaller } from '../identify/identify.ts'
+import { requestFields } from '../observe/observed-request.ts'
+import { enteringPage, RETURN_FIELD } from '../pages/notices.ts'
+import { OWN_PATHS } from '../paths.ts'
+import type { LoadedSession } from '../session/session-cache.ts'
+import { isTicket } from '../session/ticket.ts'
 import { stepUpForHost } from '../sign-in/step-up.ts'
+import { isFromOwnOrigin, isNoPage, isOwnNavigation } from '../util/fetch-metadata.ts'
+import { hasNonce, portalLogin, readWanted, type WantedPage } from './handoff.ts'
+import { ENTRY_BRAKE_SECONDS, type EntryCode } from './tickets.ts'
 
 // GET /_menshen/enter?to=<address>&n=<hash of the nonce> at the portal.
 

@@ -9,12 +9,12 @@ import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
 import type { Settings } from '../config/settings.ts'
-import { newProof, type Proof, type Store, type StoredValue } from '../stores/store.ts'
-import { ownCopy } from '../util/own-copy.ts'
 import { decodeJson, encodeJson, sealValue, unsealValue } from '../session/sealing.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
 import { latestEnd } from '../session/session-record.ts'
 import { isTicket, newTicket, sealingKey } from '../session/ticket.ts'
+import { newProof, type Proof, type Store, type StoredValue } from '../stores/store.ts'
+import { ownCopy } from '../util/own-copy.ts'
 
 export interface HostTickets {
   /** A ticket for one host, which leads to the session of this ticket. It counts as long as the session may live. */

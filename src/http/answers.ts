@@ -30,12 +30,12 @@ import { NOTICES, type NoticeName, noticePage, noticeText } from '../pages/notic
 import type { Languages, Words } from '../pages/words/words.ts'
 import { OWN_PATHS, type OwnPaths } from '../paths.ts'
 import { Http2Response } from '../server/http2-messages.ts'
-import type { ProxyRequest } from './caller.ts'
-import { safeReturnPath } from '../sign-in/attempts.ts'
 import type { IdentityHeaders } from '../session/session-cache.ts'
 import { atMost } from '../util/at-most.ts'
 import { isByScript } from '../util/fetch-metadata.ts'
+import type { ProxyRequest } from './caller.ts'
 import { type CookieNames, readCookie, setCookie } from './cookies.ts'
+import { safeReturnPath } from './return-path.ts'
 
 /** What our own answers are made with. */
 export interface Pages {

@@ -145,9 +145,6 @@ export interface Peer {
   readonly destroyed?: boolean
 }
 
-/** Node keeps an address once it was read; after a reset it cannot be read any more. */
-export function rememberAddress({ remoteAddress: _ }: Peer): void {}
-
 /**
  * Whether a connection was reset before the address of its other end was read: nobody waits for an answer, and the request
  * could not be counted. A Unix socket has no address at either end.

@@ -4,10 +4,10 @@
 import type { Rules } from '../access/rules.ts'
 import { decodedPath } from '../access/spellings.ts'
 import type { Rule } from '../config/config-file.ts'
+import { CommonHeaders, errorAnswer, type OwnAnswer, type Pages, safetyHeaders, textAnswer } from '../http/answers.ts'
+import type { GatewayRequest } from '../http/request.ts'
 import { RESOURCE_METADATA_PATH } from '../paths.ts'
 import type { Providers } from '../provider/providers.ts'
-import type { GatewayRequest } from '../http/request.ts'
-import { CommonHeaders, errorAnswer, type OwnAnswer, type Pages, safetyHeaders, textAnswer } from '../http/answers.ts'
 
 /** What a challenge says of the resource that was asked for. */
 export interface ResourceChallenge {

@@ -6,10 +6,9 @@ import { CONSOLE_ROLE, type Rule } from '../config/config-file.ts'
 import { DAYS, type Hours } from '../config/rule-conditions.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { Session } from '../session/session-record.ts'
-import { roleName } from '../account/page.ts'
 import { type Html, page } from './layout.ts'
 import { assetUrl } from './look.ts'
-import { displayName, nameBefore } from './shown-text.ts'
+import { displayName, nameBefore, roleName } from './shown-text.ts'
 import type { Words } from './words/words.ts'
 
 /** Their sentences are `notice.<name>.title`, `.text` and `.remedy`. */

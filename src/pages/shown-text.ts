@@ -1,6 +1,7 @@
 // Names and paths that others have chosen, as our pages show them: nothing in them is unseen, endless or turns the direction
 // of the text. A template escapes them.
 import type { UserInfo } from '../provider/user.ts'
+import type { Words } from './words/words.ts'
 
 const CONTROLS = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu
 /** Anything that leaves a trace on the page; the last one is an empty braille cell. */
@@ -47,4 +48,9 @@ export function shortCode(code: string): string {
 /** A name that is shown before a code, with a space; empty where both are the same. */
 export function nameBefore(name: string, code: string): string {
   return name === '' || name.toLowerCase() === code.toLowerCase() ? '' : `${name} `
+}
+
+/** A role of the operator's choice is its own name. */
+export function roleName({ t }: Words, role: string): string {
+  return role === 'developer' || role === 'common' ? t(`role.${role}`) : role
 }

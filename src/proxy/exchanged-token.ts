@@ -3,11 +3,11 @@
 
 import { errorFields, MenshenError } from '../errors.ts'
 import type { Report } from '../events.ts'
+import { callerOf, type Identification, type ProxyRequest } from '../http/caller.ts'
 import { requestFields, runInRequest } from '../observe/observed-request.ts'
 import type { ExchangeTarget } from '../provider/token-exchange.ts'
 import { type ExchangedTokens, TokenExchangeError } from '../session/exchanged-tokens.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
-import { callerOf, type Identification, type ProxyRequest } from '../http/caller.ts'
 
 /** `undefined` for a visitor, who has none. `failed` if there is no token: that was reported. */
 export type ExchangedTokenFor = (

@@ -2,9 +2,9 @@
 // knows no such end, the answer breaks off.
 
 import type { ServerResponse } from 'node:http'
+import { Http2Response } from '../server/http2-messages.ts'
 import { destroyAfter } from '../util/destroy-after.ts'
 import { encodeGrpcMessage, type GrpcStatus } from '../util/grpc.ts'
-import { Http2Response } from '../server/http2-messages.ts'
 
 /** A client that does not read loses it. */
 const READ_MS = 1000

@@ -3,8 +3,8 @@
 import { ASSERTION_HEADER, type Settings } from '../config/settings.ts'
 
 import type { Report } from '../events.ts'
-import { runInRequest } from '../observe/observed-request.ts'
 import type { Caller, IdentitySource } from '../http/caller.ts'
+import { runInRequest } from '../observe/observed-request.ts'
 import type { CachedHeaders, IdentityHeaders } from '../session/session-cache.ts'
 import { identityFields } from '../session/session-fields.ts'
 import type { SigningKeys } from '../session/signing-keys.ts'

@@ -6,12 +6,12 @@ import type { Subject } from '../access/roles.ts'
 import { admits, type Rules } from '../access/rules.ts'
 import { errorFields } from '../errors.ts'
 import type { Report } from '../events.ts'
+import type { Caller, Identification, ProxyRequest } from '../http/caller.ts'
 import { runInRequest } from '../observe/observed-request.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
 import { authenticationOf } from '../session/session-record.ts'
 import type { Sessions } from '../session/sessions.ts'
 import { createWatchList, type Watched } from '../util/watch-list.ts'
-import type { Caller, Identification, ProxyRequest } from '../http/caller.ts'
 
 export interface OpenStreams {
   /** Watches a stream until the returned function is called. */

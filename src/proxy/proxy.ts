@@ -2,15 +2,15 @@
 
 import type { Rules } from '../access/rules.ts'
 import type { Settings } from '../config/settings.ts'
+import type { Identification, IdentitySource, ProxyRequest } from '../http/caller.ts'
+import type { SlowClients } from '../server/slow-clients.ts'
 import type { ExchangedTokens } from '../session/exchanged-tokens.ts'
 import { createOwnCookieTest, type OwnCookies } from '../util/own-cookies.ts'
 import { createExchangedTokenFor } from './exchanged-token.ts'
 import { createForward, type Forward, type ForwardOptions } from './forward.ts'
 import { type OpenStreams, watchCaller } from './open-streams.ts'
-import type { Identification, IdentitySource, ProxyRequest } from '../http/caller.ts'
 import { createRequestHeaders, createRequestTrailers } from './request-headers.ts'
 import { createResponseHeaders } from './response-headers.ts'
-import type { SlowClients } from '../server/slow-clients.ts'
 import { createTunnels, type OpenTunnel, type TunnelOptions } from './tunnel.ts'
 import type { Upstreams } from './upstreams.ts'
 

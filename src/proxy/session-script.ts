@@ -3,10 +3,10 @@
 // the document streams through unread.
 
 import type { IncomingHttpHeaders } from 'node:http'
+import type { Identification, ProxyRequest } from '../http/caller.ts'
 import { OWN_PATHS } from '../paths.ts'
 import { isForPage } from '../util/fetch-metadata.ts'
 import { splitList } from '../util/header-list.ts'
-import type { Identification, ProxyRequest } from '../http/caller.ts'
 
 const ADDRESS = `${OWN_PATHS.assets}session.js`
 /** A part of a document cannot be appended to, and a compressed one cannot either. */

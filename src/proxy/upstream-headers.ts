@@ -3,10 +3,10 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { parseTemplate, type Template, type UpstreamConfig } from '../config/upstream-config.ts'
 import type { Report } from '../events.ts'
+import type { Caller } from '../http/caller.ts'
 import { identityFields } from '../session/session-fields.ts'
 import { plainName } from '../util/header-names.ts'
 import { type Encoded, encodeBounded, encodeHeaderValue, encodeNames, LONGEST_VALUE } from '../util/header-values.ts'
-import type { Caller } from '../http/caller.ts'
 
 /** Names and values in turn. */
 type Pairs = readonly string[]

@@ -14,9 +14,9 @@ import {
 } from 'node:http2'
 import type { TLSSocket } from 'node:tls'
 import { isTrusted, type Networks } from '../config/networks.ts'
+import { destroyAfter } from '../util/destroy-after.ts'
 import { BadHead, Http2Response, readHttp2Request } from './http2-messages.ts'
 import { createUnreadAnswers, type UnreadAnswers } from './unread-answers.ts'
-import { destroyAfter } from '../util/destroy-after.ts'
 
 export interface Http2Server {
   /** Takes over a connection. */

@@ -4,9 +4,16 @@
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { createServer, type Server as HttpServer, type IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import {
+  createServer,
+  type Server as HttpServer,
+  type IncomingHttpHeaders,
+  IncomingMessage,
+  type RequestListener,
+} from 'node:http'
 import { createServer as createSecureServer, Server as SecureServer, type Server } from 'node:https'
 import { Server as NetServer, type Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { TLSSocket } from 'node:tls'
 import type { Networks } from '../config/networks.ts'
@@ -14,9 +21,6 @@ import type { Settings } from '../config/settings.ts'
 import type { Report } from '../events.ts'
 import { createHttp2Server, type Http2Server } from './http2.ts'
 import { PreparedResponse } from './prepared-response.ts'
-import { rememberAddress } from '../http/request.ts'
-import { wantsSocket } from '../gateway/upgrade.ts'
-import type { Menshen } from '../menshen.ts'
 
 /** The names of a request's headers, each once. */
 interface HeaderNames {
@@ -78,6 +82,18 @@ function areHeaders(names: readonly string[]): boolean {
   return new Set(names).size === names.length && names.every(isUsual)
 }
 
+/** What the server hands its events to. */
+export interface ServedApplication {
+  readonly listener: RequestListener
+  /** Whether a request that asks for an upgrade gets one; otherwise `listener` answers it. */
+  readonly shouldUpgrade: (request: IncomingMessage) => boolean
+  readonly upgradeListener: (request: IncomingMessage, socket: Duplex, head: Buffer) => void
+  readonly clientErrorListener: (error: Error, socket: Duplex) => void
+  /** From now on every answer closes its connection. */
+  prepareToClose(): void
+  endStreams(): void
+}
+
 export interface RunningServer {
   /** Reads the certificate again, if there is one. */
   renewCertificate(): void
@@ -126,10 +142,15 @@ export function listenAddress(settings: Settings, fd?: number): ListenAddress {
 }
 
 /** Rejects with the error of `listen`, for example EADDRINUSE; ENOTSUP for a socket whose clients have no addresses. */
-export async function serve(menshen: Menshen, address: ListenAddress, report: Report): Promise<RunningServer> {
+export async function serve(
+  application: ServedApplication,
+  address: ListenAddress,
+  report: Report,
+): Promise<RunningServer> {
   const { port, host, fd, tls, http2, keepAliveTimeoutMs, maxHeaderKb } = address
   const options = {
     ...OPTIONS,
+    shouldUpgradeCallback: application.shouldUpgrade,
     ...(keepAliveTimeoutMs && { keepAliveTimeout: keepAliveTimeoutMs }),
     ...(maxHeaderKb && { maxHeaderSize: maxHeaderKb * 1024 }),
   }
@@ -141,14 +162,14 @@ export async function serve(menshen: Menshen, address: ListenAddress, report: Re
         ...readCertificate(tls),
       })
     : createServer(options)
-  const http2Server = tls && http2 ? serveHttp2(server, menshen, address) : undefined
-  server.on('request', menshen.listener)
-  server.on('checkContinue', menshen.listener)
-  server.on('clientError', menshen.clientErrorListener)
+  const http2Server = tls && http2 ? serveHttp2(server, application, address) : undefined
+  server.on('request', application.listener)
+  server.on('checkContinue', application.listener)
+  server.on('clientError', application.clientErrorListener)
   server.on(tls ? 'secureConnection' : 'connection', rememberAddress)
   const sockets = new Set<Socket>()
   server.on('upgrade', (request, stream, head) => {
-    menshen.upgradeListener(request, stream, head)
+    application.upgradeListener(request, stream, head)
     const { socket } = request
     if (socket.destroyed) return
     sockets.add(socket)
@@ -177,7 +198,7 @@ export async function serve(menshen: Menshen, address: ListenAddress, report: Re
     renewCertificate: () => certificate?.renew(),
     async close(patienceMs) {
       const closed = once(server, 'close')
-      menshen.prepareToClose()
+      application.prepareToClose()
       // Unlike the server's own `close`, this leaves idle connections open for what may be on its way on them.
       NetServer.prototype.close.call(server)
       http2Server?.announceEnd()
@@ -187,7 +208,7 @@ export async function serve(menshen: Menshen, address: ListenAddress, report: Re
       const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS)
       // A WebSocket would never end. Its client opens a new one elsewhere.
       for (const socket of sockets) socket.destroy()
-      menshen.endStreams()
+      application.endStreams()
       const patience = setTimeout(() => {
         server.closeAllConnections()
         for (const connection of [...sockets, ...secured]) connection.destroy()
@@ -200,14 +221,17 @@ export async function serve(menshen: Menshen, address: ListenAddress, report: Re
   }
 }
 
+/** Node keeps an address once it was read; after a reset it cannot be read any more. */
+function rememberAddress({ remoteAddress: _ }: Socket): void {}
+
 const KEEP_ALIVE_TIMEOUT_MS = 90_000
 const MAX_HEADER_KB = 16
 
 /** HTTP/1.1 stays with Node's own listener. */
-function serveHttp2(server: Server | HttpServer, menshen: Menshen, address: ListenAddress): Http2Server {
+function serveHttp2(server: Server | HttpServer, { listener }: ServedApplication, address: ListenAddress): Http2Server {
   const { keepAliveTimeoutMs = KEEP_ALIVE_TIMEOUT_MS, maxHeaderKb = MAX_HEADER_KB } = address
   const http2Server = createHttp2Server({
-    listener: menshen.listener,
+    listener,
     keepAliveTimeoutMs,
     headersTimeoutMs: HEADERS_TIMEOUT_MS,
     maxHeaderKb,
@@ -226,7 +250,6 @@ function serveHttp2(server: Server | HttpServer, menshen: Menshen, address: List
 const OPTIONS = {
   IncomingMessage: ServerRequest,
   ServerResponse: PreparedResponse<ServerRequest>,
-  shouldUpgradeCallback: wantsSocket,
   headersTimeout: HEADERS_TIMEOUT_MS,
   connectionsCheckingInterval: TIMEOUT_CHECK_MS,
   // Most have no body: Node need not make a stream of nothing for each, which costs as much as finding a session.

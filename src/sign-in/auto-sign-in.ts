@@ -2,13 +2,13 @@
 // or did not last, and after a sign-out, the login page waits for a click.
 
 import { errorFields, MenshenError } from '../errors.ts'
+import { readCookie, setCookie } from '../http/cookies.ts'
+import type { GatewayRequest } from '../http/request.ts'
+import type { AdmissionContext } from '../identify/identify.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { isInAppOf } from '../provider/in-app.ts'
 import type { Provider } from '../provider/provider.ts'
 import { isNavigation, isNoPage } from '../util/fetch-metadata.ts'
-import type { AdmissionContext } from '../identify/identify.ts'
-import { readCookie, setCookie } from '../http/cookies.ts'
-import type { GatewayRequest } from '../http/request.ts'
 import { type StartedAttempt, startAttempt } from './start.ts'
 
 /** The provider to which this request leads without a click; `undefined` if the login page is the answer. */

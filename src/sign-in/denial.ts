@@ -5,6 +5,24 @@ import { type RefusalCode, requestFor } from '../access/conditions.ts'
 import type { Role } from '../config/config-file.ts'
 import { isLoopback } from '../config/deployment.ts'
 import { isTrusted } from '../config/networks.ts'
+import { recordAdmission } from '../gateway/pipeline.ts'
+import { enterAnswer } from '../hosts/handoff.ts'
+import {
+  errorAnswer,
+  jsonAnswer,
+  languageOf,
+  type Pages,
+  pageAnswer,
+  type ResponseAnswer,
+  redirectAnswer,
+  tooManyAnswer,
+} from '../http/answers.ts'
+import { callerOf } from '../http/caller.ts'
+import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
+import type { GatewayRequest } from '../http/request.ts'
+import { LONGEST_IN_COOKIE, returnQuery, safeReturnPath, signReturnPath } from '../http/return-path.ts'
+import type { Admission, AdmissionContext, CallerIdentification } from '../identify/identify.ts'
+import { challengeParameters, metadataParameter, scopeParameters } from '../identify/protected-resources.ts'
 import { type Outcome, REQUEST_ID, requestFields } from '../observe/observed-request.ts'
 import {
   conditionPage,
@@ -15,8 +33,6 @@ import {
   sessionEndedPage,
 } from '../pages/notices.ts'
 import type { Provider } from '../provider/provider.ts'
-import { callerOf } from '../http/caller.ts'
-import { LONGEST_IN_COOKIE, returnQuery, safeReturnPath, signReturnPath } from './attempts.ts'
 import {
   bringsToken,
   isBrowser,
@@ -30,23 +46,7 @@ import {
   sendsPassword,
 } from '../util/fetch-metadata.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
-import type { Admission, AdmissionContext, CallerIdentification } from '../identify/identify.ts'
 import { automaticProvider, startAutomatically } from './auto-sign-in.ts'
-import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
-import { enterAnswer } from '../hosts/handoff.ts'
-import { recordAdmission } from '../gateway/pipeline.ts'
-import { challengeParameters, metadataParameter, scopeParameters } from '../identify/protected-resources.ts'
-import type { GatewayRequest } from '../http/request.ts'
-import {
-  errorAnswer,
-  jsonAnswer,
-  languageOf,
-  type Pages,
-  pageAnswer,
-  type ResponseAnswer,
-  redirectAnswer,
-  tooManyAnswer,
-} from '../http/answers.ts'
 
 export interface DenialContext extends AdmissionContext {
   readonly pages: Pages

@@ -3,15 +3,15 @@
 // answer, so that a sign-in with its code would be a sign-in as somebody else (login CSRF); what it can cause is a trip to the
 // provider, with an attempt of this browser.
 
+import { fromItsDevice } from '../gateway/bound-sessions.ts'
+import type { GatewayContext } from '../gateway/context.ts'
+import { type OwnAnswer, redirectAnswer } from '../http/answers.ts'
+import { browserSecret, readCookie, setCookie } from '../http/cookies.ts'
+import type { GatewayRequest } from '../http/request.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import type { Provider } from '../provider/provider.ts'
 import { isByScript } from '../util/fetch-metadata.ts'
 import { manualCookies } from './auto-sign-in.ts'
-import { fromItsDevice } from '../gateway/bound-sessions.ts'
-import type { GatewayContext } from '../gateway/context.ts'
-import { browserSecret, readCookie, setCookie } from '../http/cookies.ts'
-import type { GatewayRequest } from '../http/request.ts'
-import { type OwnAnswer, redirectAnswer } from '../http/answers.ts'
 import { returnPathOf } from './login.ts'
 import { startAttempt } from './start.ts'
 

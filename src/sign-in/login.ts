@@ -1,22 +1,9 @@
 // GET /login shows the page; POST /login starts an attempt on the server.
 
 import { errorFields, MenshenError } from '../errors.ts'
-import { requestFields } from '../observe/observed-request.ts'
-import { FRAGMENT_FIELD, loginPage, type SignInOption, VISITOR_FIELD } from '../pages/login-page.ts'
-import { provingPage, RETURN_FIELD } from '../pages/notices.ts'
-import { displayName } from '../pages/shown-text.ts'
-import type { Providers } from '../provider/providers.ts'
-import { readReturnPath, safeReturnPath, signedInQuery, storesAttempt, type Wanted } from './attempts.ts'
-import type { EndReason } from '../session/end-reasons.ts'
-import { withDeadline } from '../util/deadline.ts'
-import { isByScript, isFromOtherSite, isFromOwnOrigin, isNoPage, isOwnNavigation } from '../util/fetch-metadata.ts'
-import { automaticProvider, manualCookies, startAutomatically } from './auto-sign-in.ts'
 import { couldProve, fromItsDevice } from '../gateway/bound-sessions.ts'
 import type { GatewayContext } from '../gateway/context.ts'
-import { clearCookie, clearEndReason, readCookie, readEndReason, readSignedOut } from '../http/cookies.ts'
-import { ownHostAnswer, returnCookie, signedForForm } from './denial.ts'
 import { LEFT_HOST, shownReturnPath } from '../hosts/handoff.ts'
-import type { GatewayRequest } from '../http/request.ts'
 import {
   errorAnswer,
   foreignAnswer,
@@ -27,6 +14,20 @@ import {
   redirectAnswer,
   tooManyAnswer,
 } from '../http/answers.ts'
+import { clearCookie, clearEndReason, readCookie, readEndReason, readSignedOut } from '../http/cookies.ts'
+import type { GatewayRequest } from '../http/request.ts'
+import { readReturnPath, safeReturnPath, signedInQuery } from '../http/return-path.ts'
+import { requestFields } from '../observe/observed-request.ts'
+import { FRAGMENT_FIELD, loginPage, type SignInOption, VISITOR_FIELD } from '../pages/login-page.ts'
+import { provingPage, RETURN_FIELD } from '../pages/notices.ts'
+import { displayName } from '../pages/shown-text.ts'
+import type { Providers } from '../provider/providers.ts'
+import type { EndReason } from '../session/end-reasons.ts'
+import { withDeadline } from '../util/deadline.ts'
+import { isByScript, isFromOtherSite, isFromOwnOrigin, isNoPage, isOwnNavigation } from '../util/fetch-metadata.ts'
+import { storesAttempt, type Wanted } from './attempts.ts'
+import { automaticProvider, manualCookies, startAutomatically } from './auto-sign-in.ts'
+import { ownHostAnswer, returnCookie, signedForForm } from './denial.ts'
 import { startAttempt } from './start.ts'
 
 export async function showLogin(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {

@@ -3,14 +3,14 @@
 
 import { network } from '../config/networks.ts'
 import { errorFields, MenshenError } from '../errors.ts'
+import { attemptCookie, type CookieNames, readCookie, setCookie } from '../http/cookies.ts'
+import type { GatewayRequest } from '../http/request.ts'
+import type { AdmissionContext } from '../identify/identify.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { isInAppOf } from '../provider/in-app.ts'
 import type { Texts } from '../provider/plan.ts'
 import type { Provider } from '../provider/provider.ts'
 import type { KeptFields } from './attempts.ts'
-import type { AdmissionContext } from '../identify/identify.ts'
-import { attemptCookie, type CookieNames, readCookie, setCookie } from '../http/cookies.ts'
-import type { GatewayRequest } from '../http/request.ts'
 
 export interface AttemptOptions {
   /** What the attempt keeps until the callback: the page that is wanted, and whatever the callback has to know besides. */

@@ -5,23 +5,10 @@
 import { type Authentication, type AuthenticationDemand, demandsKey, meets, requestFor } from '../access/conditions.ts'
 import { readTarget } from '../access/request-path.ts'
 import type { Rules } from '../access/rules.ts'
-import { requestFields } from '../observe/observed-request.ts'
 import { signInForKeyPage } from '../account/key-section.ts'
-import { sessionEndedPage, stepUpDonePage } from '../pages/notices.ts'
-import { OWN_PATHS } from '../paths.ts'
-import type { ProviderPlan } from '../provider/plan.ts'
-import type { TokenSet } from '../provider/token.ts'
-import { type Attempt, safeReturnPath } from './attempts.ts'
-import type { LoadedSession } from '../session/session-cache.ts'
-import { authenticationOf } from '../session/session-record.ts'
-import { bringsToken, isByScript, isNavigation, isShownAsPage } from '../util/fetch-metadata.ts'
-import type { MaybePromise } from '../util/maybe-promise.ts'
-import { type Admission, applyRules, type SignedInCaller } from '../identify/identify.ts'
 import type { GatewayContext } from '../gateway/context.ts'
-import { type DenialContext, denialAnswer, loginAnswer, stepUpChallenge } from './denial.ts'
-import { enterAnswer } from '../hosts/handoff.ts'
 import { admit, recordAdmission } from '../gateway/pipeline.ts'
-import type { GatewayRequest } from '../http/request.ts'
+import { enterAnswer } from '../hosts/handoff.ts'
 import {
   errorAnswer,
   jsonAnswer,
@@ -32,6 +19,20 @@ import {
   redirectAnswer,
   tooManyAnswer,
 } from '../http/answers.ts'
+import type { GatewayRequest } from '../http/request.ts'
+import { safeReturnPath } from '../http/return-path.ts'
+import { type Admission, applyRules, type SignedInCaller } from '../identify/identify.ts'
+import { requestFields } from '../observe/observed-request.ts'
+import { sessionEndedPage, stepUpDonePage } from '../pages/notices.ts'
+import { OWN_PATHS } from '../paths.ts'
+import type { ProviderPlan } from '../provider/plan.ts'
+import type { TokenSet } from '../provider/token.ts'
+import type { LoadedSession } from '../session/session-cache.ts'
+import { authenticationOf } from '../session/session-record.ts'
+import { bringsToken, isByScript, isNavigation, isShownAsPage } from '../util/fetch-metadata.ts'
+import type { MaybePromise } from '../util/maybe-promise.ts'
+import type { Attempt } from './attempts.ts'
+import { type DenialContext, denialAnswer, loginAnswer, stepUpChallenge } from './denial.ts'
 import { startAttempt } from './start.ts'
 
 /** The answer to a request that is not admitted. */

@@ -5,17 +5,24 @@ import { whatFailed } from '../doctor/finding.ts'
 import { refreshNote, remedyForError, remedyForFailure } from '../doctor/sign-in-remedy.ts'
 import { explainMapping, failedMapping, type Mapping } from '../doctor/test-sign-ins.ts'
 import { errorFields, MenshenError } from '../errors.ts'
+import type { GatewayContext } from '../gateway/context.ts'
+import {
+  errorAnswer,
+  foreignAnswer,
+  noticeAnswer,
+  type OwnAnswer,
+  redirectAnswer,
+  tooManyAnswer,
+} from '../http/answers.ts'
+import { browserSecret, readCookie, setCookie } from '../http/cookies.ts'
+import type { GatewayRequest } from '../http/request.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { phrase } from '../phrases.ts'
 import type { Refusal } from '../provider/demands.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
 import type { Provider, SignInCalls } from '../provider/provider.ts'
-import type { Attempt } from './attempts.ts'
 import { isNoPage } from '../util/fetch-metadata.ts'
-import type { GatewayContext } from '../gateway/context.ts'
-import { browserSecret, readCookie, setCookie } from '../http/cookies.ts'
-import type { GatewayRequest } from '../http/request.ts'
-import { errorAnswer, foreignAnswer, noticeAnswer, type OwnAnswer, redirectAnswer, tooManyAnswer } from '../http/answers.ts'
+import type { Attempt } from './attempts.ts'
 
 /** GET /_menshen/doctor/sign-in?ticket=…: the address that the doctor has printed. */
 export async function startTestSignIn(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {

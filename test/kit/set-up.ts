@@ -2,9 +2,10 @@
 
 import type { RequestListener } from 'node:http'
 import type { TestContext } from 'node:test'
-import { listenAddress, serve } from '../../src/server/serve.ts'
+import { wantsSocket } from '../../src/gateway/upgrade.ts'
 import { type Config, createMenshen, readSettings } from '../../src/index.ts'
 import { createEventLog } from '../../src/log.ts'
+import { listenAddress, serve } from '../../src/server/serve.ts'
 import { type Client, createClient, signIn } from './client.ts'
 import { freePort } from './free-port.ts'
 import type { Environment } from './instance.ts'
@@ -79,7 +80,7 @@ export async function openGateway(t: TestContext, env: Environment, options: Gat
   const { keepAliveTimeoutMs, ...address } = listenAddress(settings)
   const keepAlive = env.KEEP_ALIVE_TIMEOUT_MS && keepAliveTimeoutMs ? { keepAliveTimeoutMs } : {}
   const server = await serve(
-    menshen,
+    { ...menshen, shouldUpgrade: wantsSocket },
     { ...address, ...keepAlive, port, host: '127.0.0.1', certificateGraceMs: 0 },
     report,
   )

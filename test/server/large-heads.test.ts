@@ -7,13 +7,13 @@ import type { OutgoingHttpHeaders } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import test from 'node:test'
 import { type Config, sendAnswer } from '../../src/index.ts'
+import { makeAuthority, makeCertificate } from '../gateway/certificates.ts'
 import { cookieOf } from '../kit/client.ts'
 import { ask, openHttp2 } from '../kit/http2-client.ts'
 import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
 import { openWire, raw, request, startRawUpstream, statusOf } from '../proxy/raw.ts'
-import { makeAuthority, makeCertificate } from '../gateway/certificates.ts'
 
 test('a request with a head that is too large gets 431 with a page or JSON, and the log has its id', async t => {
   const scene = await setUp(t)

@@ -6,6 +6,9 @@
 
 import { decodeJwt, decodeProtectedHeader, importJWK, jwtVerify } from 'jose'
 import { z } from 'zod'
+import { foreignAnswer, jsonAnswer, type OwnAnswer, tooManyAnswer } from '../../http/answers.ts'
+import { readCookie, setCookie } from '../../http/cookies.ts'
+import type { GatewayRequest } from '../../http/request.ts'
 import { requestFields } from '../../observe/observed-request.ts'
 import { OWN_PATHS } from '../../paths.ts'
 import {
@@ -23,9 +26,6 @@ import type { LoadedSession } from '../../session/session-cache.ts'
 import { isFromOwnOrigin } from '../../util/fetch-metadata.ts'
 import { offersDevices } from '../bound-sessions.ts'
 import type { GatewayContext } from '../context.ts'
-import { readCookie, setCookie } from '../../http/cookies.ts'
-import type { GatewayRequest } from '../../http/request.ts'
-import { foreignAnswer, jsonAnswer, type OwnAnswer, tooManyAnswer } from '../../http/answers.ts'
 
 /** Of the cookie, as `setCookie` writes them, without its life: by these the browser knows whether it has the cookie. */
 const COOKIE_ATTRIBUTES = 'Path=/; HttpOnly; SameSite=Lax; Secure'
