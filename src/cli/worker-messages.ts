@@ -2,7 +2,7 @@
 
 import cluster, { type Worker } from 'node:cluster'
 import { z } from 'zod'
-import { metricsSnapshotSchema } from '../observe/metrics.ts'
+import { metricsSnapshotSchema } from '../observe/series.ts'
 
 const refusal = { file: z.string(), detail: z.string() }
 

@@ -2,8 +2,9 @@
 // a worker that hangs or has exited still count, because a sum that goes down looks like a restart to Prometheus.
 
 import cluster from 'node:cluster'
-import { countersOf, type Exposition, type Gathering, gatherAlone, loadExposition } from '../observe/exposition.ts'
-import type { EventCounter, MetricsSnapshot } from '../observe/metrics.ts'
+import { countersOf, type Gathering, gatherAlone, mergeSnapshots, writeMetrics } from '../observe/exposition.ts'
+import type { EventCounter } from '../observe/metrics.ts'
+import type { MetricsSnapshot } from '../observe/series.ts'
 import type { PrimaryChannel, WorkerChannel } from './worker-messages.ts'
 
 /** For a worker that hangs. */
@@ -27,8 +28,7 @@ export function gatherFromWorkers(channel: PrimaryChannel): Gathering {
 /** In the primary, which counts the events that it reports itself. */
 export function sumUpWorkers(channel: WorkerChannel, countedEvents: EventCounter): void {
   const latest = new Map<number, MetricsSnapshot>()
-  let exited: MetricsSnapshot = { counts: {}, gauges: {}, process: [] }
-  let exposition: Exposition | undefined
+  let exited: MetricsSnapshot = {}
 
   /** Gives the ids of those who have answered in time. */
   async function readAll(): Promise<ReadonlySet<number>> {
@@ -46,12 +46,9 @@ export function sumUpWorkers(channel: WorkerChannel, countedEvents: EventCounter
   }
 
   async function writeAll(): Promise<string> {
-    exposition ??= await loadExposition()
     const answered = await readAll()
-    const present = [...latest].filter(([id]) => answered.has(id)).map(([, snapshot]) => snapshot)
-    const silent = [...latest].filter(([id]) => !answered.has(id)).map(([, snapshot]) => countersOf(snapshot))
-    const own = { counts: { menshen_events_total: countedEvents.read() }, gauges: {}, process: [] }
-    return exposition.writeMetrics(present, [own, exited, ...silent])
+    const known = [...latest].map(([id, snapshot]) => (answered.has(id) ? snapshot : countersOf(snapshot)))
+    return writeMetrics(mergeSnapshots([...known, exited, { menshen_events_total: countedEvents.read() }]))
   }
 
   channel.handle(async message =>
@@ -59,8 +56,8 @@ export function sumUpWorkers(channel: WorkerChannel, countedEvents: EventCounter
   )
   cluster.on('exit', ({ id }) => {
     const last = latest.get(id)
-    if (!last || !exposition) return
-    exited = exposition.sumOf([exited, countersOf(last)])
+    if (!last) return
+    exited = mergeSnapshots([exited, countersOf(last)])
     latest.delete(id)
   })
 }

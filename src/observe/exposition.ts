@@ -1,69 +1,43 @@
-// The metrics of one or several processes as the text that Prometheus reads. Our own metrics are written here: prom-client needs
-// 40 ms to sum and write them, which blocks requests.
+// The metrics of one or several processes as the text that Prometheus reads.
 
 import { createCachedValue } from '../util/cached-value.ts'
 import { withDeadline } from '../util/deadline.ts'
-import { METRICS, type MetricRow, type Metrics, type MetricsSnapshot, processMetrics, seriesOf } from './metrics.ts'
+import { METRICS, type Metrics } from './metrics.ts'
+import { type MetricRow, type MetricsSnapshot, seriesOf } from './series.ts'
 
 export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
-export interface Exposition {
-  /** `all` are the snapshots of processes that have answered; `former` are the last counters of others. */
-  writeMetrics(all: readonly MetricsSnapshot[], former?: readonly MetricsSnapshot[]): Promise<string>
-  /** The sum of counters. */
-  sumOf(all: readonly MetricsSnapshot[]): MetricsSnapshot
-}
-
 const ROWS: readonly [name: string, row: MetricRow][] = Object.entries(METRICS)
 
-/** Loads prom-client at the first request for metrics. */
-export async function loadExposition(): Promise<Exposition> {
-  const { AggregatorRegistry } = await import('prom-client')
-  const processOf = (all: readonly MetricsSnapshot[]) => AggregatorRegistry.aggregate(all.map(({ process }) => process))
-  return {
-    async writeMetrics(all, former = []) {
-      const everybody = [...all, ...former]
-      return `${writeOwn(all, everybody)}\n${await processOf(everybody).metrics()}`
-    },
-    sumOf(all) {
-      const names = new Set(all.flatMap(({ counts }) => Object.keys(counts)))
-      return {
-        counts: Object.fromEntries([...names].map(name => [name, sumOfCounts(name, all)])),
-        gauges: {},
-        process: processMetrics.parse(processOf(all).getMetricsAsArray()),
-      }
-    },
-  }
-}
-
-function writeOwn(all: readonly MetricsSnapshot[], everybody: readonly MetricsSnapshot[]): string {
+export function writeMetrics(snapshot: MetricsSnapshot): string {
   const families = ROWS.map(([name, row]) => {
-    const values = row.type === 'gauge' ? gaugeOf(name, row, all) : sumOfCounts(name, everybody)
     const series = seriesOf(name, row)
-    const lines = values.map((value, n) => `${series[n]} ${value}\n`)
+    const lines = (snapshot[name] ?? []).map((value, n) => `${series[n]} ${value}\n`)
     return `# HELP ${name} ${row.help}\n# TYPE ${name} ${row.type}\n${lines.join('')}`
   })
   return families.join('\n')
 }
 
-/** Empty if no process knows the value. */
-function gaugeOf(name: string, { aggregator }: MetricRow, all: readonly MetricsSnapshot[]): number[] {
-  if (name === 'menshen_workers') return [all.length]
-  const values = all.flatMap(({ gauges }) => gauges[name] ?? [])
-  if (values.length === 0) return []
-  if (aggregator) return [Math[aggregator](...values)]
-  return [values.reduce((sum, value) => sum + value)]
+/** The metrics of several processes as those of one. */
+export function mergeSnapshots(all: readonly MetricsSnapshot[]): MetricsSnapshot {
+  return Object.fromEntries(
+    ROWS.map(([name, row]) => {
+      const known = all.flatMap(snapshot => (snapshot[name]?.length ? [snapshot[name]] : []))
+      const columns = known[0]?.map((_, n) => known.map(values => values[n] ?? 0)) ?? []
+      return [name, columns.map(column => mergeValues(row, column))]
+    }),
+  )
 }
 
-/** Counters only: gauges of a process that has ended do not count. */
-export function countersOf({ counts, process }: MetricsSnapshot): MetricsSnapshot {
-  return { counts, gauges: {}, process: process.filter(({ type }) => type === 'counter' || type === 'histogram') }
+function mergeValues({ merge }: MetricRow, values: readonly number[]): number {
+  if (merge === 'max' || merge === 'min') return Math[merge](...values)
+  const sum = values.reduce((sum, value) => sum + value)
+  return merge === 'average' ? sum / values.length : sum
 }
 
-function sumOfCounts(name: string, all: readonly MetricsSnapshot[]): number[] {
-  return all
-    .flatMap(({ counts }) => (counts[name] ? [counts[name]] : []))
-    .reduce<number[]>((sums, counts) => counts.map((count, n) => count + (sums[n] ?? 0)), [])
+/** Without gauges: those of a process that has ended, or does not answer, are not part of a sum. */
+export function countersOf(snapshot: MetricsSnapshot): MetricsSnapshot {
+  return Object.fromEntries(ROWS.map(([name, { type }]) => [name, type === 'gauge' ? [] : (snapshot[name] ?? [])]))
 }
 
 // The metrics of this process, or of all workers.
@@ -71,10 +45,7 @@ function sumOfCounts(name: string, all: readonly MetricsSnapshot[]): number[] {
 /** Takes a function that reads the metrics of this process, and returns one that writes those of all. */
 export type Gathering = (read: () => Promise<MetricsSnapshot>) => () => Promise<string>
 
-export const gatherAlone: Gathering = read => async () => {
-  const { writeMetrics } = await loadExposition()
-  return writeMetrics([await read()])
-}
+export const gatherAlone: Gathering = read => async () => writeMetrics(await read())
 
 interface Sources {
   readonly metrics: Metrics
@@ -97,13 +68,12 @@ export function createMetricsReader(sources: Sources): () => Promise<MetricsSnap
     now: () => performance.now(),
   })
   return async () => {
-    const menshen_sessions = await sessions.get()
     const expiry = certificateExpiry?.()
     return metrics.read({
       menshen_upstream_queue: upstreams.waiting,
       menshen_open_streams: upstreams.streams,
-      ...(menshen_sessions !== undefined && { menshen_sessions }),
-      ...(expiry !== undefined && { menshen_certificate_expiry_timestamp_seconds: expiry / 1000 }),
+      menshen_sessions: await sessions.get(),
+      menshen_certificate_expiry_timestamp_seconds: expiry === undefined ? undefined : expiry / 1000,
     })
   }
 }

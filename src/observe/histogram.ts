@@ -9,14 +9,14 @@ export const BOUNDS = [
 export const BUCKET_COUNT = BOUNDS.length + 1
 
 /** For each bucket, how many durations it holds. */
-export function emptyBuckets(): number[] {
-  return Array<number>(BUCKET_COUNT).fill(0)
+export function emptyBuckets(bounds: readonly number[] = BOUNDS): number[] {
+  return Array<number>(bounds.length + 1).fill(0)
 }
 
 /** Runs for every request: a loop over the bounds, most of which ends after a few. */
-export function addDuration(buckets: number[], seconds: number): void {
+export function addDuration(buckets: number[], seconds: number, bounds: readonly number[] = BOUNDS): void {
   let bucket = 0
-  for (const bound of BOUNDS) {
+  for (const bound of bounds) {
     if (seconds <= bound) break
     bucket++
   }

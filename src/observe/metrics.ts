@@ -1,20 +1,20 @@
 // The metrics. Counting is on the path of every request, so that it is a lookup and an addition of plain numbers: 0.1 µs for the
 // three counters of a request. prom-client takes 1.4 µs for the same, 2 % of a request of 70 µs.
 
-import type { Registry } from 'prom-client'
-import { z } from 'zod'
 import { ERRORS, type ErrorCode, LOGIN_ERRORS } from '../errors.ts'
 import { EVENTS, type EventCode, type Work } from '../events.ts'
+import { REPORTED_END_REASONS } from '../session/end-reasons.ts'
 import { readVersion } from '../util/version.ts'
-import { addDuration, BOUNDS, emptyBuckets } from './histogram.ts'
 import type { Observer, Outcome } from './observed-request.ts'
+import { createProcessMetrics, PROCESS_METRICS } from './process-metrics.ts'
+import { type Counters, createCounter, createHistogram, type MetricRow, type MetricsSnapshot } from './series.ts'
 
-/** Values that are read at a scrape; absent if unknown. */
+/** Values that are read at a scrape; `undefined` if unknown. */
 export interface Gauges {
   readonly menshen_upstream_queue: number
   readonly menshen_open_streams: number
-  readonly menshen_sessions?: number
-  readonly menshen_certificate_expiry_timestamp_seconds?: number
+  readonly menshen_sessions: number | undefined
+  readonly menshen_certificate_expiry_timestamp_seconds: number | undefined
 }
 
 export interface Metrics {
@@ -40,8 +40,8 @@ export function createEventCounter(): EventCounter {
 
 export function createMetrics(events: EventCounter = createEventCounter()): Metrics {
   const all = new Map<MetricName, Counters>([['menshen_events_total', events]])
-  const counter = (name: MetricName) => kept(all, name, createCounter(METRICS[name]))
-  const histogram = (name: MetricName) => kept(all, name, createHistogram(METRICS[name]))
+  const counter = (name: MetricName) => register(all, name, createCounter(METRICS[name]))
+  const histogram = (name: MetricName) => register(all, name, createHistogram(METRICS[name]))
   const requests = counter('menshen_requests_total')
   const requestSeconds = histogram('menshen_request_seconds')
   const cache = counter('menshen_session_cache_total')
@@ -121,19 +121,21 @@ export function createMetrics(events: EventCounter = createEventCounter()): Metr
     },
 
     async read(gauges) {
-      const counts = [...all].map(([name, series]) => [name, series.read()])
+      const current = { menshen_build_info: 1, menshen_workers: 1, ...gauges }
       return {
-        counts: Object.fromEntries(counts),
-        gauges: { menshen_build_info: 1, ...gauges },
-        process: await readProcess(),
+        ...Object.fromEntries([...all].map(([name, counters]) => [name, counters.read()])),
+        ...Object.fromEntries(
+          Object.entries(current).map(([name, value]) => [name, value === undefined ? [] : [value]]),
+        ),
+        ...(await readProcess()),
       }
     },
   }
 }
 
-function kept<Kind extends Counters>(all: Map<MetricName, Counters>, name: MetricName, series: Kind): Kind {
-  all.set(name, series)
-  return series
+function register<Kind extends Counters>(all: Map<MetricName, Counters>, name: MetricName, counters: Kind): Kind {
+  all.set(name, counters)
+  return counters
 }
 
 const CLASSES = ['error', '1xx', '2xx', '3xx', '4xx', '5xx'] as const
@@ -143,24 +145,7 @@ function statusClass(status: number): string {
   return CLASSES[Math.floor(status / 100)] ?? 'error'
 }
 
-// Every metric of ours: one row each with its type, its sentence, and all values that its labels can have.
-// docs/monitoring.md is made from these rows.
-
-/** By name, in the order of writing. The last value means all others. */
-export type LabelValues = Readonly<Record<string, readonly string[]>>
-
-export interface MetricRow {
-  readonly type: 'counter' | 'gauge' | 'histogram'
-  readonly help: string
-  /** Every combination of values exists from the start, so that the first event appears as an increase. */
-  readonly labels?: LabelValues
-  /** The combinations of values that exist, if not all do. */
-  readonly combinations?: readonly (readonly string[])[]
-  /** What docs show instead of the values. */
-  readonly shownLabels?: string
-  /** How the values of several workers are combined, if not by their sum. */
-  readonly aggregator?: 'max' | 'min'
-}
+// One row per metric: its type, its meaning, and all values that its labels can have. docs/monitoring.md is made from these rows.
 
 /** Errors without a code of ours. Their text is never a label. */
 const UNKNOWN = 'unknown_error'
@@ -242,12 +227,7 @@ export const METRICS = {
       reason: [
         'sign_out',
         'replaced',
-        'idle',
-        'session_limit',
-        'refresh_failed',
-        'subject_changed',
-        'requirement_failed',
-        'unbound',
+        ...REPORTED_END_REASONS,
         'account',
         'console',
         'backchannel',
@@ -288,7 +268,7 @@ export const METRICS = {
     type: 'gauge',
     help: 'Sessions that are alive in the store, at most five seconds old; absent while the store is away',
     // All workers see the same store.
-    aggregator: 'max',
+    merge: 'max',
   },
   menshen_session_cache_total: {
     type: 'counter',
@@ -313,171 +293,20 @@ export const METRICS = {
   menshen_certificate_expiry_timestamp_seconds: {
     type: 'gauge',
     help: 'When the certificate in use expires, in seconds since 1970; absent without TLS_CERT_FILE',
-    aggregator: 'min',
+    merge: 'min',
   },
   menshen_build_info: {
     type: 'gauge',
     help: 'Always 1; the labels have the versions of Menshen and of Node',
     labels: { version: [readVersion()], node: [process.versions.node] },
     shownLabels: '`version`, `node`',
-    aggregator: 'max',
+    merge: 'max',
   },
   menshen_workers: {
     type: 'gauge',
     help: 'Processes whose numbers are in this answer',
   },
+  ...PROCESS_METRICS,
 } as const satisfies Record<string, MetricRow>
 
 export type MetricName = keyof typeof METRICS
-
-// Counters and histograms.
-
-export interface Counters {
-  /** In the order of `seriesOf`. */
-  read(): number[]
-}
-
-export interface Counter extends Counters {
-  /** The values of its labels, in their order. */
-  add(first?: string, second?: string): void
-}
-
-export interface Histogram extends Counters {
-  observe(seconds: number, first?: string, second?: string): void
-}
-
-/** The names of all series of a metric, as Prometheus writes them. */
-export function seriesOf(name: string, row: MetricRow): string[] {
-  const { type, labels = {} } = row
-  return combinationsOf(row).flatMap(values => {
-    const given = Object.keys(labels).map((label, n) => `${label}="${values[n]}"`)
-    const written = (suffix: string, ...more: string[]) => {
-      const all = [...given, ...more].join()
-      return `${name}${suffix}${all && `{${all}}`}`
-    }
-    if (type !== 'histogram') return written('')
-    return [...[...BOUNDS, '+Inf'].map(le => written('_bucket', `le="${le}"`)), written('_sum'), written('_count')]
-  })
-}
-
-export function createCounter(row: MetricRow): Counter {
-  const children = createChildren(row, () => ({ value: 0 }))
-  return {
-    add(first, second) {
-      children.at(first, second).value++
-    },
-    read: () => children.all.map(({ value }) => value),
-  }
-}
-
-export function createHistogram(row: MetricRow): Histogram {
-  const children = createChildren(row, () => ({ buckets: emptyBuckets(), sum: 0 }))
-  return {
-    observe(seconds, first, second) {
-      const child = children.at(first, second)
-      addDuration(child.buckets, seconds)
-      child.sum += seconds
-    },
-    read: () =>
-      children.all.flatMap(({ buckets, sum }) => {
-        let count = 0
-        const upTo = buckets.map(own => {
-          count += own
-          return count
-        })
-        return [...upTo, sum, count]
-      }),
-  }
-}
-
-interface Children<Child> {
-  readonly all: readonly Child[]
-  at(first?: string, second?: string): Child
-}
-
-/** One per combination of values, created at the start: input from outside cannot add series. */
-function createChildren<Child>(row: MetricRow, make: () => Child): Children<Child> {
-  const keyOf = (first = '', second?: string) => (second === undefined ? first : `${first} ${second}`)
-  const byValues = new Map(combinationsOf(row).map(values => [keyOf(...values), make()]))
-  const known = Object.values(row.labels ?? {})
-
-  function otherwise(...given: (string | undefined)[]): Child {
-    const values = known.map((values, n) => (values.includes(given[n] ?? '') ? given[n] : values.at(-1)))
-    const child = byValues.get(keyOf(...values))
-    if (!child) throw new Error('a metric has at most two labels')
-    return child
-  }
-
-  return {
-    all: [...byValues.values()],
-    at: (first, second) => byValues.get(keyOf(first, second)) ?? otherwise(first, second),
-  }
-}
-
-function combinationsOf({ labels = {}, combinations }: MetricRow): readonly (readonly string[])[] {
-  if (combinations) return combinations
-  return Object.values(labels).reduce<string[][]>(
-    (made, values) => made.flatMap(before => values.map(value => [...before, value])),
-    [[]],
-  )
-}
-
-// A snapshot of the metrics of one process, which is sent to other processes.
-
-/** A metric of the process in the form of prom-client. */
-const processMetric = z.object({
-  name: z.string(),
-  help: z.string(),
-  type: z.enum(['counter', 'gauge', 'histogram', 'summary']),
-  aggregator: z.enum(['sum', 'first', 'min', 'max', 'average', 'omit']),
-  values: z.array(
-    z.object({
-      value: z.number(),
-      labels: z.record(z.string(), z.union([z.string(), z.number()])),
-      metricName: z.string().optional(),
-    }),
-  ),
-})
-
-export const processMetrics = z.array(processMetric)
-
-export const metricsSnapshotSchema = z.object({
-  /** Our counters and histograms by name, with their values in the order of `seriesOf`. */
-  counts: z.record(z.string(), z.array(z.number())),
-  /** Unknown gauges are absent. */
-  gauges: z.record(z.string(), z.number()),
-  process: processMetrics,
-})
-
-export type MetricsSnapshot = z.infer<typeof metricsSnapshotSchema>
-
-// The metrics of the process: memory, processor, event loop, garbage collection. prom-client measures them from the first read
-// on: it loads the API of OpenTelemetry, which a start would wait for.
-
-/** Numbers that go up and down under a name that promises the opposite: promtool refuses them. */
-const REFUSED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total']
-
-function createProcessMetrics(): () => Promise<MetricsSnapshot['process']> {
-  let registry: Promise<Registry> | undefined
-  return async () => {
-    registry ??= watchProcess()
-    const read: { name: string; values: { value: number }[] }[] = await (await registry).getMetricsAsJSON()
-    return processMetrics.parse(
-      read.map(metric => ({
-        ...metric,
-        // Of several processes, the start of the first.
-        ...(metric.name === 'process_start_time_seconds' && { aggregator: 'min' }),
-        // A mean of nothing is not a number, and JSON cannot carry it to another process.
-        values: metric.values.filter(({ value }) => Number.isFinite(value)),
-      })),
-    )
-  }
-}
-
-async function watchProcess(): Promise<Registry> {
-  const { collectDefaultMetrics, Registry } = await import('prom-client')
-  const registry = new Registry()
-  collectDefaultMetrics({ register: registry })
-  for (const name of REFUSED) registry.removeSingleMetric(name)
-  return registry
-}

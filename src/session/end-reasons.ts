@@ -7,14 +7,19 @@ import type { DataKeyring } from './data-keys.ts'
 import { decodeJson, encodeJson, sealValue, unsealValue } from './sealing.ts'
 import { isTicket, recordKey } from './ticket.ts'
 
-/** What the login page has a sentence for. */
-export const END_REASONS = [
+/** Reasons that a `session_ended` event can have. */
+export const REPORTED_END_REASONS = [
   'idle',
   'session_limit',
   'refresh_failed',
   'subject_changed',
   'requirement_failed',
   'unbound',
+] as const
+
+/** Reasons that the login page has a text for. */
+export const END_REASONS = [
+  ...REPORTED_END_REASONS,
   'ended_by_developer',
   'ended_by_user',
   'ended_by_provider',

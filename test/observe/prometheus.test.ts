@@ -89,9 +89,9 @@ suite('the examples', () => {
       )
     }
     assert.deepEqual(
-      Object.keys(METRICS).filter(name => !dashboard.includes(name)),
+      Object.keys(METRICS).filter(name => name.startsWith('menshen_') && !dashboard.includes(name)),
       [],
-      'the dashboard leaves none out',
+      'the dashboard leaves out none of ours',
     )
   })
 
