@@ -4,7 +4,7 @@ import type { EventCode } from '../events.ts'
 import { type Phrase, phrase } from '../phrases.ts'
 import { CONSOLE_ROLE, type Config, countRules, effectiveRules, type RoleConfig } from './config-file.ts'
 import { isLoopback, isProduction, isUnknownEnvironment, portIn } from './deployment.ts'
-import { APP_PRESETS } from './provider-config.ts'
+import { APP_PRESETS } from './provider-fields.ts'
 import { isSecure } from './read.ts'
 import type { Settings } from './settings.ts'
 

@@ -28,6 +28,19 @@ export type OptionType<T> = [T] extends [number | undefined]
     ? 'boolean'
     : 'string'
 
+/** A setting. */
+export interface Row<T> extends Kind<T> {
+  /** The text that applies when nothing is set; a row without one is `undefined` then. */
+  readonly default?: string
+  /** For the documentation: a default that depends on other settings. */
+  readonly defaultNote?: string
+  readonly sentence: string
+  /** The same in Chinese, with the same markup. */
+  readonly sentenceZh: string
+  /** A changed value applies after a reload; without this, after a restart. */
+  readonly reloads?: true
+}
+
 const urlOf = z
   .string()
   .refine(text => URL.canParse(text))

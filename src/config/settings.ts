@@ -4,198 +4,23 @@
 import { headerNames } from '../util/header-names.ts'
 import { color } from './accent-color.ts'
 import { imageFile } from './image-file.ts'
-import type { Kind } from './kinds.ts'
+import type { Row } from './kinds.ts'
 import * as kind from './kinds.ts'
-import {
-  ASSERTION_ALGORITHMS,
-  ASSERTION_AUDIENCES,
-  CLIENT_AUTHS,
-  DEMAND_CHOICES,
-  REVOKE_CHOICES,
-} from './provider-config.ts'
+import { ISSUER_FIELDS, SIGN_IN_FIELDS, settingRows } from './provider-fields.ts'
 
-export interface Row<T> extends Kind<T> {
-  /** The text that counts when nothing is set; a row without one is `undefined` then. */
-  readonly default?: string
-  /** For the documentation: a default that depends on other settings. */
-  readonly defaultNote?: string
-  readonly sentence: string
-  /** The same in Chinese, with the same markup. */
-  readonly sentenceZh: string
-  /** A changed value counts after a reload; without this, after a restart. */
-  readonly reloads?: true
-}
+export type { Row } from './kinds.ts'
 
-export const optional = <T>(row: Row<T>): Row<T | undefined> => row
+const optional = <T>(row: Row<T>): Row<T | undefined> => row
 /** Always has a value. Without an example, the default is the example. */
-export const required = <T>(row: Omit<Row<T>, 'example'> & { default: string; example?: string }): Row<T> => ({
+const required = <T>(row: Omit<Row<T>, 'example'> & { default: string; example?: string }): Row<T> => ({
   ...row,
   example: row.example ?? row.default,
 })
 
-// The identity provider.
+// The identity provider. The settings that fill a field of it have their rows in provider-fields.ts.
 
 export const PROVIDER_ROWS = {
-  PROVIDER: optional({
-    reloads: true,
-    ...kind.text('the name of a preset', 'oidc', 40),
-    defaultNote: '`idaas`',
-    sentence:
-      'Which identity provider: `idaas` is the specification’s, `oidc` any with discovery at `AUTH_URL`, `oauth2` assumes nothing, and [many more](providers.md) have a name.',
-    sentenceZh:
-      '使用哪个身份认证平台：`idaas` 是规范中的平台；`oidc` 适用于 `AUTH_URL` 支持自动发现的平台；`oauth2` 不做任何假设；[更多平台](providers.md)有各自的名称。',
-  }),
-  PROVIDER_NAME: optional({
-    reloads: true,
-    ...kind.text('a name of at most 60 characters', '企业账号', 60),
-    defaultNote: 'the preset’s',
-    sentence: 'The name on the button: `<name>登录`, `Sign in with <name>`.',
-    sentenceZh: '登录按钮上的名称：`<name>登录`、`Sign in with <name>`。',
-  }),
-  PROVIDER_VARS: optional({
-    reloads: true,
-    ...kind.assignments,
-    sentence: 'What the preset’s addresses leave open, such as a realm or a tenant.',
-    sentenceZh: '预设地址中需要填写的部分，例如 realm 或租户。',
-  }),
-  AUTH_URL: optional({
-    reloads: true,
-    ...kind.address,
-    sentence: 'The address of the identity provider, to which its paths are added.',
-    sentenceZh: '身份认证平台的地址，各个路径会加在它后面。',
-  }),
-  CLIENT_ID: optional({
-    reloads: true,
-    ...kind.text('the identifier that the provider gave to this application', 'my-application'),
-    sentence: 'The OAuth client identifier.',
-    sentenceZh: 'OAuth 客户端标识。',
-  }),
-  CLIENT_SECRET: optional({
-    reloads: true,
-    ...kind.secret,
-    sentence: 'The OAuth client secret. It leaves the server only in requests to the provider.',
-    sentenceZh: 'OAuth 客户端密钥，只会随请求发送给身份认证平台。',
-  }),
-  CLIENT_SECRET_FILE: optional({
-    reloads: true,
-    ...kind.secretFile,
-    sentence: 'Reads the client secret from a file instead.',
-    sentenceZh: '从文件读取客户端密钥。',
-  }),
-  CLIENT_AUTH: optional({
-    reloads: true,
-    ...kind.oneOf(CLIENT_AUTHS, 'basic'),
-    defaultNote: 'the preset’s',
-    sentence:
-      'How the client proves itself to the provider: by its secret, by a signature, or by its certificate ([mutual TLS](providers.md#fapi-20)).',
-    sentenceZh: '客户端向身份认证平台证明自己的方式：密钥、签名或证书（[双向 TLS](providers.md#fapi-20)）。',
-  }),
-  CLIENT_KEY_FILE: optional({
-    reloads: true,
-    ...kind.secretFile,
-    example: '/run/secrets/client_key.pem',
-    sentence:
-      'The key of `private_key_jwt`, or of the certificate of mutual TLS: PEM or JWK, not encrypted. Without a client secret it is the proof by itself.',
-    sentenceZh:
-      '`private_key_jwt` 或双向 TLS 证书使用的私钥，PEM 或 JWK 格式，不能加密。没有客户端密钥时，只用它证明身份。',
-  }),
-  CLIENT_KEY_ID: optional({
-    reloads: true,
-    ...kind.text('the name of a key', 'key-2026', 200),
-    defaultNote: 'the key’s own, if it is a JWK',
-    sentence: 'The `kid` by which the provider knows the key of `private_key_jwt`.',
-    sentenceZh: '身份认证平台用来识别 `private_key_jwt` 密钥的 `kid`。',
-  }),
-  CLIENT_CERT_FILE: optional({
-    reloads: true,
-    ...kind.secretFile,
-    example: '/run/secrets/client_cert.pem',
-    sentence:
-      'The certificate of that key, in PEM. Mutual TLS shows it to the provider; with `private_key_jwt` its thumbprint is sent as `x5t#S256`, which Microsoft Entra wants.',
-    sentenceZh:
-      '该私钥的证书，PEM 格式。双向 TLS 会向平台出示它；使用 `private_key_jwt` 时，其指纹会作为 `x5t#S256` 发送，Microsoft Entra 需要它。',
-  }),
-  CLIENT_ASSERTION_AUDIENCE: optional({
-    reloads: true,
-    ...kind.oneOf(ASSERTION_AUDIENCES, 'token_endpoint'),
-    defaultNote: '`token_endpoint` for `entra` and `okta`, else `issuer`',
-    sentence: 'What `private_key_jwt` names as `aud`: the issuer, the token endpoint, or both.',
-    sentenceZh: '`private_key_jwt` 中 `aud` 的值：issuer、令牌端点，或两者都写。',
-  }),
-  CLIENT_ASSERTION_ALGORITHM: optional({
-    reloads: true,
-    ...kind.oneOf(ASSERTION_ALGORITHMS, 'PS256'),
-    defaultNote: 'by the key and what the provider takes; `PS256` for `entra`',
-    sentence: 'By which algorithm `private_key_jwt` signs.',
-    sentenceZh: '`private_key_jwt` 的签名算法。',
-  }),
-  SCOPE: optional({
-    reloads: true,
-    ...kind.text('scopes, separated by spaces', 'openid profile email'),
-    defaultNote: 'the preset’s',
-    sentence: 'The scope that is asked for.',
-    sentenceZh: '申请的权限范围（scope）。',
-  }),
-  STATE_CHECK: optional({
-    reloads: true,
-    ...kind.oneOf(['suffix', 'bound'], 'bound'),
-    defaultNote: '`suffix` for `idaas`, else `bound`',
-    sentence:
-      '`suffix` only looks at the end of the state, as the specification says; `bound` compares it with the attempt that the same browser started, once. Recommended: `bound`.',
-    sentenceZh:
-      '`suffix` 按规范只检查 state 的后缀；`bound` 还会与同一浏览器发起的登录比对，且只能使用一次。建议使用 `bound`。',
-  }),
-  PKCE: optional({
-    reloads: true,
-    ...kind.oneOf(['off', 'S256'], 'S256'),
-    defaultNote: '`off` for `idaas`, else what the provider is known to take',
-    sentence:
-      '`S256` adds PKCE to the authorization and token requests, if the provider supports it. Like `bound` it asks for the attempt that the same browser started.',
-    sentenceZh: '`S256` 在授权请求和令牌请求中加入 PKCE（需要平台支持）。与 `bound` 一样，要求登录由同一浏览器发起。',
-  }),
-  PAR: optional({
-    reloads: true,
-    ...kind.oneOf(DEMAND_CHOICES, 'on'),
-    defaultNote: '`auto`',
-    sentence:
-      'Pushed authorization requests (RFC 9126): all parameters go from server to server, and the browser carries only a reference to them. `auto` does so where the metadata has `require_pushed_authorization_requests`.',
-    sentenceZh:
-      '推送授权请求（PAR，RFC 9126）：所有参数由服务器直接发给平台，浏览器只携带一个引用。`auto` 在平台元数据含有 `require_pushed_authorization_requests` 时使用。',
-  }),
-  DPOP: optional({
-    reloads: true,
-    ...kind.oneOf(DEMAND_CHOICES, 'on'),
-    defaultNote: '`auto`',
-    sentence:
-      'Binds the tokens of each session to a key of its own (RFC 9449), so that a stolen token is of no use. `auto` does so from the moment that the provider demands it. `on` is refused together with `FORWARD_ACCESS_TOKEN`.',
-    sentenceZh:
-      '把每个会话的令牌与该会话专用的密钥绑定（DPoP，RFC 9449），令牌被窃取后也无法使用。`auto` 从平台提出要求时开始使用。`on` 不能与 `FORWARD_ACCESS_TOKEN` 同时使用。',
-  }),
-  LOGOUT_STYLE: optional({
-    reloads: true,
-    ...kind.oneOf(['server', 'browser', 'none'], 'browser'),
-    defaultNote: '`server` for `idaas`, else what the provider has',
-    sentence:
-      'How the provider is told of a sign-out: `server` calls it, `browser` sends the browser through it and back to `LOGIN_PATH`, `none` does not tell it.',
-    sentenceZh:
-      '退出登录时如何通知身份认证平台：`server` 由服务器调用，`browser` 让浏览器经过平台再回到 `LOGIN_PATH`，`none` 不通知。',
-  }),
-  LOGOUT_URL: optional({
-    reloads: true,
-    ...kind.pathOrAddress,
-    defaultNote: '`/oauth/logout` for `idaas`, else what the provider has',
-    sentence: "The provider's logout interface: a path under `AUTH_URL`, or a whole address.",
-    sentenceZh: '身份认证平台的退出接口：`AUTH_URL` 下的路径，或完整的地址。',
-  }),
-  REVOKE: optional({
-    reloads: true,
-    ...kind.oneOf(REVOKE_CHOICES, 'always'),
-    defaultNote: '`never`, unless the provider is known to end this session alone',
-    sentence:
-      'Whether tokens that are not needed any more are revoked at the provider, where it has an address for that: after a sign-out, an idle end, a sign-in that fails or replaces a session. At some providers (Google, older Keycloak, some Auth0 tenants) this ends the user’s sessions on every device.',
-    sentenceZh:
-      '不再需要的令牌是否在身份认证平台撤销（平台提供撤销地址时）：退出登录、会话因长时间无操作而结束、登录失败或新的登录取代原会话之后。有的平台（Google、旧版 Keycloak、部分 Auth0 租户）会因此结束该用户在所有设备上的会话。',
-  }),
+  ...settingRows(SIGN_IN_FIELDS),
   PROVIDER_TIMEOUT_MS: required({
     ...kind.wholeNumber(100, 120_000, 'a number of milliseconds'),
     default: '5000',
@@ -208,27 +33,7 @@ export const PROVIDER_ROWS = {
     sentence: 'How many sign-ins, and how many refreshes, ask the provider at the same time; others wait their turn.',
     sentenceZh: '同时向身份认证平台发起的登录数和续期数的上限，超出的排队等候。',
   }),
-  ISSUER: optional({
-    reloads: true,
-    ...kind.text('what the provider calls itself', 'https://idp.example.com'),
-    sentence: "The provider's issuer: an `iss` in the callback must be this one (RFC 9207).",
-    sentenceZh: '身份认证平台的 issuer：回调中的 `iss` 必须与它一致（RFC 9207）。',
-  }),
-  ISSUER_REQUIRED: required({
-    reloads: true,
-    ...kind.yesOrNo,
-    default: 'false',
-    sentence:
-      'The provider sends `iss` with every callback (`authorization_response_iss_parameter_supported` in its metadata): one without it is refused.',
-    sentenceZh:
-      '平台的每个回调都带有 `iss`（其元数据中有 `authorization_response_iss_parameter_supported`）：没有 `iss` 的回调会被拒绝。',
-  }),
-  JWKS_URL: optional({
-    reloads: true,
-    ...kind.address,
-    sentence: 'Where the provider publishes its keys; with `ISSUER` it turns on back-channel logout.',
-    sentenceZh: '身份认证平台公布公钥的地址；与 `ISSUER` 一起设置后，启用后端通道退出（back-channel logout）。',
-  }),
+  ...settingRows(ISSUER_FIELDS),
 } satisfies Record<string, Row<unknown>>
 
 // The application behind: its address, limits and deadlines.

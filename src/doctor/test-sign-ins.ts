@@ -4,7 +4,7 @@
 import { z } from 'zod'
 import { roleOf } from '../access/roles.ts'
 import type { RoleConfig } from '../config/config-file.ts'
-import type { Field } from '../config/provider-config.ts'
+import type { UserField } from '../config/provider-config.ts'
 import { MenshenError } from '../errors.ts'
 import { isPhraseCode, type Phrase } from '../phrases.ts'
 import { ONLY_PROVIDER, type ProviderPlan, type UserInfoSource } from '../provider/plan.ts'
@@ -152,7 +152,7 @@ function filled(said: ProviderClaims, plan: Plan, show: boolean): Mapping['field
     sources.map(source => said[source]),
     plan,
   )
-  return (Object.keys(fields) as Field[]).map(field => {
+  return (Object.keys(fields) as UserField[]).map(field => {
     if (field === 'groups') return { field, ...filledGroups(said, sources, fields.groups, show) }
     const found = findText(answers, fields[field])
     if (!found) return { field }

@@ -2,7 +2,7 @@
 
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { z } from 'zod'
-import { ASSERTION_ALGORITHMS } from '../config/provider-config.ts'
+import { ASSERTION_ALGORITHMS } from '../config/provider-fields.ts'
 import { MenshenError, sentence, setting } from '../errors.ts'
 
 export interface ClientKey {

@@ -1,6 +1,6 @@
 // Sign-in inside the apps of WeCom, Feishu and DingTalk: their built-in browsers know who the user is.
 
-import type { APP_PRESETS } from '../config/provider-config.ts'
+import type { APP_PRESETS } from '../config/provider-fields.ts'
 import type { ProviderPlan } from './plan.ts'
 
 interface App {

@@ -1,7 +1,17 @@
 // The plan of a provider: its preset, the configuration and the settings put together.
 
 import { readFileSync } from 'node:fs'
-import type { Accepted, CompleteProvider, Field, ProviderConfig, Sources } from '../config/provider-config.ts'
+import {
+  type Accepted,
+  type CompleteProvider,
+  DEFAULTS,
+  type EndpointName,
+  type PlannedKey,
+  type ProviderConfig,
+  type Sources,
+  type UserField,
+} from '../config/provider-config.ts'
+import { FIELD_ROWS, type FieldPath, type FieldSettingName, settingFor } from '../config/provider-fields.ts'
 import { Secret } from '../config/secret.ts'
 import type { Settings } from '../config/settings.ts'
 import { likelyMeantOf } from '../config/suggestions.ts'
@@ -12,33 +22,8 @@ import { type ClientCertificate, certificateOf, usesMutualTls } from './mutual-t
 import { dropUndefined, fillIn, mergeConfig, type Preset, type ProviderKind } from './presets/preset.ts'
 import { PRESETS } from './presets/presets.ts'
 
-/** The settings about the provider. */
-export type ProviderSettings = Pick<
-  Settings,
-  | 'AUTH_URL'
-  | 'CLIENT_ID'
-  | 'CLIENT_SECRET'
-  | 'CLIENT_KEY_FILE'
-  | 'CLIENT_AUTH'
-  | 'CLIENT_KEY_ID'
-  | 'CLIENT_CERT_FILE'
-  | 'CLIENT_ASSERTION_AUDIENCE'
-  | 'CLIENT_ASSERTION_ALGORITHM'
-  | 'SCOPE'
-  | 'PROVIDER'
-  | 'PROVIDER_NAME'
-  | 'PROVIDER_VARS'
-  | 'ISSUER'
-  | 'ISSUER_REQUIRED'
-  | 'JWKS_URL'
-  | 'STATE_CHECK'
-  | 'PKCE'
-  | 'PAR'
-  | 'DPOP'
-  | 'LOGOUT_STYLE'
-  | 'LOGOUT_URL'
-  | 'REVOKE'
->
+/** The settings that fill fields of the provider. */
+export type ProviderSettings = Pick<Settings, FieldSettingName>
 
 export const ONLY_PROVIDER = 'default'
 
@@ -70,27 +55,26 @@ function presetNamed(name: string, where: string | SettingName): Preset & { read
   ])
 }
 
+/** The fields that settings fill. Secrets are left to the plan: a setting has the secret, a field the path of its file. */
 function fromEnvironment(settings: ProviderSettings): ProviderConfig {
-  return dropUndefined({
-    name: settings.PROVIDER_NAME,
-    vars: settings.PROVIDER_VARS,
-    issuer: settings.ISSUER,
-    sendsIssuer: settings.ISSUER_REQUIRED || undefined,
-    jwksUrl: settings.JWKS_URL,
-    clientId: settings.CLIENT_ID,
-    clientAuth: settings.CLIENT_AUTH,
-    clientKeyId: settings.CLIENT_KEY_ID,
-    clientAssertionAudience: settings.CLIENT_ASSERTION_AUDIENCE,
-    clientAssertionAlgorithm: settings.CLIENT_ASSERTION_ALGORITHM,
-    scope: settings.SCOPE,
-    stateCheck: settings.STATE_CHECK,
-    pkce: settings.PKCE === undefined ? undefined : settings.PKCE === 'S256',
-    par: settings.PAR,
-    dpop: settings.DPOP,
-    logoutUrl: settings.LOGOUT_URL?.startsWith('/') ? `{auth_url}${settings.LOGOUT_URL}` : settings.LOGOUT_URL,
-    revoke: settings.REVOKE,
-    logout: settings.LOGOUT_STYLE && { style: settings.LOGOUT_STYLE },
-  })
+  let config: ProviderConfig = {}
+  for (const [path, { setting }] of FIELD_ROWS) {
+    if (!setting || setting.secret) continue
+    const value = settings[setting.name as FieldSettingName]
+    const given = value === undefined || !setting.toField ? value : setting.toField(value as never)
+    const [key, part] = path.split('.') as [string, string?]
+    if (given !== undefined) config = mergeConfig(config, { [key]: part === undefined ? given : { [part]: given } })
+  }
+  return config
+}
+
+/** Where the operator configures a field: by its setting, or by its path in the configuration. */
+function fieldName(id: string, path: FieldPath): string {
+  return (id === ONLY_PROVIDER && settingFor(path)) || `${configPath(id)}.${path}`
+}
+
+export function configPath(id: string): string {
+  return id === ONLY_PROVIDER ? 'provider' : `providers.${id}`
 }
 
 /** `callback` is CALLBACK_PATH. */
@@ -98,46 +82,10 @@ export function callbackFor(id: string, callback: string): string {
   return id === ONLY_PROVIDER ? callback : callbackPathOf(callback, id)
 }
 
-interface Credentials {
-  readonly AUTH_URL?: string | undefined
-  readonly CLIENT_SECRET?: Secret | undefined
-  readonly CLIENT_KEY_FILE?: Secret | undefined
-  readonly CLIENT_CERT_FILE?: Secret | undefined
-}
-
-/** Counts where neither the preset nor the operator says otherwise. */
-const DEFAULTS: CompleteProvider = {
-  alsoIssuers: [],
-  accessTokenIssuers: [],
-  sendsIssuer: false,
-  scope: '',
-  scopeSeparator: ' ',
-  authorizationParams: {},
-  authorizationNames: {},
-  authorizationFragment: '',
-  state: 'suffixed',
-  stateCheck: 'bound',
-  pkce: false,
-  par: 'auto',
-  dpop: 'auto',
-  codeNames: ['code'],
-  tokenRequest: { as: 'form', names: {}, headers: {}, redirectUri: true, state: false },
-  tokenAnswer: { success: {}, names: {}, tokenType: 'optional' },
-  refreshParams: {},
-  refreshEnds: [],
-  refreshLead: 'half',
-  revocationRequest: { method: 'POST', as: 'form', names: {}, token: 'refresh_token' },
-  userInfoRequest: { method: 'GET', token: 'bearer', params: {}, headers: {} },
-  userInfoAnswer: { success: {} },
-  userInfoFrom: ['userinfo', 'id_token', 'token'],
-  fields: { sub: [], username: [], nickname: [], email: [], phone_number: [], ou_id: [], ou_name: [], groups: [] },
-  fieldTypes: 'any',
-  accessTokenTypes: [],
-  logout: { returnParam: 'post_logout_redirect_uri', params: {}, idTokenHint: false },
-}
+type Credentials = Partial<Pick<Settings, 'CLIENT_SECRET' | 'CLIENT_KEY_FILE' | 'CLIENT_CERT_FILE'>>
 
 function plan(id: string, config: ProviderConfig, named: Preset & { preset: string }, env: Credentials): ProviderPlan {
-  const vars = varsOf(named, mergeConfig(mergeConfig(DEFAULTS, named), config), env.AUTH_URL)
+  const vars = varsOf(named, mergeConfig(mergeConfig(DEFAULTS, named), config))
   const { preset, dropped } = withoutPublicService(named, config, vars)
   const given = mergeConfig(mergeConfig(DEFAULTS, preset), config)
   const open = new Set<string>()
@@ -156,28 +104,17 @@ function plan(id: string, config: ProviderConfig, named: Preset & { preset: stri
     env.CLIENT_CERT_FILE ?? (given.clientCertFile ? readSecret(id, 'clientCertFile', given.clientCertFile) : undefined)
   // An operator who has a key and no secret means to use the key, whatever the preset says.
   const clientAuth = config.clientAuth ?? (clientKey && !clientSecret ? 'private_key_jwt' : preset.clientAuth)
-  const endpoints: Endpoints = {
-    authorization: fill(given.authorizationUrl),
-    token: fill(given.tokenUrl),
-    refresh: given.refreshUrl ? fill(given.refreshUrl) : undefined,
-    userInfo: fill(given.userInfoUrl),
-    jwks: fill(given.jwksUrl),
-    logout: fill(given.logoutUrl),
-    revocation: fill(given.revocationUrl),
-    introspection: fill(given.introspectionUrl),
-    par: fill(given.parUrl),
-  }
+  const endpoints: Endpoints = Object.fromEntries(
+    ENDPOINT_KEYS.map(([key, name]) => [name, given[key] ? fill(given[key]) : undefined]),
+  )
   return {
+    ...(Object.fromEntries(PLANNED_KEYS.map(key => [key, given[key]])) as Pick<CompleteProvider, PlannedKey>),
     id,
     callbackPath: callbackFor(id, DEFAULT_SIGN_IN_PATHS.callback),
     preset: preset.preset,
     kind: preset.kind,
-    name: given.name,
     issuer: fill(given.issuer),
     discoveryUrl: fill(given.discoveryUrl),
-    alsoIssuers: given.alsoIssuers,
-    accessTokenIssuers: given.accessTokenIssuers,
-    sendsIssuer: given.sendsIssuer,
     endpoints,
     httpsOnly: false,
     clientId: given.clientId ?? '',
@@ -192,63 +129,44 @@ function plan(id: string, config: ProviderConfig, named: Preset & { preset: stri
       names: given.authorizationNames,
       fragment: given.authorizationFragment,
     },
-    state: given.state,
-    stateCheck: given.stateCheck,
-    pkce: given.pkce,
-    par: given.par,
-    dpop: given.dpop,
-    codeNames: given.codeNames,
     tokenRequest: { ...given.tokenRequest, headers: fillHeaders(given.tokenRequest.headers) },
-    tokenAnswer: given.tokenAnswer,
     refreshParams: fillAll(given.refreshParams),
-    refreshEnds: given.refreshEnds,
-    refreshLead: given.refreshLead,
     refreshes: given.refreshUrl !== false,
     revoke: given.revoke ?? (config.revocationUrl ? 'always' : 'never'),
-    revocationRequest: given.revocationRequest,
     userInfoRequest: {
       ...given.userInfoRequest,
       params: fillAll(given.userInfoRequest.params),
       headers: fillHeaders(given.userInfoRequest.headers),
     },
-    userInfoAnswer: given.userInfoAnswer,
-    userInfoFrom: given.userInfoFrom,
     emailStep: emailStepOf(given, { ...vars, user_info_url: endpoints.userInfo }, open),
     fields: fieldsOf(given, path => fillIn(path, vars, new Set())),
     emailVerified: emailVerifiedOf(preset, given, vars),
-    fieldTypes: given.fieldTypes,
     require: given.require ?? {},
     admitsAnyone: admitsAnyone(preset, endpoints.authorization ?? fill(given.issuer), vars),
     accessTokenTypes: given.accessTokenTypes.map(type => type.toLowerCase()),
     logout: { ...given.logout, params: fillAll(given.logout.params) },
     missing: [
-      ...missingOf(
-        id,
-        { ...given, clientAuth },
-        endpoints,
-        { issuer: given.issuer, clientSecret, clientKey },
-        preset.kind,
-        open,
-      ),
-      ...(dropped.includes('userInfoUrl')
-        ? [`${id === ONLY_PROVIDER ? 'provider' : `providers.${id}`}.userInfoUrl`]
-        : []),
+      ...missingOf(id, { ...given, clientAuth }, endpoints, { clientSecret, clientKey }, preset.kind, open),
+      ...(dropped.includes('userInfoUrl') ? [fieldName(id, 'userInfoUrl')] : []),
     ],
   }
 }
 
+/** The fields that the plan has under their own names. */
+const PLANNED_KEYS = FIELD_ROWS.filter(
+  ([, { schema, isReplaced, endpoint }]) => schema && !isReplaced && endpoint === undefined,
+).map(([key]) => key as PlannedKey)
+
+type EndpointKey = `${EndpointName}Url`
+/** The fields with addresses of endpoints, and the endpoints' names. */
+const ENDPOINT_KEYS = FIELD_ROWS.flatMap(([key, { endpoint }]) =>
+  endpoint === undefined ? [] : [[key as EndpointKey, endpoint as EndpointName] as const],
+)
+
 /** Addresses that issue codes and tokens. */
 const ISSUING = ['authorizationUrl', 'tokenUrl', 'refreshUrl'] as const
 /** Addresses that get codes, tokens or the client secret. */
-const RECEIVING = [
-  'tokenUrl',
-  'refreshUrl',
-  'userInfoUrl',
-  'logoutUrl',
-  'revocationUrl',
-  'introspectionUrl',
-  'parUrl',
-] as const
+const RECEIVING = FIELD_ROWS.filter(([, { receives }]) => receives).map(([key]) => key as EndpointKey)
 
 /**
  * The preset without its addresses at the public service, if the operator's own server issues the codes and tokens: they must not
@@ -298,7 +216,7 @@ const OWN_PARAMS = [
 ]
 
 function refuseOwnParams(id: string, { authorizationParams = {}, authorizationNames = {} }: ProviderConfig): void {
-  const where = `${id === ONLY_PROVIDER ? 'provider' : `providers.${id}`}.authorizationParams`
+  const where = `${configPath(id)}.authorizationParams`
   const ours = new Set(OWN_PARAMS.flatMap(name => [name, authorizationNames[name] ?? name]))
   const problems = Object.entries(authorizationParams).flatMap(([name, value]): ProblemDraft[] => {
     const sent = authorizationNames[name] ?? name
@@ -353,34 +271,33 @@ function fieldsOf({ fields }: CompleteProvider, fill: (path: string) => string):
 /** Settings by their names in the environment, everything else by its path in the configuration. */
 function missingOf(
   id: string,
-  { clientId, clientAuth }: ProviderConfig,
+  { clientId, clientAuth, issuer }: ProviderConfig,
   endpoints: Endpoints,
-  have: { issuer: string | undefined; clientSecret: Secret | undefined; clientKey: Secret | undefined },
+  { clientSecret, clientKey }: Pick<ProviderPlan, 'clientSecret' | 'clientKey'>,
   kind: ProviderKind,
   open: ReadonlySet<string>,
 ): string[] {
-  const named = (environment: string, key: string) => (id === ONLY_PROVIDER ? environment : `providers.${id}.${key}`)
-  const where = id === ONLY_PROVIDER ? 'provider' : `providers.${id}`
-  const missing: string[] = []
-  for (const name of open)
-    missing.push(name === 'auth_url' ? named('AUTH_URL', 'vars.auth_url') : `${where}.vars.${name}`)
-  if (kind === 'oidc' && !have.issuer) missing.push(`${where}.issuer`)
+  const where = configPath(id)
+  const missing = [...open].map(name =>
+    name === 'auth_url' ? fieldName(id, 'vars.auth_url') : `${where}.vars.${name}`,
+  )
+  if (kind === 'oidc' && !issuer) missing.push(`${where}.issuer`)
   if (kind !== 'oidc') {
     if (!endpoints.authorization) missing.push(`${where}.authorizationUrl`)
     if (!endpoints.token) missing.push(`${where}.tokenUrl`)
   }
-  if (!clientId) missing.push(named('CLIENT_ID', 'clientId'))
-  if (clientAuth === 'private_key_jwt' && !have.clientKey) missing.push(named('CLIENT_KEY_FILE', 'clientKeyFile'))
+  if (!clientId) missing.push(fieldName(id, 'clientId'))
+  if (clientAuth === 'private_key_jwt' && !clientKey) missing.push(fieldName(id, 'clientKeyFile'))
   const needsSecret = clientAuth !== 'private_key_jwt' && clientAuth !== 'none' && !usesMutualTls({ clientAuth })
-  if (needsSecret && !have.clientSecret) missing.push(named('CLIENT_SECRET', 'clientSecret'))
+  if (needsSecret && !clientSecret) missing.push(fieldName(id, 'clientSecret'))
   return missing
 }
 
 /** The values of variables: the operator's, else the preset's defaults, which can contain variables too. */
-function varsOf({ variables = {} }: Preset, given: ProviderConfig, authUrl: string | undefined): Texts {
+function varsOf({ variables = {} }: Preset, given: ProviderConfig): Texts {
   const { clientId = '', scope = '' } = given
   const vars = Object.fromEntries(Object.entries(given.vars ?? {}).map(([name, text]) => [name, withoutSlash(text)]))
-  const own: Texts = { ...vars, ...(authUrl && { auth_url: authUrl }), client_id: clientId, scope }
+  const own: Texts = { ...vars, client_id: clientId, scope }
   const isElsewhere = own.auth_url !== undefined && own.auth_url !== variables.auth_url?.default
   const defaults = Object.entries(variables).flatMap(([name, variable]) => {
     const isPublic = /^https?:/.test(variable.default ?? '')
@@ -407,7 +324,7 @@ function readSecret(id: string, key: string, file: string): Secret {
   } catch {
     // Reported below.
   }
-  const path = `${id === ONLY_PROVIDER ? 'provider' : `providers.${id}`}.${key}`
+  const path = `${configPath(id)}.${key}`
   throw new MenshenError('bad_settings', [
     { path, message: `${path} is "${file}", which cannot be read or is empty; expected the path of a readable file.` },
   ])
@@ -415,38 +332,8 @@ function readSecret(id: string, key: string, file: string): Secret {
 
 // What is known about one provider before it is called: its configuration with all defaults, and what follows from it.
 
-/** As the configuration has them, with the variables filled in. */
-type PlannedConfig = Pick<
-  CompleteProvider,
-  | 'name'
-  | 'issuer'
-  | 'discoveryUrl'
-  | 'alsoIssuers'
-  | 'accessTokenIssuers'
-  | 'sendsIssuer'
-  | 'clientAuth'
-  | 'state'
-  | 'stateCheck'
-  | 'pkce'
-  | 'par'
-  | 'dpop'
-  | 'codeNames'
-  | 'tokenRequest'
-  | 'tokenAnswer'
-  | 'refreshParams'
-  | 'refreshEnds'
-  | 'refreshLead'
-  | 'revocationRequest'
-  | 'userInfoRequest'
-  | 'userInfoAnswer'
-  | 'userInfoFrom'
-  | 'emailStep'
-  | 'fieldTypes'
-  | 'accessTokenTypes'
-  | 'logout'
->
-
-export interface ProviderPlan extends Readonly<PlannedConfig> {
+/** The fields of the configuration have their variables filled in. */
+export interface ProviderPlan extends Readonly<Pick<CompleteProvider, PlannedKey>> {
   /** Which of several providers it is; part of a user's identity. */
   readonly id: string
   /** The path of our redirect address. */
@@ -488,7 +375,7 @@ export interface ProviderPlan extends Readonly<PlannedConfig> {
   /** Whether a sign-out revokes the tokens. */
   readonly revoke: NonNullable<ProviderConfig['revoke']>
   /** Those of the specification, and others of the operator. */
-  readonly fields: Readonly<Record<Field, Sources>> & Readonly<Record<string, Sources>>
+  readonly fields: Readonly<Record<UserField, Sources>> & Readonly<Record<string, Sources>>
   /** What an answer has to say for its e-mail address to count; empty: every address does. */
   readonly emailVerified: Accepted
   readonly require: Accepted
@@ -513,18 +400,7 @@ export function outlivesToken({ preset }: Partial<Pick<ProviderPlan, 'preset'>>)
   return preset !== 'idaas'
 }
 
-export interface Endpoints {
-  readonly authorization?: string | undefined
-  readonly token?: string | undefined
-  readonly refresh?: string | undefined
-  readonly userInfo?: string | undefined
-  readonly jwks?: string | undefined
-  readonly logout?: string | undefined
-  readonly revocation?: string | undefined
-  readonly introspection?: string | undefined
-  /** Of pushed authorization requests. */
-  readonly par?: string | undefined
-}
+export type Endpoints = { readonly [name in EndpointName]?: string | undefined }
 
 export type UserInfoSource = CompleteProvider['userInfoFrom'][number]
 export type Texts = Readonly<Record<string, string>>

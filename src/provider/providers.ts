@@ -2,13 +2,14 @@
 
 import type { Config } from '../config/config-file.ts'
 import { addressProblems, demandsHttps } from '../config/conflicts.ts'
+import { FIELD_ROWS, type FieldPath, settingFor } from '../config/provider-fields.ts'
 import type { Settings } from '../config/settings.ts'
 import { placedUpstreams, type UpstreamConfig } from '../config/upstream-config.ts'
 import { type ProblemDraft, refuseIf, type SettingName, sentence, setting } from '../errors.ts'
 import { issuerIn, refused } from './bearer.ts'
 import { needsDiscovery } from './discovery.ts'
 import { usesMutualTls } from './mutual-tls.ts'
-import { callbackFor, ONLY_PROVIDER, type ProviderPlan, planNamedProvider, planProvider } from './plan.ts'
+import { callbackFor, configPath, ONLY_PROVIDER, type ProviderPlan, planNamedProvider, planProvider } from './plan.ts'
 import { createProvider, type Provider, type ProviderOptions, unconfiguredProvider } from './provider.ts'
 
 export interface Providers {
@@ -23,33 +24,6 @@ export interface Providers {
   readonly missing: readonly string[]
   close(): Promise<void>
 }
-
-/** Settings that only a single provider reads, and the field of `providers` that replaces each. */
-const OF_ONE_PROVIDER = {
-  PROVIDER: 'preset',
-  PROVIDER_NAME: 'name',
-  PROVIDER_VARS: 'vars',
-  AUTH_URL: 'vars.auth_url',
-  CLIENT_ID: 'clientId',
-  CLIENT_SECRET: 'clientSecret',
-  CLIENT_KEY_FILE: 'clientKeyFile',
-  CLIENT_KEY_ID: 'clientKeyId',
-  CLIENT_CERT_FILE: 'clientCertFile',
-  CLIENT_ASSERTION_AUDIENCE: 'clientAssertionAudience',
-  CLIENT_ASSERTION_ALGORITHM: 'clientAssertionAlgorithm',
-  CLIENT_AUTH: 'clientAuth',
-  SCOPE: 'scope',
-  STATE_CHECK: 'stateCheck',
-  PKCE: 'pkce',
-  PAR: 'par',
-  DPOP: 'dpop',
-  LOGOUT_STYLE: 'logout.style',
-  LOGOUT_URL: 'logoutUrl',
-  REVOKE: 'revoke',
-  ISSUER: 'issuer',
-  ISSUER_REQUIRED: 'sendsIssuer',
-  JWKS_URL: 'jwksUrl',
-} as const satisfies Partial<Record<keyof Settings, string>>
 
 type Plans = [ProviderPlan, ...ProviderPlan[]]
 
@@ -71,7 +45,7 @@ export function planProviders(config: Config, settings: Settings): Plans {
 /** Problems that would otherwise appear at a sign-in or sign-out, or never. */
 function problemsOf(plan: ProviderPlan, config: Config, settings: Settings): ProblemDraft[] {
   const { id, kind, issuer, discoveryUrl, endpoints, emailStep, clientAuth, pkce, logout } = plan
-  const where = id === ONLY_PROVIDER ? 'provider' : `providers.${id}`
+  const where = configPath(id)
   const problems = addressProblems(
     {
       // Without OpenID Connect the issuer is only a name, and no request goes there.
@@ -103,22 +77,22 @@ function problemsOf(plan: ProviderPlan, config: Config, settings: Settings): Pro
 function profileProblems(plan: ProviderPlan, config: Config, settings: Settings, where: string): ProblemDraft[] {
   const { id, par, dpop, clientAuth, certificate, endpoints } = plan
   /** A named provider has no settings. */
-  const named = (name: string, key: string) => (id === ONLY_PROVIDER ? setting(name) : `${where}.${key}`)
+  const named = (path: FieldPath) => (id === ONLY_PROVIDER ? setting(settingFor(path) ?? path) : `${where}.${path}`)
   const problems: ProblemDraft[] = []
   if (usesMutualTls(plan) && !certificate)
     problems.push({
       path: `${where}.clientAuth`,
-      message: sentence`${named('CLIENT_AUTH', 'clientAuth')} is "${clientAuth ?? ''}", which needs a certificate and its key; expected both ${named('CLIENT_CERT_FILE', 'clientCertFile')} and ${named('CLIENT_KEY_FILE', 'clientKeyFile')}.`,
+      message: sentence`${named('clientAuth')} is "${clientAuth ?? ''}", which needs a certificate and its key; expected both ${named('clientCertFile')} and ${named('clientKeyFile')}.`,
     })
   if (par === 'on' && !endpoints.par && !needsDiscovery(plan))
     problems.push({
       path: `${where}.par`,
-      message: sentence`${named('PAR', 'par')} is "on", but there is no address to push requests to; expected ${where}.parUrl, or a provider with discovery.`,
+      message: sentence`${named('par')} is "on", but there is no address to push requests to; expected ${where}.parUrl, or a provider with discovery.`,
     })
   if (dpop === 'on' && forwardsTokens(config, settings))
     problems.push({
       path: `${where}.dpop`,
-      message: sentence`${named('DPOP', 'dpop')} is "on" with ${settings.FORWARD_ACCESS_TOKEN ? setting('FORWARD_ACCESS_TOKEN') : 'accessToken of an upstream'}: an application has no use for a token that is bound to a key of Menshen; expected one of the two.`,
+      message: sentence`${named('dpop')} is "on" with ${settings.FORWARD_ACCESS_TOKEN ? setting('FORWARD_ACCESS_TOKEN') : 'accessToken of an upstream'}: an application has no use for a token that is bound to a key of Menshen; expected one of the two.`,
     })
   return problems
 }
@@ -146,13 +120,14 @@ function exchangeProblems(plans: Plans, config: Config): ProblemDraft[] {
 function planAll({ provider, providers }: Config, settings: Settings): Plans {
   const [first, ...more] = Object.entries(providers ?? {}).map(([id, config]) => planNamedProvider(id, config))
   if (!first) return [planProvider(provider, settings)]
-  const names = Object.keys(OF_ONE_PROVIDER) as (keyof typeof OF_ONE_PROVIDER)[]
-  const problems = names
-    .filter(name => settings[name] !== undefined && settings[name] !== false)
-    .map(name => ({
-      setting: name,
-      message: sentence`${setting(name)} speaks of one provider, but the configuration has providers; expected providers.${first.id}.${OF_ONE_PROVIDER[name]} instead.`,
-    }))
+  const problems = FIELD_ROWS.flatMap(([path]) => {
+    const name = settingFor(path)
+    // The secret of CLIENT_SECRET_FILE is CLIENT_SECRET by now.
+    if (name === undefined || name === 'CLIENT_SECRET_FILE' || !settings[name]) return []
+    const instead = `providers.${first.id}.${path}`
+    const message = sentence`${setting(name)} speaks of one provider, but the configuration has providers; expected ${instead} instead.`
+    return [{ setting: name, message }]
+  })
   refuseIf(problems)
   if (more.length === 0) return [first]
   // Only the attempt that the same browser started tells which provider an answer is from.

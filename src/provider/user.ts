@@ -1,7 +1,8 @@
 // User info: the request, and the mapping of its answer to our fields.
 
 import { MACHINE_PREFIX } from '../config/machines.ts'
-import { FIELDS, type Field } from '../config/provider-config.ts'
+import type { UserField } from '../config/provider-config.ts'
+import { USER_FIELDS } from '../config/provider-fields.ts'
 import { errorFields, MenshenError } from '../errors.ts'
 import { phrase, phrasedError, phraseIn } from '../phrases.ts'
 import {
@@ -90,7 +91,7 @@ export function mapAnswers(
 ): MappedUser {
   if (plan.fieldTypes === 'text') assertTexts(given, plan)
   const { answers, hasUnverified, denied } = vouchedAnswers(given, plan)
-  const text = (field: Field) => textFrom(answers, plan.fields[field])
+  const text = (field: UserField) => textFrom(answers, plan.fields[field])
   const userInfo: UserInfo = {
     ...furtherFields(answers, plan),
     sub: text('sub'),
@@ -220,7 +221,7 @@ function furtherFields(answers: readonly unknown[], { fields }: Mapping): Record
   return Object.fromEntries(further.map(([field, sources]) => [field, textFrom(answers, sources)]))
 }
 
-const OURS: ReadonlySet<string> = new Set(FIELDS)
+const OURS: ReadonlySet<string> = new Set(USER_FIELDS)
 
 function assertTexts(answers: readonly unknown[], { fields }: Mapping): void {
   for (const [field, sources] of Object.entries(fields)) {
@@ -234,7 +235,7 @@ function assertTexts(answers: readonly unknown[], { fields }: Mapping): void {
 
 /** Names and types, never values: they are about a person. */
 function missing(
-  field: Field,
+  field: UserField,
   answers: readonly unknown[],
   { fields, emailVerified }: Mapping,
   isUnverified: boolean,

@@ -1,0 +1,570 @@
+// The shape of an identity provider: one row per field. The schema of `provider` and `providers` in the configuration, the settings
+// that fill a field, the defaults and the type of the plan all come from these rows.
+//
+// A row in use, `par`:
+//   schema    what menshen.config.ts and a preset can write: `par: 'on'`
+//   setting   PAR=on does the same for a single provider; with `providers` the error about PAR names `providers.<id>.par`
+//   default   `plan.par` is 'auto' where neither the preset nor the operator sets it
+
+import { z } from 'zod'
+import type { Row } from './kinds.ts'
+import * as kind from './kinds.ts'
+import type { Secret } from './secret.ts'
+
+interface FieldOptions<V> {
+  /** Applies where neither the preset nor the operator has a value. Without it, absent is a value. */
+  readonly default?: Frozen<V>
+  /** The setting that fills it for a single provider. It applies after a reload. */
+  readonly setting?: FieldSetting<V>
+  /** It is the address of this endpoint: `endpoints` of the plan has it under this name. */
+  readonly endpoint?: string
+  /** This endpoint gets codes, tokens or the client secret. */
+  readonly receives?: true
+  /** The plan has it only in another form. */
+  readonly isReplaced?: true
+}
+
+type FieldSetting<V> = Omit<Row<unknown>, 'check' | 'type' | 'reloads'> & {
+  readonly name: string
+  readonly type: 'string' | 'number' | 'boolean'
+} & (
+    | { readonly check: z.ZodType<V | Secret, string>; readonly toField?: never }
+    /** The value for the field, where the setting's is another one. */
+    | { readonly check: z.ZodType<unknown, string>; readonly toField: (value: never) => V | undefined }
+  )
+
+type Frozen<T> = T extends readonly (infer E)[]
+  ? readonly Frozen<E>[]
+  : T extends object
+    ? { readonly [K in keyof T]: Frozen<T[K]> }
+    : T
+
+function field<S extends z.ZodType, const O extends FieldOptions<z.infer<S>>>(schema: S, options: O) {
+  return { schema, ...options }
+}
+
+/** A field of several parts. The configuration may have any of them; the others are those of the preset or of the default. */
+function group<S extends z.ZodRawShape, const O extends FieldOptions<z.infer<z.ZodObject<S>>>>(
+  complete: z.ZodObject<S, z.core.$strict>,
+  options: O,
+) {
+  return { schema: complete.partial(), complete, ...options }
+}
+
+/** A part of another field that has its own setting. */
+function part<const O extends { readonly setting: FieldSetting<string> }>(options: O) {
+  return options
+}
+
+// The choices.
+
+export const CLIENT_AUTHS = [
+  'post',
+  'basic',
+  'private_key_jwt',
+  'tls_client_auth',
+  'self_signed_tls_client_auth',
+  'none',
+] as const
+/** Whether a capability of the provider is used: `auto` if the provider demands it. */
+const DEMAND_CHOICES = ['auto', 'on', 'off'] as const
+/** Presets of providers inside whose app users are signed in already. */
+export const APP_PRESETS = ['wecom', 'feishu', 'lark', 'dingtalk'] as const
+const ASSERTION_AUDIENCES = ['issuer', 'token_endpoint', 'both'] as const
+export const ASSERTION_ALGORITHMS = [
+  'RS256',
+  'PS256',
+  'ES256',
+  'EdDSA',
+  'Ed25519',
+  'RS384',
+  'PS384',
+  'ES384',
+  'RS512',
+  'PS512',
+  'ES512',
+] as const
+const STATE_CHECKS = ['suffix', 'bound'] as const
+/** Whether tokens are revoked at sign-out. */
+const REVOKE_CHOICES = ['always', 'never'] as const
+const LOGOUT_STYLES = ['server', 'browser', 'none'] as const
+
+// The types of values.
+
+const text = z.string().min(1)
+const texts = z.record(z.string(), z.string())
+/** A path in an answer: names with dots between them; a list means each of its elements. */
+const path = z.string().min(1)
+const address = z
+  .string()
+  .regex(/^(https?:\/\/|\{)/, 'expected an http or https address, for example "https://idp.example.com/token"')
+
+/** For each path the values that are accepted; `null` is for an absent one. Without a path, everything would fit. */
+export const accepted = z
+  .record(path, z.array(z.union([z.string(), z.number(), z.boolean(), z.null()])).min(1))
+  .refine(paths => Object.keys(paths).length > 0, 'expected at least one place with its values')
+
+/** The first path that has a value; several in one pair of brackets are joined by a dash. */
+export const sources = z.array(z.union([path, z.array(path).min(2)]))
+
+/** The user's fields of specification 5.4, and `groups`. */
+export const USER_FIELDS = [
+  'sub',
+  'username',
+  'nickname',
+  'email',
+  'phone_number',
+  'ou_id',
+  'ou_name',
+  'groups',
+] as const
+
+/** Claims of the assertion that have another meaning. */
+const TAKEN_NAMES = ['role', 'provider', 'iss', 'aud', 'exp', 'nbf', 'iat', 'jti']
+
+/** The fields of the user: those above, and others that the operator maps. */
+const userFields = z
+  .object(
+    Object.fromEntries(USER_FIELDS.map(name => [name, sources.optional()])) as {
+      [F in (typeof USER_FIELDS)[number]]: z.ZodOptional<typeof sources>
+    },
+  )
+  .catchall(sources)
+  .superRefine((given, context) => {
+    for (const name of Object.keys(given)) {
+      const refuse = (message: string) => context.addIssue({ code: 'custom', path: [name], message })
+      if (!/^[a-z]\w{0,39}$/i.test(name)) refuse('expected a field of letters, digits and _, for example "employee_no"')
+      if (TAKEN_NAMES.includes(name)) refuse('this name means something else; choose another')
+    }
+  })
+
+// The fields. A setting appears in docs/settings.md in the order of the rows.
+
+export const SIGN_IN_FIELDS = {
+  preset: field(z.string(), {
+    isReplaced: true,
+    setting: {
+      name: 'PROVIDER',
+      ...kind.text('the name of a preset', 'oidc', 40),
+      defaultNote: '`idaas`',
+      sentence:
+        'Which identity provider: `idaas` is the specification’s, `oidc` any with discovery at `AUTH_URL`, `oauth2` assumes nothing, and [many more](providers.md) have a name.',
+      sentenceZh:
+        '使用哪个身份认证平台：`idaas` 是规范中的平台；`oidc` 适用于 `AUTH_URL` 支持自动发现的平台；`oauth2` 不做任何假设；[更多平台](providers.md)有各自的名称。',
+    },
+  }),
+  /** On the button. */
+  name: field(text.max(60), {
+    setting: {
+      name: 'PROVIDER_NAME',
+      ...kind.text('a name of at most 60 characters', '企业账号', 60),
+      defaultNote: 'the preset’s',
+      sentence: 'The name on the button: `<name>登录`, `Sign in with <name>`.',
+      sentenceZh: '登录按钮上的名称：`<name>登录`、`Sign in with <name>`。',
+    },
+  }),
+  /** Values of the variables in the preset's addresses: a realm, a tenant, a team. */
+  vars: field(texts, {
+    isReplaced: true,
+    setting: {
+      name: 'PROVIDER_VARS',
+      ...kind.assignments,
+      sentence: 'What the preset’s addresses leave open, such as a realm or a tenant.',
+      sentenceZh: '预设地址中需要填写的部分，例如 realm 或租户。',
+    },
+  }),
+  'vars.auth_url': part({
+    setting: {
+      name: 'AUTH_URL',
+      ...kind.address,
+      sentence: 'The address of the identity provider, to which its paths are added.',
+      sentenceZh: '身份认证平台的地址，各个路径会加在它后面。',
+    },
+  }),
+
+  clientId: field(text, {
+    isReplaced: true,
+    setting: {
+      name: 'CLIENT_ID',
+      ...kind.text('the identifier that the provider gave to this application', 'my-application'),
+      sentence: 'The OAuth client identifier.',
+      sentenceZh: 'OAuth 客户端标识。',
+    },
+  }),
+  clientSecret: field(text, {
+    isReplaced: true,
+    setting: {
+      name: 'CLIENT_SECRET',
+      ...kind.secret,
+      sentence: 'The OAuth client secret. It leaves the server only in requests to the provider.',
+      sentenceZh: 'OAuth 客户端密钥，只会随请求发送给身份认证平台。',
+    },
+  }),
+  clientSecretFile: field(text, {
+    isReplaced: true,
+    setting: {
+      name: 'CLIENT_SECRET_FILE',
+      ...kind.secretFile,
+      sentence: 'Reads the client secret from a file instead.',
+      sentenceZh: '从文件读取客户端密钥。',
+    },
+  }),
+  /** Absent: what the metadata says. */
+  clientAuth: field(z.enum(CLIENT_AUTHS), {
+    setting: {
+      name: 'CLIENT_AUTH',
+      ...kind.oneOf(CLIENT_AUTHS, 'basic'),
+      defaultNote: 'the preset’s',
+      sentence:
+        'How the client proves itself to the provider: by its secret, by a signature, or by its certificate ([mutual TLS](providers.md#fapi-20)).',
+      sentenceZh: '客户端向身份认证平台证明自己的方式：密钥、签名或证书（[双向 TLS](providers.md#fapi-20)）。',
+    },
+  }),
+  /** For private_key_jwt and mutual TLS: PEM or JWK. */
+  clientKeyFile: field(text, {
+    isReplaced: true,
+    setting: {
+      name: 'CLIENT_KEY_FILE',
+      ...kind.secretFile,
+      example: '/run/secrets/client_key.pem',
+      sentence:
+        'The key of `private_key_jwt`, or of the certificate of mutual TLS: PEM or JWK, not encrypted. Without a client secret it is the proof by itself.',
+      sentenceZh:
+        '`private_key_jwt` 或双向 TLS 证书使用的私钥，PEM 或 JWK 格式，不能加密。没有客户端密钥时，只用它证明身份。',
+    },
+  }),
+  /** The name of that key at the provider (`kid`), where the key has none. */
+  clientKeyId: field(text, {
+    isReplaced: true,
+    setting: {
+      name: 'CLIENT_KEY_ID',
+      ...kind.text('the name of a key', 'key-2026', 200),
+      defaultNote: 'the key’s own, if it is a JWK',
+      sentence: 'The `kid` by which the provider knows the key of `private_key_jwt`.',
+      sentenceZh: '身份认证平台用来识别 `private_key_jwt` 密钥的 `kid`。',
+    },
+  }),
+  /** The certificate of that key, in PEM: for mutual TLS, and for providers that identify keys by it (`x5t#S256`). */
+  clientCertFile: field(text, {
+    isReplaced: true,
+    setting: {
+      name: 'CLIENT_CERT_FILE',
+      ...kind.secretFile,
+      example: '/run/secrets/client_cert.pem',
+      sentence:
+        'The certificate of that key, in PEM. Mutual TLS shows it to the provider; with `private_key_jwt` its thumbprint is sent as `x5t#S256`, which Microsoft Entra wants.',
+      sentenceZh:
+        '该私钥的证书，PEM 格式。双向 TLS 会向平台出示它；使用 `private_key_jwt` 时，其指纹会作为 `x5t#S256` 发送，Microsoft Entra 需要它。',
+    },
+  }),
+  /** `aud` of private_key_jwt. */
+  clientAssertionAudience: field(z.enum(ASSERTION_AUDIENCES), {
+    isReplaced: true,
+    setting: {
+      name: 'CLIENT_ASSERTION_AUDIENCE',
+      ...kind.oneOf(ASSERTION_AUDIENCES, 'token_endpoint'),
+      defaultNote: '`token_endpoint` for `entra` and `okta`, else `issuer`',
+      sentence: 'What `private_key_jwt` names as `aud`: the issuer, the token endpoint, or both.',
+      sentenceZh: '`private_key_jwt` 中 `aud` 的值：issuer、令牌端点，或两者都写。',
+    },
+  }),
+  clientAssertionAlgorithm: field(z.enum(ASSERTION_ALGORITHMS), {
+    isReplaced: true,
+    setting: {
+      name: 'CLIENT_ASSERTION_ALGORITHM',
+      ...kind.oneOf(ASSERTION_ALGORITHMS, 'PS256'),
+      defaultNote: 'by the key and what the provider takes; `PS256` for `entra`',
+      sentence: 'By which algorithm `private_key_jwt` signs.',
+      sentenceZh: '`private_key_jwt` 的签名算法。',
+    },
+  }),
+
+  authorizationUrl: field(address, { endpoint: 'authorization' }),
+  scope: field(z.string(), {
+    default: '',
+    isReplaced: true,
+    setting: {
+      name: 'SCOPE',
+      ...kind.text('scopes, separated by spaces', 'openid profile email'),
+      defaultNote: 'the preset’s',
+      sentence: 'The scope that is asked for.',
+      sentenceZh: '申请的权限范围（scope）。',
+    },
+  }),
+  scopeSeparator: field(text, { default: ' ', isReplaced: true }),
+  authorizationParams: field(texts, { default: {}, isReplaced: true }),
+  authorizationNames: field(texts, { default: {}, isReplaced: true }),
+  /** Added to the authorization address: `#wechat_redirect`. */
+  authorizationFragment: field(z.string(), { default: '', isReplaced: true }),
+  /** `suffixed` ends in `_idp`; `plain` is letters and digits alone, for providers that accept nothing else. */
+  state: field(z.enum(['suffixed', 'plain']), { default: 'suffixed' }),
+  stateCheck: field(z.enum(STATE_CHECKS), {
+    default: 'bound',
+    setting: {
+      name: 'STATE_CHECK',
+      ...kind.oneOf(['suffix', 'bound'], 'bound'),
+      defaultNote: '`suffix` for `idaas`, else `bound`',
+      sentence:
+        '`suffix` only looks at the end of the state, as the specification says; `bound` compares it with the attempt that the same browser started, once. Recommended: `bound`.',
+      sentenceZh:
+        '`suffix` 按规范只检查 state 的后缀；`bound` 还会与同一浏览器发起的登录比对，且只能使用一次。建议使用 `bound`。',
+    },
+  }),
+  pkce: field(z.boolean(), {
+    default: false,
+    setting: {
+      name: 'PKCE',
+      ...kind.oneOf(['off', 'S256'], 'S256'),
+      defaultNote: '`off` for `idaas`, else what the provider is known to take',
+      sentence:
+        '`S256` adds PKCE to the authorization and token requests, if the provider supports it. Like `bound` it asks for the attempt that the same browser started.',
+      sentenceZh: '`S256` 在授权请求和令牌请求中加入 PKCE（需要平台支持）。与 `bound` 一样，要求登录由同一浏览器发起。',
+      toField: (value: 'off' | 'S256') => value === 'S256',
+    },
+  }),
+  /** Pushed authorization requests (RFC 9126). */
+  par: field(z.enum(DEMAND_CHOICES), {
+    default: 'auto',
+    setting: {
+      name: 'PAR',
+      ...kind.oneOf(DEMAND_CHOICES, 'on'),
+      defaultNote: '`auto`',
+      sentence:
+        'Pushed authorization requests (RFC 9126): all parameters go from server to server, and the browser carries only a reference to them. `auto` does so where the metadata has `require_pushed_authorization_requests`.',
+      sentenceZh:
+        '推送授权请求（PAR，RFC 9126）：所有参数由服务器直接发给平台，浏览器只携带一个引用。`auto` 在平台元数据含有 `require_pushed_authorization_requests` 时使用。',
+    },
+  }),
+  /** Where authorization requests are pushed to, if the metadata does not say. */
+  parUrl: field(address, { endpoint: 'par', receives: true }),
+  /** Tokens that are bound to a key of the session (RFC 9449). */
+  dpop: field(z.enum(DEMAND_CHOICES), {
+    default: 'auto',
+    setting: {
+      name: 'DPOP',
+      ...kind.oneOf(DEMAND_CHOICES, 'on'),
+      defaultNote: '`auto`',
+      sentence:
+        'Binds the tokens of each session to a key of its own (RFC 9449), so that a stolen token is of no use. `auto` does so from the moment that the provider demands it. `on` is refused together with `FORWARD_ACCESS_TOKEN`.',
+      sentenceZh:
+        '把每个会话的令牌与该会话专用的密钥绑定（DPoP，RFC 9449），令牌被窃取后也无法使用。`auto` 从平台提出要求时开始使用。`on` 不能与 `FORWARD_ACCESS_TOKEN` 同时使用。',
+    },
+  }),
+  /** The parameters in which the code may come back. */
+  codeNames: field(z.array(z.string()).min(1), { default: ['code'] }),
+
+  tokenUrl: field(address, { endpoint: 'token', receives: true }),
+  tokenRequest: group(
+    z.strictObject({
+      as: z.enum(['form', 'json', 'query']),
+      names: texts,
+      headers: texts,
+      redirectUri: z.boolean(),
+      state: z.boolean(),
+    }),
+    { default: { as: 'form', names: {}, headers: {}, redirectUri: true, state: false } },
+  ),
+  tokenAnswer: group(
+    z.strictObject({
+      /** Where the answer proper is; absent: at the top. */
+      at: path.optional(),
+      success: accepted,
+      names: texts,
+      lifetimeSeconds: z.int().min(60).optional(),
+      /** Whether an answer without `token_type` is accepted. */
+      tokenType: z.enum(['required', 'optional']),
+    }),
+    { default: { success: {}, names: {}, tokenType: 'optional' } },
+  ),
+  introspectionUrl: field(address, { endpoint: 'introspection', receives: true }),
+  /** What `typ` may be in an access token that a machine sends, besides `at+jwt` (RFC 9068). */
+  accessTokenTypes: field(z.array(z.string()), { default: [] }),
+
+  refreshUrl: field(z.union([address, z.literal(false)]), { endpoint: 'refresh', receives: true }),
+  /** Extras of a refresh; `$redirect_uri` is our own callback address. */
+  refreshParams: field(texts, { default: {} }),
+  /** Errors by which this provider says that a code or a refresh token is dead, besides the usual ones. */
+  refreshEnds: field(z.array(z.string()), { default: [] }),
+  /** The five minutes of specification 7.1, or at most half of a token's life. */
+  refreshLead: field(z.enum(['fixed', 'half']), { default: 'half' }),
+
+  userInfoUrl: field(address, { endpoint: 'userInfo', receives: true }),
+  userInfoRequest: group(
+    z.strictObject({
+      method: z.enum(['GET', 'POST']),
+      token: z.union([
+        z.literal('bearer'),
+        z.strictObject({ header: z.string() }),
+        z.strictObject({ query: z.string() }),
+      ]),
+      params: texts,
+      headers: texts,
+    }),
+    { default: { method: 'GET', token: 'bearer', params: {}, headers: {} } },
+  ),
+  userInfoAnswer: group(z.strictObject({ at: path.optional(), success: accepted }), { default: { success: {} } }),
+  userInfoFrom: field(z.array(z.enum(['userinfo', 'id_token', 'token', 'access_token'])).min(1), {
+    default: ['userinfo', 'id_token', 'token'],
+  }),
+  /** One more call with the same token: of the list in its answer, the first element that fits gives the e-mail address. */
+  emailStep: field(z.strictObject({ url: address, where: accepted, take: path }), {}),
+  fields: field(userFields, {
+    default: { sub: [], username: [], nickname: [], email: [], phone_number: [], ou_id: [], ou_name: [], groups: [] },
+    isReplaced: true,
+  }),
+  /** What an answer has to say for its e-mail address to be valid; without it, the address is neither username nor e-mail. */
+  emailVerified: field(accepted, { isReplaced: true }),
+  /** `text`: a field of another type is an error, not turned into text. */
+  fieldTypes: field(z.enum(['text', 'any']), { default: 'any' }),
+  require: field(accepted, { isReplaced: true }),
+
+  logout: group(
+    z.strictObject({
+      /** Absent: through the browser where the metadata has an address for it, else not at all. */
+      style: z.enum(LOGOUT_STYLES).optional(),
+      returnParam: text,
+      params: texts,
+      idTokenHint: z.boolean(),
+    }),
+    { default: { returnParam: 'post_logout_redirect_uri', params: {}, idTokenHint: false } },
+  ),
+  'logout.style': part({
+    setting: {
+      name: 'LOGOUT_STYLE',
+      ...kind.oneOf(['server', 'browser', 'none'], 'browser'),
+      defaultNote: '`server` for `idaas`, else what the provider has',
+      sentence:
+        'How the provider is told of a sign-out: `server` calls it, `browser` sends the browser through it and back to `LOGIN_PATH`, `none` does not tell it.',
+      sentenceZh:
+        '退出登录时如何通知身份认证平台：`server` 由服务器调用，`browser` 让浏览器经过平台再回到 `LOGIN_PATH`，`none` 不通知。',
+    },
+  }),
+  logoutUrl: field(address, {
+    endpoint: 'logout',
+    receives: true,
+    setting: {
+      name: 'LOGOUT_URL',
+      ...kind.pathOrAddress,
+      defaultNote: '`/oauth/logout` for `idaas`, else what the provider has',
+      sentence: "The provider's logout interface: a path under `AUTH_URL`, or a whole address.",
+      sentenceZh: '身份认证平台的退出接口：`AUTH_URL` 下的路径，或完整的地址。',
+      toField: (value: string) => (value.startsWith('/') ? `{auth_url}${value}` : value),
+    },
+  }),
+  /**
+   * Whether a sign-out revokes the tokens, where the provider supports it. At some it ends the grant of the user on every device,
+   * so it is `never` by default, unless `revocationUrl` is the operator's own.
+   */
+  revoke: field(z.enum(REVOKE_CHOICES), {
+    isReplaced: true,
+    setting: {
+      name: 'REVOKE',
+      ...kind.oneOf(REVOKE_CHOICES, 'always'),
+      defaultNote: '`never`, unless the provider is known to end this session alone',
+      sentence:
+        'Whether tokens that are not needed any more are revoked at the provider, where it has an address for that: after a sign-out, an idle end, a sign-in that fails or replaces a session. At some providers (Google, older Keycloak, some Auth0 tenants) this ends the user’s sessions on every device.',
+      sentenceZh:
+        '不再需要的令牌是否在身份认证平台撤销（平台提供撤销地址时）：退出登录、会话因长时间无操作而结束、登录失败或新的登录取代原会话之后。有的平台（Google、旧版 Keycloak、部分 Auth0 租户）会因此结束该用户在所有设备上的会话。',
+    },
+  }),
+  revocationUrl: field(address, { endpoint: 'revocation', receives: true }),
+  /** A revocation that is not that of RFC 7009. */
+  revocationRequest: group(
+    z.strictObject({
+      method: z.enum(['POST', 'DELETE']),
+      as: z.enum(['form', 'query']),
+      names: texts,
+      /** Which one is revoked; without a refresh token it is the access token. */
+      token: z.enum(['refresh_token', 'access_token']),
+    }),
+    { default: { method: 'POST', as: 'form', names: {}, token: 'refresh_token' } },
+  ),
+}
+
+export const ISSUER_FIELDS = {
+  issuer: field(address, {
+    setting: {
+      name: 'ISSUER',
+      ...kind.text('what the provider calls itself', 'https://idp.example.com'),
+      sentence: "The provider's issuer: an `iss` in the callback must be this one (RFC 9207).",
+      sentenceZh: '身份认证平台的 issuer：回调中的 `iss` 必须与它一致（RFC 9207）。',
+    },
+  }),
+  /** Where the metadata is, if it is not below the issuer. */
+  discoveryUrl: field(address, {}),
+  /** Other issuers that the provider names in its tokens. */
+  alsoIssuers: field(z.array(z.string()), { default: [] }),
+  /** Other issuers in access tokens alone; `{tenantid}` is the tenant of the issuer. */
+  accessTokenIssuers: field(z.array(z.string()), { default: [] }),
+  /** Whether `iss` comes with every callback (RFC 9207), where no metadata says so. */
+  sendsIssuer: field(z.boolean(), {
+    default: false,
+    setting: {
+      name: 'ISSUER_REQUIRED',
+      ...kind.yesOrNo,
+      default: 'false',
+      sentence:
+        'The provider sends `iss` with every callback (`authorization_response_iss_parameter_supported` in its metadata): one without it is refused.',
+      sentenceZh:
+        '平台的每个回调都带有 `iss`（其元数据中有 `authorization_response_iss_parameter_supported`）：没有 `iss` 的回调会被拒绝。',
+      toField: (value: boolean) => value || undefined,
+    },
+  }),
+  jwksUrl: field(address, {
+    endpoint: 'jwks',
+    setting: {
+      name: 'JWKS_URL',
+      ...kind.address,
+      sentence: 'Where the provider publishes its keys; with `ISSUER` it turns on back-channel logout.',
+      sentenceZh: '身份认证平台公布公钥的地址；与 `ISSUER` 一起设置后，启用后端通道退出（back-channel logout）。',
+    },
+  }),
+}
+
+export const PROVIDER_FIELDS = { ...SIGN_IN_FIELDS, ...ISSUER_FIELDS }
+export type ProviderFields = typeof PROVIDER_FIELDS
+
+/** A field of the configuration, or a part of one by its path: `logout.style`. */
+export type FieldPath = keyof ProviderFields
+
+interface AnyField {
+  readonly schema?: z.ZodType
+  readonly default?: unknown
+  readonly setting?: FieldSetting<unknown>
+  readonly endpoint?: string
+  readonly receives?: true
+  readonly isReplaced?: true
+}
+
+/** Each row with its path. */
+export const FIELD_ROWS = Object.entries(PROVIDER_FIELDS) as readonly (readonly [FieldPath, AnyField])[]
+
+/** The setting that fills a field for a single provider. */
+export function settingFor(path: FieldPath): FieldSettingName | undefined {
+  const { setting }: AnyField = PROVIDER_FIELDS[path]
+  return setting?.name as FieldSettingName | undefined
+}
+
+/** The rows of the settings that fill these fields. */
+export function settingRows<F extends Readonly<Record<string, AnyField>>>(fields: F): SettingRows<F> {
+  const rows = Object.values(fields).flatMap(({ setting }) => {
+    if (!setting) return []
+    const { name, toField: _, ...row } = setting
+    return [[name, { ...row, reloads: true }]]
+  })
+  return Object.fromEntries(rows)
+}
+
+type SettingRows<F> = {
+  readonly [K in keyof F as F[K] extends { setting: { name: infer N extends string } } ? N : never]: F[K] extends {
+    setting: infer S
+  }
+    ? SettingRow<S>
+    : never
+}
+
+type SettingRow<S> = S extends { check: z.ZodType<infer T> }
+  ? Row<S extends { default: string } ? T : T | undefined>
+  : never
+
+export type FieldSettingName = keyof SettingRows<ProviderFields>
