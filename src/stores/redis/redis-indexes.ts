@@ -1,7 +1,14 @@
-// The indexes by which entries are listed, one per label. An index is a sorted set whose members are in the order of their
-// keys:
+// The indexes by which entries are listed. Each label has an index: a sorted set whose members are in the order of their keys. All
+// entries with `since` have another one, which is sorted by that time. An example:
 //
-//   key, a zero byte, 16 digits of expiry, 8 characters of generation
+//   entry   key 'k7Qx', label 'user zhangsan', since 1763450000000, expires at 1763471600000
+//   record  menshen:record:k7Qx, of generation 'aB3dE5gH'
+//   index   menshen:label:<hash of 'user zhangsan'>
+//   member  k7Qx \0 0001763471600000 aB3dE5gH                       key, zero byte, 16 digits of expiry, generation
+//   index   menshen:{newest}:since and menshen:{newest}:expiry
+//   member  0001763450000000 k7Qx \0 0001763471600000 aB3dE5gH      16 digits of since, and the member above
+//
+// (Without the spaces.) A page ends with the part of a member before its zero byte, its prefix, and the next page begins after it.
 //
 // A single server writes a record and its indexes in one step. In a cluster that is impossible: a record is added to its indexes
 // before it is written and removed after it is gone, and a member is valid only while the record has its label. Each attempt to
@@ -22,111 +29,95 @@ import {
   recordName,
 } from './redis-record.ts'
 
-export const TIME_DIGITS = 16
+const TIME_DIGITS = 16
 const TAIL_LENGTH = TIME_DIGITS + GENERATION_LENGTH
 
-export interface Member {
+interface Member {
   readonly text: string
-  readonly key: string
+  /** The part before its zero byte. */
+  readonly prefix: string
   readonly expiresAt: number
-  readonly generation: string
 }
 
-export function newGeneration(): string {
+function newGeneration(): string {
   return randomBytes(6).toString('base64url')
 }
 
 /** Labels have any length and content; names have a fixed length. */
-export function indexName(label: string): string {
+function indexName(label: string): string {
   return `menshen:label:${hash('sha256', label, 'base64url')}`
 }
 
-export function indexesOf({ labels }: Entry): string[] {
+function indexesOf({ labels }: Entry): string[] {
   return [...new Set(labels.map(indexName))]
 }
 
-export function memberOf({ key, generation, expiresAt }: Pick<Indexed, 'key' | 'generation' | 'expiresAt'>): string {
+function memberOf({ key, generation, expiresAt }: Pick<Indexed, 'key' | 'generation' | 'expiresAt'>): string {
   return `${key}\0${digitsOf(expiresAt)}${generation}`
 }
 
 /** A time as a text that sorts like it. */
-export function digitsOf(time: number): string {
+function digitsOf(time: number): string {
   return String(Math.min(Math.max(Math.ceil(time), 0), Number.MAX_SAFE_INTEGER)).padStart(TIME_DIGITS, '0')
 }
 
-export function readMember(text: string): Member {
-  const tail = text.slice(-TAIL_LENGTH)
+function readMember(text: string): Member {
   return {
     text,
-    key: text.slice(0, -TAIL_LENGTH - 1),
-    expiresAt: Number(tail.slice(0, TIME_DIGITS)),
-    generation: tail.slice(TIME_DIGITS),
+    prefix: text.slice(0, -TAIL_LENGTH - 1),
+    expiresAt: Number(text.slice(-TAIL_LENGTH, -GENERATION_LENGTH)),
   }
 }
 
 /** The start of the members whose keys come after `key`. */
-export function startAfter(key: string | undefined): string {
+function startAfter(key: string | undefined): string {
   return key === undefined ? '-' : `(${key}\x01`
 }
 
-export function isIndexedAlike(one: Entry, other: Entry): boolean {
+function isIndexedAlike(one: Entry, other: Entry): boolean {
   const indexed = ({ expiresAt, since, labels }: Entry) => JSON.stringify([expiresAt, since, labels])
   return indexed(one) === indexed(other)
 }
 
-// The index of the entries with `since`. It is a pair of sorted sets with the same members:
-//
-//   16 digits of since, followed by a member as above
-//
-// One sorts by time, so that the newest are the last. The other sorts by expiry, so that living entries can be counted and expired
-// ones dropped. Both are in one slot of a cluster. A member is valid under the same condition as above.
+// The index of the entries with `since` is a pair of sorted sets with the same members, in one slot of a cluster. One sorts by
+// since, so that the newest are the last. The other sorts by expiry, so that living entries can be counted and expired ones
+// dropped.
 
 export const NEWEST: IndexPair = ['menshen:{newest}:since', 'menshen:{newest}:expiry']
 
-/** Where a page can start: the beginning of a member. It may come from the query of a URL. */
-const PLACE = /^\d{16}.{1,500}$/s
+/** Where a page can start. It may come from the query of a URL. */
+const NEWEST_PREFIX = /^\d{16}.{1,500}$/s
 
 /** `undefined` if the record has no `since`. */
-export function newestMemberOf(
-  record: Pick<Indexed, 'key' | 'generation' | 'expiresAt' | 'since'>,
-): string | undefined {
+function newestMemberOf(record: Pick<Indexed, 'key' | 'generation' | 'expiresAt' | 'since'>): string | undefined {
   return record.since === undefined ? undefined : digitsOf(record.since) + memberOf(record)
 }
 
-/** The key of the record behind a member of this index. */
-export function keyAtPlace(place: string): string {
-  return place.slice(TIME_DIGITS)
-}
-
-export function isAtPlace({ since }: Indexed, place: string): boolean {
-  return since !== undefined && place.startsWith(digitsOf(since))
-}
-
-export function startBefore(place: string | undefined): string {
-  return place !== undefined && PLACE.test(place) ? `(${place}` : '+'
+function startBefore(prefix: string | undefined): string {
+  return prefix !== undefined && NEWEST_PREFIX.test(prefix) ? `(${prefix}` : '+'
 }
 
 // Adds records to their indexes and removes them.
 
-export type IndexPlace = Entry & Pick<Indexed, 'key' | 'generation'>
+type IndexedEntry = Entry & Pick<Indexed, 'key' | 'generation'>
 
-export async function addToIndexes(commands: Commands, place: IndexPlace, now: number): Promise<void> {
-  const kept = keptMs(place, now)
-  const newest = newestMemberOf(place)
+async function addToIndexes(commands: Commands, entry: IndexedEntry, now: number): Promise<void> {
+  const kept = keptMs(entry, now)
+  const newest = newestMemberOf(entry)
   await Promise.all([
-    ...indexesOf(place).map(index => commands.addMember(index, memberOf(place), now, kept)),
-    newest === undefined ? undefined : commands.addNewest(NEWEST, newest, place.expiresAt, now, kept),
+    ...indexesOf(entry).map(index => commands.addMember(index, memberOf(entry), now, kept)),
+    newest === undefined ? undefined : commands.addNewest(NEWEST, newest, entry.expiresAt, now, kept),
   ])
 }
 
 /** Runs in the background: an extra member does no harm. */
-export function removeFromIndexes(commands: Commands, place: IndexPlace): void {
-  const newest = newestMemberOf(place)
-  for (const index of indexesOf(place)) commands.removeMembers(index, [memberOf(place)]).catch(() => {})
+function removeFromIndexes(commands: Commands, entry: IndexedEntry): void {
+  const newest = newestMemberOf(entry)
+  for (const index of indexesOf(entry)) commands.removeMembers(index, [memberOf(entry)]).catch(() => {})
   if (newest !== undefined) dropNewest(commands, [newest])
 }
 
-export function dropNewest(commands: Commands, members: readonly string[]): void {
+function dropNewest(commands: Commands, members: readonly string[]): void {
   for (const index of NEWEST) commands.removeMembers(index, members).catch(() => {})
 }
 
@@ -137,14 +128,15 @@ interface IndexedPage {
   readonly next?: string
 }
 
-/** An index and the direction of reading. A member's place is the part before its expiry. */
+/** An index and the direction of reading. */
 interface Walk {
   readonly start: string
   members(start: string, count: number): Promise<string[]>
   drop(members: readonly string[]): void
-  keyAt(place: string): string
-  /** Whether the record belongs to the index at this place. */
-  includes(record: Indexed, place: string): boolean
+  /** The key in the prefix of a member. */
+  keyIn(prefix: string): string
+  /** Whether a record belongs to the index under this prefix. */
+  includes(record: Indexed, prefix: string): boolean
 }
 
 /** Steps for one page. If expired members fill all of them, the page is short and the next one continues. */
@@ -157,7 +149,7 @@ export function readLabelPage(connection: RedisConnection, { label, after, limit
     start: startAfter(after),
     members: (start, count) => commands.members(index, start, count),
     drop: members => void commands.removeMembers(index, members).catch(() => {}),
-    keyAt: place => place,
+    keyIn: prefix => prefix,
     // By its label, not by its generation: a record that is changing at this moment has a new generation already.
     includes: record => record.labels.includes(label),
   }
@@ -170,8 +162,8 @@ export function readNewestPage(connection: RedisConnection, { before, limit }: N
     start: startBefore(before),
     members: (start, count) => commands.membersBackwards(NEWEST[0], start, count),
     drop: members => dropNewest(commands, members),
-    keyAt: keyAtPlace,
-    includes: isAtPlace,
+    keyIn: prefix => prefix.slice(TIME_DIGITS),
+    includes: ({ since }, prefix) => since !== undefined && prefix.startsWith(digitsOf(since)),
   }
   return pageOf(connection, walk, limit, now)
 }
@@ -186,20 +178,19 @@ async function pageOf({ fetch }: RedisConnection, walk: Walk, limit: number, now
     if (expired.length > 0) walk.drop(expired)
 
     const living = members.filter(({ expiresAt }) => expiresAt > now)
-    const records = await Promise.all(living.map(({ key: place }) => fetch(walk.keyAt(place))))
-    for (const [n, { key: place }] of living.entries()) {
+    const records = await Promise.all(living.map(({ prefix }) => fetch(walk.keyIn(prefix))))
+    for (const [n, { prefix }] of living.entries()) {
       const record = records[n]
-      if (record && walk.includes(record, place) && record.expiresAt > now) found.set(place, record)
+      if (record && walk.includes(record, prefix) && record.expiresAt > now) found.set(prefix, record)
     }
-    const places = [...found.keys()].slice(0, limit)
     const entries = [...found.values()].slice(0, limit)
-    const last = places.at(-1)
+    const last = [...found.keys()].slice(0, limit).at(-1)
     if (found.size > limit && last !== undefined) return { entries, next: last }
 
     const end = members.at(-1)
     if (!end || members.length <= limit) return { entries }
     start = `(${end.text}`
-    next = end.key
+    next = end.prefix
   }
   return { entries: [...found.values()], ...(next === undefined ? {} : { next }) }
 }
@@ -239,7 +230,7 @@ export async function putRecord(
 }
 
 /** `undefined` if neither of them is in an index. */
-function indexChange(next: IndexPlace, old: IndexPlace | undefined): IndexChange | undefined {
+function indexChange(next: IndexedEntry, old: IndexedEntry | undefined): IndexChange | undefined {
   const added = indexMembers(next)
   const removed = old ? indexMembers(old) : { labels: [], member: '' }
   const isIndexed = ({ labels, newest }: IndexMembers) => labels.length > 0 || newest !== undefined
@@ -247,8 +238,8 @@ function indexChange(next: IndexPlace, old: IndexPlace | undefined): IndexChange
   return { newest: NEWEST, added, removed, expiresAt: next.expiresAt }
 }
 
-function indexMembers(place: IndexPlace): IndexMembers {
-  return { labels: indexesOf(place), member: memberOf(place), newest: newestMemberOf(place) }
+function indexMembers(entry: IndexedEntry): IndexMembers {
+  return { labels: indexesOf(entry), member: memberOf(entry), newest: newestMemberOf(entry) }
 }
 
 /** The removed record, expired or not. */
