@@ -4,8 +4,7 @@ import { newestPage, numberOf, positionOf, readSinceText, type SinceKey, SortedL
 import { type Entry, nextVersion, type Page, type Store, type Stored } from './store.ts'
 import {
   type Candidate,
-  merged,
-  orderOf,
+  type KindCount,
   type PlacedEvent,
   pageOf,
   surplusOf,
@@ -202,49 +201,41 @@ function copy(bytes: Uint8Array): Uint8Array {
 type Numbered = TrailEvent & { readonly number: number }
 
 export function createMemoryTrail(): Trail & { clear(): void } {
-  /** By kind, the oldest first. */
-  const lanes = new Map<string, Numbered[]>()
+  /** The oldest first. */
+  let events: Numbered[] = []
   let last = 0
 
-  function* newestFirst(events: readonly Numbered[], before = Number.POSITIVE_INFINITY): Generator<Candidate> {
-    for (const event of events.toReversed()) if (event.number < before) yield candidate(event)
-  }
-
-  function* oldestFirst(events: readonly Numbered[], after = -1): Generator<Candidate> {
-    for (const event of events) if (event.number > after) yield candidate(event)
-  }
-
-  function add(event: TrailEvent): void {
-    const { kind = '' } = event
-    const numbered = { ...copyOf(event), number: ++last }
-    const lane = lanes.get(kind)
-    if (lane) lane.push(numbered)
-    else lanes.set(kind, [numbered])
-  }
-
   function trim(keep: number): void {
-    const counts = [...lanes].map(
-      ([kind, events]) => [kind, { count: events.length, last: events.at(-1)?.number ?? 0 }] as const,
-    )
-    for (const [kind, surplus] of surplusOf(new Map(counts), keep)) lanes.get(kind)?.splice(0, surplus)
+    if (events.length <= keep) return
+    const kinds = new Map<string, KindCount>()
+    for (const { kind = '', number } of events)
+      kinds.set(kind, { count: (kinds.get(kind)?.count ?? 0) + 1, last: number })
+    const surplus = surplusOf(kinds, keep)
+    events = events.filter(({ kind = '' }) => {
+      const left = surplus.get(kind) ?? 0
+      surplus.set(kind, left - 1)
+      return left <= 0
+    })
   }
 
   return {
     async append(added, keep) {
-      for (const event of added) add(event)
+      for (const event of added) events.push({ ...event, ...copyOf(event), number: ++last })
       trim(keep)
     },
 
     async read(query) {
       const { before, after } = query
-      const ofLane = (events: readonly Numbered[]) =>
-        after === undefined ? newestFirst(events, numberOf(before)) : oldestFirst(events, numberOf(after))
-      const page = pageOf(merged([...lanes.values()].map(ofLane), orderOf(query)), query)
+      const found =
+        after === undefined
+          ? events.filter(({ number }) => number < (numberOf(before) ?? Number.POSITIVE_INFINITY)).reverse()
+          : events.filter(({ number }) => number > (numberOf(after) ?? -1))
+      const page = pageOf(found.map(candidate), query)
       return { ...page, events: page.events.map(event => ({ ...event, ...copyOf(event) })) }
     },
 
     clear() {
-      lanes.clear()
+      events = []
     },
   }
 }

@@ -63,57 +63,33 @@ export function pageOf(candidates: Iterable<Candidate>, { tag, limit, scan }: Tr
   return { events }
 }
 
+/** How many events more than were added one append drops: after `keep` became smaller no caller waits long. */
+export const MOST_TRIMMED = 1000
+
 /** The events of one kind. */
-export interface Lane {
+export interface KindCount {
   readonly count: number
   /** The number of its newest event. */
   readonly last: number
 }
 
-/** How many of its oldest events each lane drops, so that at most `keep` are left. */
-export function surplusOf<Key>(lanes: ReadonlyMap<Key, Lane>, keep: number): Map<Key, number> {
-  const counts = [...lanes.values()].map(({ count }) => count)
-  const keptUpTo = (level: number) => counts.reduce((sum, count) => sum + Math.min(count, level), 0)
-  let [level, above] = [0, Math.max(0, ...counts) + 1]
-  while (above - level > 1) {
-    const middle = Math.floor((level + above) / 2)
-    if (keptUpTo(middle) <= keep) level = middle
-    else above = middle
+/**
+ * How many of its oldest events each kind drops, so that at most `keep` are left. The kind with most drops the next one; of equal
+ * kinds it is the one whose newest event is the oldest. With `keep` 5:
+ *
+ *   2 sign-ins, 9 refusals, 1 sign-out  →  the 7 oldest refusals are dropped; 2, 2 and 1 are left
+ */
+export function surplusOf<Kind>(kinds: ReadonlyMap<Kind, KindCount>, keep: number): Map<Kind, number> {
+  const left = [...kinds].map(([kind, { count, last }]) => ({ kind, count, last }))
+  const surplus = new Map<Kind, number>()
+  for (let total = left.reduce((sum, { count }) => sum + count, 0); total > keep; total--) {
+    const largest = left.reduce((one, other) =>
+      other.count > one.count || (other.count === one.count && other.last < one.last) ? other : one,
+    )
+    largest.count--
+    surplus.set(largest.kind, (surplus.get(largest.kind) ?? 0) + 1)
   }
-  const larger = [...lanes].filter(([, { count }]) => count > level)
-  // The remaining room goes to the lanes with the newest events.
-  const favoured = larger.sort(([, one], [, other]) => other.last - one.last).slice(0, keep - keptUpTo(level))
-  return new Map(
-    larger.map(([key, { count }]) => [key, count - level - (favoured.some(([other]) => other === key) ? 1 : 0)]),
-  )
-}
-
-/** Merges the candidates of several lanes, each of which is in the order of positions. */
-export function* merged(
-  lanes: readonly Iterable<Candidate>[],
-  isBefore: (one: string, other: string) => boolean,
-): Generator<Candidate> {
-  const heads = lanes.map(lane => {
-    const rest = lane[Symbol.iterator]()
-    return { rest, next: rest.next() }
-  })
-  try {
-    for (;;) {
-      let first: (typeof heads)[number] | undefined
-      for (const head of heads)
-        if (!head.next.done && (!first || isBefore(head.next.value.position, first.next.value.position))) first = head
-      if (!first || first.next.done) return
-      yield first.next.value
-      first.next = first.rest.next()
-    }
-  } finally {
-    for (const { rest } of heads) rest.return?.()
-  }
-}
-
-/** Whether a position comes first: the newest does, unless the query goes forward. */
-export function orderOf({ after }: TrailQuery): (one: string, other: string) => boolean {
-  return after === undefined ? (one, other) => one > other : (one, other) => one < other
+  return surplus
 }
 
 /** How many events are read before other work has its turn. */

@@ -1,6 +1,7 @@
 // The commands that the store sends to Redis, to one server or to a cluster. Each command is atomic.
 
 import { type CommandParser, defineScript, RESP_TYPES } from 'redis'
+import { MOST_TRIMMED } from '../trail.ts'
 
 export interface Commands {
   get(name: string): Promise<Buffer | null>
@@ -18,12 +19,12 @@ export interface Commands {
   membersBackwards(index: string, start: string, count: number): Promise<string[]>
   /** How many members have a score above this one. */
   countAbove(index: string, score: number): Promise<number>
-  /** Adds events, kinds and records in turn, and lets go of what is beyond `keep`. */
+  /** Adds events, kinds and records in turn, and drops what is beyond `keep`. */
   appendToTrail(names: TrailNames, keep: number, events: readonly Argument[]): Promise<unknown>
-  /** The first events of a trail from `start` on: `-` for all of them, `(id` for those after it. Ids and events in turn. */
-  trail(names: TrailNames, start: string, count: number): Promise<readonly Buffer[]>
+  /** The first events of a stream from `start` on: `-` for all of them, `(id` for those after it. */
+  events(stream: string, start: string, count: number): Promise<readonly StreamEvent[]>
   /** The last ones up to `start`: `+` for all of them, `(id` for those before it. */
-  trailBackwards(names: TrailNames, start: string, count: number): Promise<readonly Buffer[]>
+  eventsBackwards(stream: string, start: string, count: number): Promise<readonly StreamEvent[]>
   ping(): Promise<unknown>
 }
 
@@ -53,8 +54,13 @@ export interface IndexMembers {
   readonly newest?: string | undefined
 }
 
-/** The stream of events without a kind, and the set of kinds, of which the other streams have their names. */
+/** The stream of all events, and the set of their kinds. */
 export type TrailNames = readonly [stream: string, kinds: string]
+
+export interface StreamEvent {
+  readonly id: Buffer
+  readonly message: { readonly event?: Buffer }
+}
 
 export type IndexPair = readonly [bySince: string, byExpiry: string]
 
@@ -76,7 +82,13 @@ interface CommandingClient {
 interface BinaryClient {
   get(name: string): Promise<Buffer | null>
   getDel(name: string): Promise<Buffer | null>
-  readTrail(stream: string, kinds: string, ...rest: Argument[]): Promise<readonly Buffer[]>
+  xRange(stream: string, start: string, end: string, options: { COUNT: number }): Promise<readonly StreamEvent[] | null>
+  xRevRange(
+    stream: string,
+    end: string,
+    start: string,
+    options: { COUNT: number },
+  ): Promise<readonly StreamEvent[] | null>
 }
 
 interface Limit {
@@ -114,8 +126,8 @@ function withPrefix(commands: Commands, prefix: string): Commands {
     membersBackwards: (index, ...rest) => commands.membersBackwards(named(index), ...rest),
     countAbove: (index, score) => commands.countAbove(named(index), score),
     appendToTrail: (names, ...rest) => commands.appendToTrail(both(names), ...rest),
-    trail: (names, ...rest) => commands.trail(both(names), ...rest),
-    trailBackwards: (names, ...rest) => commands.trailBackwards(both(names), ...rest),
+    events: (stream, ...rest) => commands.events(named(stream), ...rest),
+    eventsBackwards: (stream, ...rest) => commands.eventsBackwards(named(stream), ...rest),
     ping: commands.ping,
   }
 }
@@ -125,14 +137,20 @@ function plainCommands(client: CommandingClient, binary: BinaryClient): Commands
     get: name => binary.get(name),
     getAndDelete: name => binary.getDel(name),
     put({ name, version, now, record, keptMs, indexes }) {
-      const common = [version, String(now), record, String(keptMs)]
-      if (!indexes) return client.put([name], ...common)
+      const common = { record, version, now: String(now), kept: String(keptMs) }
+      if (!indexes) return client.put([name], ...pairs(common))
       const { newest, added, removed, expiresAt } = indexes
       return client.put(
         [name, ...newest, ...added.labels, ...removed.labels],
-        ...common,
-        ...[added.member, added.newest ?? '', String(expiresAt), String(added.labels.length)],
-        ...[removed.member, removed.newest ?? ''],
+        ...pairs({
+          ...common,
+          expiresAt: String(expiresAt),
+          addedLabels: String(added.labels.length),
+          member: added.member,
+          newestMember: added.newest ?? '',
+          removedMember: removed.member,
+          removedNewestMember: removed.newest ?? '',
+        }),
       )
     },
     addMember: (index, member, now, keptMs) => client.addMember(index, member, String(now), String(keptMs)),
@@ -142,15 +160,27 @@ function plainCommands(client: CommandingClient, binary: BinaryClient): Commands
     membersBackwards: (index, start, count) =>
       client.zRange(index, start, '-', { BY: 'LEX', REV: true, LIMIT: { offset: 0, count } }),
     countAbove: (index, score) => client.zCount(index, `(${score}`, '+inf'),
-    appendToTrail: (names, keep, events) => client.appendToTrail(...names, String(keep), ...events),
-    trail: (names, start, count) => binary.readTrail(...names, 'XRANGE', start, '+', String(count)),
-    trailBackwards: (names, start, count) => binary.readTrail(...names, 'XREVRANGE', start, '-', String(count)),
+    appendToTrail: (names, keep, events) =>
+      client.appendToTrail(...names, String(keep), String(MOST_TRIMMED), ...events),
+    events: async (stream, start, count) => (await binary.xRange(stream, start, '+', { COUNT: count })) ?? [],
+    eventsBackwards: async (stream, start, count) =>
+      (await binary.xRevRange(stream, start, '-', { COUNT: count })) ?? [],
     ping: () => client.ping(),
   }
 }
 
+/** Names and values in turn. */
+function pairs(given: Readonly<Record<string, Argument>>): Argument[] {
+  return Object.entries(given).flat()
+}
+
 // Scripts, each of which Redis runs in one step. Each uses keys of one slot only, so that a cluster can run it; PUT with indexes is
 // for a single server.
+
+/** The arguments by their names, as `pairs` sends them. */
+const GIVEN = `
+local given = {}
+for at = 1, #ARGV, 2 do given[ARGV[at]] = ARGV[at + 1] end`
 
 /** An index lives as long as its last member. */
 const ADD_FUNCTIONS = `
@@ -196,130 +226,72 @@ dropExpiredNewest(KEYS[1], KEYS[2], ARGV[3])
 return 1`
 
 /**
- * The version and the expiry are where redis-record.ts has them. An index that cannot be changed is an error before the record
- * is written. The last look at the record makes Redis announce later changes of it: the writer keeps what it has written.
+ * The keys are the record, the pair of the newest, the indexes that it is added to, and those that it is removed from. The version
+ * and the expiry are where redis-record.ts has them. An index that cannot be changed is an error before the record is written.
+ * The last look at the record makes Redis announce later changes of it: the writer keeps what it has written.
  */
-const PUT = `${ADD_FUNCTIONS}${DROP_FUNCTIONS}
-local version, now, record, kept = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+const PUT = `${GIVEN}${ADD_FUNCTIONS}${DROP_FUNCTIONS}
 local head = redis.call('GETRANGE', KEYS[1], 0, 23)
-local lives = #head == 24 and struct.unpack('<d', head, 17) > tonumber(now)
-if (lives and string.sub(head, 1, 8) or '') ~= version then return 0 end
+local lives = #head == 24 and struct.unpack('<d', head, 17) > tonumber(given.now)
+if (lives and string.sub(head, 1, 8) or '') ~= given.version then return 0 end
 if #KEYS > 1 then
-  local member, newest, expiresAt, lastAdded = ARGV[5], ARGV[6], ARGV[7], 3 + tonumber(ARGV[8])
-  local oldMember, oldNewest = ARGV[9], ARGV[10]
-  local isNew = version == ''
-  if newest ~= '' then
-    addNewest(KEYS[2], KEYS[3], newest, expiresAt, kept)
-    if isNew then dropExpiredNewest(KEYS[2], KEYS[3], now) end
+  local isNew = given.version == ''
+  local lastAdded = 3 + tonumber(given.addedLabels)
+  if given.newestMember ~= '' then
+    addNewest(KEYS[2], KEYS[3], given.newestMember, given.expiresAt, given.kept)
+    if isNew then dropExpiredNewest(KEYS[2], KEYS[3], given.now) end
   end
-  if oldNewest ~= '' then
-    redis.call('ZREM', KEYS[2], oldNewest)
-    redis.call('ZREM', KEYS[3], oldNewest)
+  if given.removedNewestMember ~= '' then
+    redis.call('ZREM', KEYS[2], given.removedNewestMember)
+    redis.call('ZREM', KEYS[3], given.removedNewestMember)
   end
   for at = 4, lastAdded do
-    addMember(KEYS[at], member, kept)
-    if isNew then dropExpiredBeside(KEYS[at], member, now) end
+    addMember(KEYS[at], given.member, given.kept)
+    if isNew then dropExpiredBeside(KEYS[at], given.member, given.now) end
   end
-  for at = lastAdded + 1, #KEYS do redis.call('ZREM', KEYS[at], oldMember) end
+  for at = lastAdded + 1, #KEYS do redis.call('ZREM', KEYS[at], given.removedMember) end
 end
-redis.call('SET', KEYS[1], record, 'PX', kept)
+redis.call('SET', KEYS[1], given.record, 'PX', given.kept)
 redis.call('EXISTS', KEYS[1])
 return 1`
 
 /**
- * The trail is a stream for each kind of event. The one without a kind gives all of them their ids, so that they only go up,
- * whatever the clock does; what is added there for that is taken away at once. `KEYS[2]` is the set of kinds, and all keys
- * are of one slot.
+ * Arguments: how many events to keep, how many to drop beyond those that are added, and kinds and events in turn.
+ * `KEYS[1]` is the stream of all events. `KEYS[2]` is the set of kinds; each of them has a list of the ids of its events, the
+ * oldest first, in the same slot. Drops like `surplusOf` in trail.ts.
  */
-const LANES = `
-local function lane(kind) return kind == '' and KEYS[1] or KEYS[2] .. ':' .. kind end
-local kinds = redis.call('SMEMBERS', KEYS[2])
-table.insert(kinds, '')
-local function isBefore(one, other)
-  return one.ms < other.ms or (one.ms == other.ms and one.n < other.n)
+const APPEND_TO_TRAIL = `
+local keep, mostTrimmed = tonumber(ARGV[1]), tonumber(ARGV[2])
+local function idsOf(kind) return KEYS[2] .. ':' .. kind end
+for at = 3, #ARGV, 2 do
+  local id = redis.call('XADD', KEYS[1], '*', 'event', ARGV[at + 1])
+  redis.call('SADD', KEYS[2], ARGV[at])
+  redis.call('RPUSH', idsOf(ARGV[at]), id)
 end
-local function place(id)
-  local ms, n = string.match(id, '^(%d+)-(%d+)$')
-  return { ms = tonumber(ms), n = tonumber(n) }
-end`
-
-/** What is too much goes from whichever kind has most, and of the same number from the one whose last is the oldest. */
-const APPEND_TO_TRAIL = `${LANES}
-for at = 2, #ARGV, 2 do
-  local kind = ARGV[at]
-  if kind == '' then
-    redis.call('XADD', KEYS[1], '*', 'event', ARGV[at + 1])
-  else
-    local id = redis.call('XADD', KEYS[1], '*', 'event', '')
-    redis.call('XDEL', KEYS[1], id)
-    if redis.call('SADD', KEYS[2], kind) == 1 then table.insert(kinds, kind) end
-    redis.call('XADD', lane(kind), id, 'event', ARGV[at + 1])
-  end
+local surplus = math.min(redis.call('XLEN', KEYS[1]) - keep, (#ARGV - 2) / 2 + mostTrimmed)
+if surplus <= 0 then return 1 end
+local kinds = {}
+for _, kind in ipairs(redis.call('SMEMBERS', KEYS[2])) do
+  local ids = idsOf(kind)
+  local ms, n = string.match(redis.call('LINDEX', ids, -1) or '0-0', '^(%d+)-(%d+)$')
+  table.insert(kinds, { ids = ids, count = redis.call('LLEN', ids), ms = tonumber(ms), n = tonumber(n) })
 end
-local lanes, total = {}, 0
+local function losesBefore(one, other)
+  if one.count ~= other.count then return one.count > other.count end
+  if one.ms ~= other.ms then return one.ms < other.ms end
+  return one.n < other.n
+end
+for _ = 1, surplus do
+  local largest = kinds[1]
+  for _, kind in ipairs(kinds) do if losesBefore(kind, largest) then largest = kind end end
+  local id = redis.call('LPOP', largest.ids)
+  if id then redis.call('XDEL', KEYS[1], id) end
+  largest.count = largest.count - 1
+end
 for _, kind in ipairs(kinds) do
-  local name = lane(kind)
-  local count = redis.call('XLEN', name)
-  local newest = redis.call('XREVRANGE', name, '+', '-', 'COUNT', 1)[1]
-  if newest then table.insert(lanes, { name = name, count = count, was = count, last = place(newest[1]) }) end
-  total = total + count
-end
-while total > tonumber(ARGV[1]) do
-  table.sort(lanes, function(one, other)
-    if one.count ~= other.count then return one.count > other.count end
-    return isBefore(one.last, other.last)
-  end)
-  local largest, second = lanes[1], lanes[2]
-  local step = math.min(total - tonumber(ARGV[1]), math.max(1, largest.count - (second and second.count or 0)))
-  largest.count = largest.count - step
-  total = total - step
-end
-for _, each in ipairs(lanes) do
-  if each.count < each.was then redis.call('XTRIM', each.name, 'MAXLEN', each.count) end
+  if kind.count <= 0 then redis.call('SREM', KEYS[2], string.sub(kind.ids, #KEYS[2] + 2)) end
 end
 return 1`
-
-/** Ids and events in turn, of all kinds as one, in portions: most of what is asked for comes from one kind. */
-const READ_TRAIL = `${LANES}
-local verb, start, stop, left = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
-local portion = 100
-local function fill(each)
-  each.entries = redis.call(verb, each.name, each.from, stop, 'COUNT', math.min(left, portion))
-  each.at = 1
-  each.isLast = #each.entries < portion
-end
-local lanes = {}
-for _, kind in ipairs(kinds) do
-  local each = { name = lane(kind), from = start }
-  fill(each)
-  table.insert(lanes, each)
-end
-local found = {}
-while left > 0 do
-  local first, firstPlace
-  for _, each in ipairs(lanes) do
-    if each.at > #each.entries and not each.isLast then
-      each.from = '(' .. each.entries[#each.entries][1]
-      fill(each)
-    end
-    local entry = each.entries[each.at]
-    if entry then
-      local here = place(entry[1])
-      local comesFirst = not first
-      if first then
-        if verb == 'XRANGE' then comesFirst = isBefore(here, firstPlace) else comesFirst = isBefore(firstPlace, here) end
-      end
-      if comesFirst then first, firstPlace = each, here end
-    end
-  end
-  if not first then break end
-  local entry = first.entries[first.at]
-  table.insert(found, entry[1])
-  table.insert(found, entry[2][2] or '')
-  first.at = first.at + 1
-  left = left - 1
-end
-return found`
 
 export type Argument = string | Buffer
 
@@ -354,11 +326,5 @@ export const scripts = {
     NUMBER_OF_KEYS: 2,
     parseCommand: twoKeysFirst,
     transformReply: asItIs,
-  }),
-  readTrail: defineScript({
-    SCRIPT: READ_TRAIL,
-    NUMBER_OF_KEYS: 2,
-    parseCommand: twoKeysFirst,
-    transformReply: (reply: Buffer[]) => reply,
   }),
 }

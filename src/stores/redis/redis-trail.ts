@@ -1,4 +1,5 @@
-// The trail in Redis: one stream per kind of event. An id is the time of the event and a counter within it.
+// The trail in Redis: one stream of all events, and for each kind a list of the ids of its events, by which they are dropped. An
+// id is the time of the event and a counter within it.
 
 import { createEventReader, packEvent } from '../entry-bytes.ts'
 import { type Candidate, pageInSteps, pageOf, type Trail, type TrailPage, type TrailQuery } from '../trail.ts'
@@ -28,15 +29,14 @@ async function readStep(commands: Commands, step: TrailQuery): Promise<TrailPage
   const count = 1 + (tag === undefined ? Math.min(limit, scan) : scan)
   const found =
     after === undefined
-      ? await commands.trailBackwards(TRAIL, id ? `(${id}` : '+', count)
-      : await commands.trail(TRAIL, id ? `(${id}` : '-', count)
+      ? await commands.eventsBackwards(TRAIL[0], id ? `(${id}` : '+', count)
+      : await commands.events(TRAIL[0], id ? `(${id}` : '-', count)
   const read = createEventReader(tag)
-  const candidates: Candidate[] = []
-  for (let n = 0; n < found.length; n += 2) {
-    const position = positionOf(String(found[n]))
-    const event = read(found[n + 1] ?? Buffer.alloc(0))
-    candidates.push({ position, event: event && { position, ...event } })
-  }
+  const candidates = found.map(({ id, message }): Candidate => {
+    const position = positionOf(String(id))
+    const event = message.event && read(message.event)
+    return { position, event: event && { position, ...event } }
+  })
   return pageOf(candidates, step)
 }
 

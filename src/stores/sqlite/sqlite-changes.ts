@@ -2,7 +2,7 @@
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { type Entry, nextVersion } from '../store.ts'
-import { type Lane, surplusOf, type TrailEvent } from '../trail.ts'
+import { type KindCount, MOST_TRIMMED, surplusOf, type TrailEvent } from '../trail.ts'
 import { readLabels } from './sqlite-labels.ts'
 
 /** One change, as it is sent to the thread. Times are those of the caller's clock. */
@@ -35,8 +35,6 @@ export interface Changes {
 
 /** How many expired records one step removes: no other change waits long for it. */
 export const SWEEP_STEP = 30
-/** How many events more than were added one append drops: after `keep` became smaller no caller waits long. */
-const MOST_TRIMMED = 1000
 const NO_KIND = ''
 const NO_VALUE = new Uint8Array()
 
@@ -157,26 +155,21 @@ function createTrailChanges(sql: (text: string) => StatementSync) {
   const writeKind = sql('INSERT OR REPLACE INTO audit_kinds (kind, events, last_number) VALUES (?, ?, ?)')
 
   function append(events: readonly TrailEvent[], keep: number): undefined {
-    const lanes = new Map<string, Lane>()
+    const kinds = new Map<string, KindCount>()
     for (const { kind, events, last_number } of readKinds.all())
-      lanes.set(String(kind), { count: Number(events), last: Number(last_number) })
-    const changed = new Set<string>()
-    let last = Math.max(0, ...[...lanes.values()].map(lane => lane.last))
+      kinds.set(String(kind), { count: Number(events), last: Number(last_number) })
+    const before = new Map(kinds)
+    let last = Math.max(0, ...[...kinds.values()].map(kind => kind.last))
     for (const { kind = NO_KIND, tags, value } of events) {
       insert.run(++last, kind, JSON.stringify(tags), value)
-      lanes.set(kind, { count: (lanes.get(kind)?.count ?? 0) + 1, last })
-      changed.add(kind)
+      kinds.set(kind, { count: (kinds.get(kind)?.count ?? 0) + 1, last })
     }
-    const total = [...lanes.values()].reduce((sum, { count }) => sum + count, 0)
-    for (const [kind, surplus] of surplusOf(lanes, Math.max(keep, total - events.length - MOST_TRIMMED))) {
-      const { count, last } = lanes.get(kind) ?? { count: 0, last: 0 }
-      trim.run(kind, surplus)
-      lanes.set(kind, { count: count - surplus, last })
-      changed.add(kind)
-    }
-    for (const kind of changed) {
-      const { count, last } = lanes.get(kind) ?? { count: 0, last: 0 }
-      writeKind.run(kind, count, last)
+    const total = [...kinds.values()].reduce((sum, { count }) => sum + count, 0)
+    const surplus = surplusOf(kinds, Math.max(keep, total - events.length - MOST_TRIMMED))
+    for (const [kind, dropped] of surplus) trim.run(kind, dropped)
+    for (const [kind, known] of kinds) {
+      const dropped = surplus.get(kind) ?? 0
+      if (dropped > 0 || known !== before.get(kind)) writeKind.run(kind, known.count - dropped, known.last)
     }
     return undefined
   }
