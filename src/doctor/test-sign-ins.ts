@@ -7,8 +7,9 @@ import type { RoleConfig } from '../config/config-file.ts'
 import type { UserField } from '../config/provider-config.ts'
 import { MenshenError } from '../errors.ts'
 import { isPhraseCode, type Phrase } from '../phrases.ts'
+import { trustEmails } from '../provider/email-trust.ts'
 import { ONLY_PROVIDER, type ProviderPlan, type UserInfoSource } from '../provider/plan.ts'
-import { mapUser, type ProviderClaims, vouchedAnswers } from '../provider/user.ts'
+import { mapUser, type ProviderClaims } from '../provider/user.ts'
 import { decodeJson, encodeJson, sealValue, unsealValue } from '../session/sealing.ts'
 import { isTicket, newTicket, recordKey, sealingKey } from '../session/ticket.ts'
 import type { Store } from '../stores/store.ts'
@@ -148,7 +149,7 @@ function fieldsIn(answer: unknown, prefix = '', depth = 1): NamedValue[] {
 function filled(said: ProviderClaims, plan: Plan, show: boolean): Mapping['fields'] {
   const { fields, userInfoFrom } = plan
   const sources = userInfoFrom.filter(source => said[source] !== undefined)
-  const { answers } = vouchedAnswers(
+  const { answers } = trustEmails(
     sources.map(source => said[source]),
     plan,
   )

@@ -1,12 +1,19 @@
-// The user after a token refresh: asked again by one call, and mapped from the new answers. What a refresh leaves out without
-// saying anything about it stays as it was.
+// The user after a token refresh: asked again by one call, and mapped from the new answers. Each claim has one fate:
 //
-// A claim that is missing in the new answers is gone, except:
+//   fresh     the new answers have it
+//   carried   they do not, and the stored claim stays
+//   lost      it would stay, but there was no room to store it: it is unknown, gives no role and ends no session
+//   gone      every other claim that the new answers do not have
+//
+// These stay when the new answers leave them out without a word:
 //   groups                              Entra omits them above 200, others if they are not asked for; an empty list is a list
 //   names in `_claim_names`             the provider says that they are elsewhere (OpenID Connect Core 5.6.2)
-//   claims of the id_token alone        if the refresh brought no id_token
+//   claims of the id_token alone        if the refresh returned no id_token
 //   claims of the token response alone  a refresh rarely repeats them
-// Where such a claim was too large to keep, it stays unknown: it gives no role, and ends no session.
+// An address and the verdict on it stay or go together.
+//
+// Example: `dept` came only in the id_token, `groups`, `email` and `level` in user info. The refresh returns no id_token, and user
+// info { email: 'new@corp.example' }. Then `email` is fresh, `dept` and `groups` are carried, and `level` is gone.
 
 import { decodeJwt } from 'jose'
 import type { Measure } from '../events.ts'
@@ -16,13 +23,13 @@ import type { ProviderConnection } from './provider-connection.ts'
 import { SubjectChanged, type TokenSet } from './token.ts'
 import {
   answersOf,
+  type ExclusiveClaims,
+  exclusiveClaimsIn,
   type MappedUser,
   type Mapping,
   mapAnswers,
   type ProviderClaims,
   requestUserInfo,
-  type SoleClaims,
-  soleClaims,
   type UserInfo,
 } from './user.ts'
 
@@ -32,11 +39,12 @@ export interface UserBefore {
   readonly groups: readonly string[]
   /** The last one that was received. */
   readonly idToken?: string | undefined
+  /** The stored ones. */
   readonly claims: Readonly<Record<string, unknown>>
-  /** Whether the path may have had a claim that is not in `claims`. */
+  /** Whether the path may have had a claim that is not stored. */
   isLost(path: string): boolean
-  /** Absent in sessions of an earlier version. */
-  readonly sole?: SoleClaims | undefined
+  /** Absent if there was no room to store the names. */
+  readonly exclusiveClaims?: ExclusiveClaims | undefined
 }
 
 /** `accessClaims` are those in the access token, where it is a JWT. */
@@ -49,11 +57,11 @@ export async function askAgain(
 ): Promise<MappedUser> {
   const { plan } = connection
   // Some want to be told at user info what their token response says.
-  const answer = { ...pickClaims(before, before.sole?.token ?? []), ...Object(tokens.answer) }
+  const answer = { ...pickClaims(before, before.exclusiveClaims?.token ?? []), ...Object(tokens.answer) }
   const asked = await measure('provider', 'user_info', () => requestUserInfo(connection, { ...tokens, answer }))
   if (asked && plan.kind === 'oidc') assertSameUser(asked, tokens.claims?.sub ?? claimsOf(before.idToken).sub)
   // The second call, for the address, is not repeated.
-  const userinfo = asked && plan.emailStep ? { ...asked, email: keptEmail(before) } : asked
+  const userinfo = asked && plan.emailStep ? { ...asked, email: storedEmail(before) } : asked
   return mapRefreshedUser(
     { userinfo, id_token: tokens.claims, token: tokens.answer, access_token: accessClaims },
     plan,
@@ -61,7 +69,7 @@ export async function askAgain(
   )
 }
 
-/** OpenID Connect Core 5.3.2. An answer that names nobody proves nothing. */
+/** OpenID Connect Core 5.3.2. An answer without a subject proves nothing. */
 function assertSameUser(userinfo: object, expected: unknown): void {
   const sub = getPath(userinfo, 'sub')
   if (expected === undefined || sub === expected) return
@@ -69,52 +77,63 @@ function assertSameUser(userinfo: object, expected: unknown): void {
   throw phrasedError('provider_answer', phrase('user_info_of_another'))
 }
 
-function keptEmail({ claims, isLost, userInfo }: UserBefore): unknown {
+function storedEmail({ claims, isLost, userInfo }: UserBefore): unknown {
   return claims.email ?? (isLost('email') ? userInfo.email : undefined)
 }
 
-export function mapRefreshedUser(said: ProviderClaims, plan: Mapping, before: UserBefore): MappedUser {
-  const fresh = answersOf(said, plan)
-  const groupPaths = plan.fields.groups.flat()
-  const isMissing = (path: string) => fresh.every(answer => getPath(answer, path) === undefined)
-  const stays = stayingPaths(said, fresh, plan, before)
-  const missingGroups = groupPaths.filter(isMissing)
-  const staying = [...new Set([...stays, ...missingGroups])]
-  const carried = pickClaims(before, staying)
-  const lost = staying.filter(path => !Object.hasOwn(carried, path) && isMissing(path) && before.isLost(path))
-  const isUnknown = (path: string) => lost.some(name => path === name || path.startsWith(`${name}.`))
-  const answers = [...fresh, carried]
+export function mapRefreshedUser(claims: ProviderClaims, plan: Mapping, before: UserBefore): MappedUser {
+  const fresh = answersOf(claims, plan)
+  const fates = claimFates(claims, fresh, plan, before)
+  const withFate = (fate: ClaimFate) => [...fates].filter(([, one]) => one === fate).map(([path]) => path)
+  const unknownClaims = withFate('lost')
+  const isUnknown = (path: string) => unknownClaims.some(name => path === name || path.startsWith(`${name}.`))
+  const answers = [...fresh, pickClaims(before, withFate('carried'))]
   assertSameSubject(answers, plan, before)
   const user = mapAnswers(answers, plan, isUnknown)
+  const hasFreshGroups = plan.fields.groups.flat().some(path => fates.get(path) === 'fresh')
   return {
     ...user,
     // By another of its paths the same user could have another name.
     userInfo: { ...user.userInfo, sub: before.userInfo.sub },
-    groups: missingGroups.length === groupPaths.length ? before.groups : user.groups,
-    sole: soleAfter(said, plan, before),
-    lost,
+    groups: hasFreshGroups ? user.groups : before.groups,
+    exclusiveClaims: exclusiveClaimsAfter(claims, plan, before),
+    unknownClaims,
   }
 }
 
-/** The paths whose former claims count if the new answers have none, besides those of groups. */
-function stayingPaths(
-  said: ProviderClaims,
+type ClaimFate = 'fresh' | 'carried' | 'lost' | 'gone'
+
+/** The fates of the claims that may stay. Every other one is fresh or gone. */
+function claimFates(
+  claims: ProviderClaims,
   fresh: readonly unknown[],
   plan: Mapping,
   before: UserBefore,
-): readonly string[] {
-  const hasNoIdToken = said.id_token === undefined && plan.userInfoFrom.includes('id_token')
+): ReadonlyMap<string, ClaimFate> {
+  const lacksIdToken = claims.id_token === undefined && plan.userInfoFrom.includes('id_token')
+  const groupPaths = plan.fields.groups.flat()
   const elsewhere = fresh.flatMap(answer => Object.keys(Object(getPath(answer, '_claim_names'))))
-  const sole = [...(hasNoIdToken ? soleNames(before) : []), ...(before.sole?.token ?? [])]
-  const isSilent = (name: string) => !fresh.some(answer => Object.hasOwn(Object(answer), name))
-  const staying = [...elsewhere, ...sole].filter(isSilent)
-  // An address and the word for it belong together: both are new, or both are those of the last id_token.
-  const verdicts = Object.keys(plan.emailVerified)
-  const emailPaths = [...verdicts, ...plan.fields.email.flat(), 'email']
-  const isAbsent = (answer: unknown) => verdicts.every(path => (getPath(answer, path) ?? null) === null)
-  if (!fresh.every(isAbsent)) return staying.filter(path => !emailPaths.includes(path))
-  const hasFormerVerdict = hasNoIdToken && !isAbsent(claimsOf(before.idToken))
-  return hasFormerVerdict ? [...staying, ...emailPaths] : staying
+  const exclusive = [...(lacksIdToken ? idTokenNames(before) : []), ...(before.exclusiveClaims?.token ?? [])]
+
+  const verdictPaths = Object.keys(plan.emailVerified)
+  const emailPaths = [...verdictPaths, ...plan.fields.email.flat(), 'email']
+  const hasVerdict = (answer: unknown) => verdictPaths.some(path => (getPath(answer, path) ?? null) !== null)
+  const isNewVerdict = fresh.some(hasVerdict)
+  const isFormerVerdict = !isNewVerdict && lacksIdToken && hasVerdict(claimsOf(before.idToken))
+
+  const staying = new Set([...elsewhere, ...exclusive].filter(path => !(isNewVerdict && emailPaths.includes(path))))
+  for (const path of groupPaths) staying.add(path)
+
+  function fateOf(path: string): ClaimFate {
+    const isFresh = fresh.some(answer => Object.hasOwn(Object(answer), path) || getPath(answer, path) !== undefined)
+    // The former address is needed beside a new one that comes without a verdict.
+    const isKept = (isFormerVerdict && emailPaths.includes(path)) || (!isFresh && staying.has(path))
+    if (isKept && getPath(before.claims, path) !== undefined) return 'carried'
+    if (isFresh) return 'fresh'
+    return isKept && before.isLost(path) ? 'lost' : 'gone'
+  }
+
+  return new Map([...staying, ...emailPaths].map(path => [path, fateOf(path)]))
 }
 
 function pickClaims({ claims }: UserBefore, paths: readonly string[]): Record<string, unknown> {
@@ -122,19 +141,19 @@ function pickClaims({ claims }: UserBefore, paths: readonly string[]): Record<st
   return Object.fromEntries(found.filter(([, value]) => value !== undefined))
 }
 
-/** Without the list, every name in the last id_token. */
-function soleNames({ sole, idToken }: UserBefore): readonly string[] {
-  return sole ? (sole.id_token ?? []) : Object.keys(claimsOf(idToken))
+/** The names that only the id_token had. Without the list, all names in the last one. */
+function idTokenNames({ exclusiveClaims, idToken }: UserBefore): readonly string[] {
+  return exclusiveClaims ? (exclusiveClaims.id_token ?? []) : Object.keys(claimsOf(idToken))
 }
 
-/** With the names of before as far as their claims stay, and no other source says them now. */
-function soleAfter(said: ProviderClaims, plan: Mapping, before: UserBefore): SoleClaims {
-  const now = soleClaims(said, plan)
-  const { id_token, token, ...others } = said
+/** With the names of before as far as their claims stay, and no other source has them now. */
+function exclusiveClaimsAfter(claims: ProviderClaims, plan: Mapping, before: UserBefore): ExclusiveClaims {
+  const now = exclusiveClaimsIn(claims, plan)
+  const { id_token, token, ...others } = claims
   const elsewhere = new Set(answersOf(others, plan).flatMap(answer => Object.keys(Object(answer))))
   const stay = (names: readonly string[]) => names.filter(name => !elsewhere.has(name))
-  const ofIdToken = id_token === undefined ? stay(soleNames(before)) : (now.id_token ?? [])
-  const ofToken = [...new Set([...stay(before.sole?.token ?? []), ...(now.token ?? [])])]
+  const ofIdToken = id_token === undefined ? stay(idTokenNames(before)) : (now.id_token ?? [])
+  const ofToken = [...new Set([...stay(before.exclusiveClaims?.token ?? []), ...(now.token ?? [])])]
   return { ...(ofIdToken.length > 0 && { id_token: ofIdToken }), ...(ofToken.length > 0 && { token: ofToken }) }
 }
 

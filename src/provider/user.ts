@@ -5,18 +5,10 @@ import type { UserField } from '../config/provider-config.ts'
 import { USER_FIELDS } from '../config/provider-fields.ts'
 import { errorFields, MenshenError } from '../errors.ts'
 import { phrase, phrasedError, phraseIn } from '../phrases.ts'
-import {
-  getPath,
-  namesFrom,
-  notAccepted,
-  notAmong,
-  shapeOf,
-  textFrom,
-  textsAt,
-  withoutPath,
-} from '../util/json-path.ts'
+import { getPath, namesFrom, notAccepted, notAmong, shapeOf, textFrom } from '../util/json-path.ts'
 import type { Metadata } from './discovery.ts'
 import { askWithBoundToken } from './dpop.ts'
+import { trustEmails } from './email-trust.ts'
 import { type Answer, type BoundedFetch, readAnswer, type WholeAnswer } from './fetch.ts'
 import { verifySigned } from './id-token.ts'
 import type { ProviderPlan, UserInfoSource } from './plan.ts'
@@ -42,16 +34,17 @@ export interface MappedUser {
   readonly groups: readonly string[]
   /** Everything that was said, the first source's word first. */
   readonly claims: Readonly<Record<string, unknown>>
-  /** The names of claims that no other source has said. */
-  readonly sole?: SoleClaims
-  /** Paths of claims that are unknown: an earlier answer had them, and they were not kept. */
-  readonly lost?: readonly string[]
+  readonly exclusiveClaims?: ExclusiveClaims
+  /** Paths of claims that an earlier answer had, and that were not stored. */
+  readonly unknownClaims?: readonly string[]
   /** An address came, and the provider does not vouch for it. */
   readonly hasUnverifiedEmail?: true
 }
 
-/** By sources that a refresh can leave out. */
-export type SoleClaims = { readonly [Source in 'id_token' | 'token']?: readonly string[] }
+/** The names of claims that no other source has, for each source that a refresh can leave out. */
+export type ExclusiveClaims = { readonly [Source in (typeof OMITTED_SOURCES)[number]]?: readonly string[] }
+
+const OMITTED_SOURCES = ['id_token', 'token'] as const
 
 export type ProviderClaims = Readonly<Partial<Record<UserInfoSource, unknown>>>
 
@@ -59,29 +52,26 @@ export type Mapping = Pick<ProviderPlan, 'userInfoFrom' | 'fields' | 'fieldTypes
 
 const DEMANDED = ['sub', 'username'] as const
 
-/** Throws if somebody has no `sub` or `username`, or is not one of those whom `require` lets in. */
-export function mapUser(said: ProviderClaims, plan: Mapping): MappedUser {
-  return { ...mapAnswers(answersOf(said, plan), plan), sole: soleClaims(said, plan) }
+/** Throws if the user has no `sub` or `username`, or does not meet `require`. */
+export function mapUser(claims: ProviderClaims, plan: Mapping): MappedUser {
+  return { ...mapAnswers(answersOf(claims, plan), plan), exclusiveClaims: exclusiveClaimsIn(claims, plan) }
 }
 
-export function answersOf(said: ProviderClaims, { userInfoFrom }: Pick<Mapping, 'userInfoFrom'>): readonly unknown[] {
-  return userInfoFrom.map(source => said[source]).filter(answer => answer !== undefined)
+export function answersOf(claims: ProviderClaims, { userInfoFrom }: Pick<Mapping, 'userInfoFrom'>): readonly unknown[] {
+  return userInfoFrom.map(source => claims[source]).filter(answer => answer !== undefined)
 }
 
-export function soleClaims(said: ProviderClaims, { userInfoFrom }: Pick<Mapping, 'userInfoFrom'>): SoleClaims {
-  const sources = SOLE_SOURCES.filter(source => userInfoFrom.includes(source))
-  if (sources.length === 0) return {}
-  const namesOf = (source: UserInfoSource) => Object.keys(Object(said[source]))
-  const soleOf = (source: UserInfoSource) => {
-    const others = new Set(userInfoFrom.filter(other => other !== source).flatMap(namesOf))
-    return namesOf(source).filter(name => !others.has(name))
-  }
-  const named = sources.map(source => [source, soleOf(source)] as const)
+export function exclusiveClaimsIn(
+  claims: ProviderClaims,
+  { userInfoFrom }: Pick<Mapping, 'userInfoFrom'>,
+): ExclusiveClaims {
+  const namesIn = (source: UserInfoSource) => Object.keys(Object(claims[source]))
+  const named = OMITTED_SOURCES.filter(source => userInfoFrom.includes(source)).map(source => {
+    const others = new Set(userInfoFrom.filter(other => other !== source).flatMap(namesIn))
+    return [source, namesIn(source).filter(name => !others.has(name))] as const
+  })
   return Object.fromEntries(named.filter(([, names]) => names.length > 0))
 }
-
-/** A refresh can leave them out. */
-const SOLE_SOURCES = ['id_token', 'token'] as const
 
 /** The user by these answers, the first answer's word first. A `require` by an unknown claim is not checked. */
 export function mapAnswers(
@@ -90,8 +80,9 @@ export function mapAnswers(
   isUnknown: (path: string) => boolean = () => false,
 ): MappedUser {
   if (plan.fieldTypes === 'text') assertTexts(given, plan)
-  const { answers, hasUnverified, denied } = vouchedAnswers(given, plan)
+  const { answers, hasUnverified, isDenied } = trustEmails(given, plan)
   const text = (field: UserField) => textFrom(answers, plan.fields[field])
+  const username = text('username')
   const userInfo: UserInfo = {
     ...furtherFields(answers, plan),
     sub: text('sub'),
@@ -100,7 +91,7 @@ export function mapAnswers(
     phone_number: text('phone_number'),
     ou_name: text('ou_name'),
     email: text('email'),
-    username: unlessDenied(text('username'), denied),
+    username: isDenied(username) ? '' : username,
   }
   for (const field of DEMANDED)
     if (userInfo[field] === '') throw missing(field, given, plan, hasUnverified && field === 'username')
@@ -131,88 +122,6 @@ export class RequirementUnmet extends MenshenError {
     super('provider_answer', phraseIn('en', sentence), undefined, sentence)
     this.sub = sub
   }
-}
-
-interface VouchedAnswers {
-  readonly answers: readonly unknown[]
-  /** An address was taken out. */
-  readonly hasUnverified: boolean
-  /** Addresses that are not verified, as `alike` writes them: nobody is called by one of them. */
-  readonly denied: ReadonlySet<string>
-}
-
-/**
- * The answers without the e-mail addresses that nobody has verified, and without other fields that repeat one that is denied:
- * otherwise somebody could take the name of another by writing their address into a profile.
- */
-export function vouchedAnswers(
-  given: readonly unknown[],
-  plan: Pick<Mapping, 'fields' | 'emailVerified'>,
-): VouchedAnswers {
-  const { fields, emailVerified } = plan
-  const verdictPlaces = Object.keys(emailVerified)
-  if (verdictPlaces.length === 0) return { answers: given, hasUnverified: false, denied: new Set() }
-  const isAccepted = (answer: unknown) => notAccepted(answer, emailVerified) === undefined
-  const isSilent = (answer: unknown) => verdictPlaces.every(place => (getPath(answer, place) ?? null) === null)
-  const isDenying = (answer: unknown) => !isSilent(answer) && !isAccepted(answer)
-  // The address can be in one answer, and what is said of it in another.
-  const isAnyDenying = given.some(isDenying)
-  const isVerified = (answer: unknown) => isAccepted(answer) && !(isAnyDenying && isSilent(answer))
-  if (given.every(isVerified)) return { answers: given, hasUnverified: false, denied: new Set() }
-
-  const places = new Set(Object.values(fields).flat(2))
-  const emailPlaces = new Set(
-    [...places, 'email'].filter(place => fields.email.flat().includes(place) || IS_EMAIL.test(place)),
-  )
-  const textsIn = (answer: unknown, places: Iterable<string>) =>
-    [...places].flatMap(place => textsAt(answer, place)).map(alike)
-  const has = (answer: unknown, place: string) => !['', null, undefined].includes(getPath(answer, place) as '')
-  const hasAddress = (answer: unknown) => [...emailPlaces].some(place => has(answer, place))
-
-  // Without any other address, what an answer denies can only be this one.
-  if (isAnyDenying && !given.some(hasAddress))
-    for (const place of places) if (IS_ADDRESS_LIKE.test(place)) emailPlaces.add(place)
-  const unverified = given.filter(answer => !isVerified(answer) && hasAddress(answer))
-  if (unverified.length === 0) return { answers: given, hasUnverified: false, denied: new Set() }
-
-  const verified = new Set(given.filter(isVerified).flatMap(answer => textsIn(answer, emailPlaces)))
-  const denied = new Set(
-    unverified.flatMap(answer => {
-      const addresses = textsIn(answer, emailPlaces)
-      if (isAnyDenying) return addresses
-      return verdictPlaces.some(place => NAMES_ARE_VERIFIED.has(place))
-        ? []
-        : addresses.filter(address => address.includes('@') && !verified.has(address))
-    }),
-  )
-
-  function vouched(answer: unknown): unknown {
-    const isOut = (place: string) =>
-      (!isVerified(answer) && emailPlaces.has(place)) || textsIn(answer, [place]).some(text => denied.has(text))
-    // The subject is the provider's own name for the user, whatever it looks like.
-    return [...new Set([...places, ...emailPlaces, ...Object.keys(Object(answer))])]
-      .filter(place => place !== 'sub' && isOut(place))
-      .reduce(withoutPath, answer)
-  }
-  return { answers: given.map(vouched), hasUnverified: true, denied }
-}
-
-const IS_EMAIL = /e-?mail([._-]?addr(ess)?)?$|(^|[._-])mail$/i
-/** The name of a user in a directory: an address, or written like one. */
-const IS_ADDRESS_LIKE = /(^|[._-])(upn|user_?principal_?name)$/i
-/** Entra says nothing of most addresses, and gives nobody a name in a domain that their directory has not proven to have. */
-const NAMES_ARE_VERIFIED: ReadonlySet<string> = new Set(['xms_edov'])
-
-/** What people and other programs would take for the same address. */
-function alike(text: string): string {
-  return text
-    .normalize('NFKC')
-    .replace(/[\p{Default_Ignorable_Code_Point}\p{C}\s]/gu, '')
-    .toLowerCase()
-}
-
-function unlessDenied(text: string, denied: ReadonlySet<string>): string {
-  return denied.size > 0 && denied.has(alike(text)) ? '' : text
 }
 
 function furtherFields(answers: readonly unknown[], { fields }: Mapping): Record<string, string> {

@@ -43,7 +43,7 @@ export interface ConfirmedUser extends Pick<Session, 'userInfo' | 'groups' | 'pr
 }
 
 export type KeepClaims = (
-  user: Pick<MappedUser, 'claims' | 'sole' | 'lost'>,
+  user: Pick<MappedUser, 'claims' | 'exclusiveClaims' | 'unknownClaims'>,
   tokens: Parameters<typeof claimsToKeep>[2],
 ) => ReturnType<typeof claimsToKeep>
 
@@ -136,8 +136,10 @@ async function askAndSave(options: IdentityRefreshOptions, refresh: IdentityRefr
   const { session } = saved
   const { userInfo, groups = [], idToken } = session
   const before = await readClaims(ticket)
-  const { claims, sole } = before
-  const answer = await orVerdict(ask({ userInfo, groups, idToken, claims, sole, isLost: path => isLost(before, path) }))
+  const { claims, sole: exclusiveClaims } = before
+  const answer = await orVerdict(
+    ask({ userInfo, groups, idToken, claims, exclusiveClaims, isLost: path => isLost(before, path) }),
+  )
   // What the former configuration makes of the answer does not count any more.
   if (providers.get(session.provider) !== provider)
     throw new MenshenError('provider_answer', 'the configuration of the provider was changed during the call')

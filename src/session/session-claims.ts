@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import type { RoleConfig } from '../config/config-file.ts'
 import type { TokenSet } from '../provider/token.ts'
-import type { MappedUser, SoleClaims } from '../provider/user.ts'
+import type { ExclusiveClaims, MappedUser } from '../provider/user.ts'
 import { decodeJson, encodeJson, seal, unseal } from './sealing.ts'
 import { sealingKey } from './ticket.ts'
 
@@ -15,7 +15,7 @@ export interface KeptClaims {
   /** Names of claims that came and are not kept; `all` if it may be any name. */
   readonly lost: readonly string[] | 'all'
   /** The names of claims that one source alone has said: a refresh may not repeat them. */
-  readonly sole?: SoleClaims
+  readonly sole?: ExclusiveClaims
 }
 
 const NOTHING_KEPT: KeptClaims = { claims: {}, lost: 'all' }
@@ -34,7 +34,11 @@ export const keptSchema: z.ZodType<KeptClaims> = z.object({
 
 /** The claims that are kept, and the names of those without room. Claims that a role depends on come first. */
 export function claimsToKeep(
-  { claims, sole, lost: unknown = [] }: Pick<MappedUser, 'claims' | 'sole' | 'lost'>,
+  {
+    claims,
+    exclusiveClaims: sole,
+    unknownClaims = [],
+  }: Pick<MappedUser, 'claims' | 'exclusiveClaims' | 'unknownClaims'>,
   roles: readonly RoleConfig[],
   tokens: Pick<TokenSet, 'accessToken' | 'refreshToken' | 'idToken'>,
 ): { readonly kept: KeptClaims; readonly left: readonly string[] } {
@@ -44,7 +48,7 @@ export function claimsToKeep(
   // A token response can be a source of claims. Tokens are kept in the session, and replaced by each refresh.
   const isSecret = (value: unknown) => typeof value === 'string' && secrets.includes(value)
   const said = Object.entries(claims).filter(([, value]) => value !== undefined)
-  const hidden = [...unknown, ...said.filter(([, value]) => isSecret(value)).map(([name]) => name)]
+  const hidden = [...unknownClaims, ...said.filter(([, value]) => isSecret(value)).map(([name]) => name)]
   const names = sole && bytesOf(sole) <= MOST_BYTES_OF_NAMES ? { sole } : {}
   const shown = said.filter(([, value]) => !isSecret(value))
   const all = Object.fromEntries(shown)

@@ -30,7 +30,7 @@ for (const [preset, sheet] of Object.entries(SHEETS)) {
     const { accessToken, refreshToken, expiresIn, idToken } = tokens
     assert.deepEqual({ accessToken, expiresIn, ...(refreshToken ? { refreshToken } : {}) }, sheet.tokens)
 
-    const { userInfo, groups, claims, sole } = await provider.fetchUser(tokens, CODE)
+    const { userInfo, groups, claims, exclusiveClaims } = await provider.fetchUser(tokens, CODE)
     assert.deepEqual(sent(), sheet.fetchUser)
     assert.deepEqual(userInfo, { ...EMPTY, ...sheet.user })
     assert.deepEqual(groups, sheet.groups ?? [])
@@ -40,7 +40,7 @@ for (const [preset, sheet] of Object.entries(SHEETS)) {
       assert.deepEqual(sent(), sheet.refresh)
       assert.equal(renewed.accessToken, accessToken)
       // The user is the same by one call more, whatever the sign-in took.
-      const before = { userInfo, groups, idToken, claims, sole, isLost: () => false }
+      const before = { userInfo, groups, idToken, claims, exclusiveClaims, isLost: () => false }
       const again = await provider.refreshUser(renewed, before)
       assert.deepEqual(sent(), sheet.fetchUser.slice(0, 1))
       assert.deepEqual([again.userInfo, again.groups], [userInfo, groups])

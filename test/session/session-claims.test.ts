@@ -255,7 +255,7 @@ test('a record of an earlier version keeps its claims of the id_token when a ref
   const stored = await store.read(recordKey(ticket))
   assert.ok(stored)
   refreshUser(before => {
-    assert.equal(before.sole, undefined)
+    assert.equal(before.exclusiveClaims, undefined)
     return mapRefreshedUser({ userinfo: { sub: 's', username: 'lisi' } }, PLAN, before)
   })
   await refresh(ticket)

@@ -1,0 +1,141 @@
+// Which e-mail addresses in the provider's answers are trusted. Otherwise a user could take the name of another by writing their
+// address into a profile.
+//
+// First a verdict on each answer, by the values that `emailVerified` accepts. The address can be in one answer and the verdict on
+// it in another, so a denial in one answer casts doubt on those that are silent:
+//
+//   the answer's word on its address        no answer denies    some answer denies
+//   an accepted value                       verified            verified
+//   none, and none is accepted (`null`)     verified            unconfirmed
+//   none, and a word is required            unconfirmed         unconfirmed
+//   any other value                                             denied
+//
+// Then two passes: the first collects the addresses that no user may be called by, the second removes them from all answers,
+// whatever name they have there.
+
+import type { Accepted } from '../config/provider-config.ts'
+import { getPath, notAccepted, textsAt, withoutPath } from '../util/json-path.ts'
+import type { ProviderPlan } from './plan.ts'
+
+export interface TrustedAnswers {
+  /** Without the addresses that are not trusted. */
+  readonly answers: readonly unknown[]
+  /** An address was removed. */
+  readonly hasUnverified: boolean
+  /** Whether people and other programs would take the text for an address that no user may be called by. */
+  isDenied(text: string): boolean
+}
+
+export function trustEmails(
+  answers: readonly unknown[],
+  { fields, emailVerified }: Pick<ProviderPlan, 'fields' | 'emailVerified'>,
+): TrustedAnswers {
+  const judged = judge(answers, emailVerified)
+  if (judged.every(isVerified)) return allTrusted(answers)
+  const paths = [...new Set(Object.values(fields).flat(2))]
+  const emailPaths = emailPathsOf(judged, paths, fields.email.flat())
+  if (!judged.some(one => !isVerified(one) && hasAddress(one.answer, emailPaths))) return allTrusted(answers)
+  const denied = deniedAddresses(judged, emailPaths, emailVerified)
+  return {
+    answers: judged.map(one => withoutUntrusted(one, paths, emailPaths, denied)),
+    hasUnverified: true,
+    isDenied: text => denied.size > 0 && denied.has(fold(text)),
+  }
+}
+
+function allTrusted(answers: readonly unknown[]): TrustedAnswers {
+  return { answers, hasUnverified: false, isDenied: () => false }
+}
+
+type Verdict = 'verified' | 'unconfirmed' | 'denied'
+
+interface JudgedAnswer {
+  readonly answer: unknown
+  readonly verdict: Verdict
+}
+
+function judge(answers: readonly unknown[], emailVerified: Accepted): JudgedAnswer[] {
+  const paths = Object.keys(emailVerified)
+  const isAccepted = (answer: unknown) => notAccepted(answer, emailVerified) === undefined
+  const isSilent = (answer: unknown) => paths.every(path => (getPath(answer, path) ?? null) === null)
+  const isDenying = (answer: unknown) => !isSilent(answer) && !isAccepted(answer)
+  const isSilenceAccepted = isAccepted({}) && !answers.some(isDenying)
+  const verdictOn = (answer: unknown): Verdict => {
+    if (isSilent(answer)) return isSilenceAccepted ? 'verified' : 'unconfirmed'
+    return isAccepted(answer) ? 'verified' : 'denied'
+  }
+  return answers.map(answer => ({ answer, verdict: verdictOn(answer) }))
+}
+
+function isVerified({ verdict }: JudgedAnswer): boolean {
+  return verdict === 'verified'
+}
+
+function isAnyDenied(judged: readonly JudgedAnswer[]): boolean {
+  return judged.some(({ verdict }) => verdict === 'denied')
+}
+
+const IS_EMAIL = /e-?mail([._-]?addr(ess)?)?$|(^|[._-])mail$/i
+/** The name of a user in a directory: an address, or written like one. */
+const IS_ADDRESS_LIKE = /(^|[._-])(upn|user_?principal_?name)$/i
+
+/** The paths at which answers have e-mail addresses: those that are mapped to `email`, and those with such a name. */
+function emailPathsOf(
+  judged: readonly JudgedAnswer[],
+  paths: readonly string[],
+  mapped: readonly string[],
+): ReadonlySet<string> {
+  const named = new Set([...paths, 'email'].filter(path => mapped.includes(path) || IS_EMAIL.test(path)))
+  // Without any other address, what an answer denies can only be this one.
+  const isOnlyLike = isAnyDenied(judged) && !judged.some(({ answer }) => hasAddress(answer, named))
+  return isOnlyLike ? new Set([...named, ...paths.filter(path => IS_ADDRESS_LIKE.test(path))]) : named
+}
+
+function hasAddress(answer: unknown, emailPaths: Iterable<string>): boolean {
+  return [...emailPaths].some(path => !['', null, undefined].includes(getPath(answer, path) as ''))
+}
+
+/** Entra says nothing of most addresses, and gives no user a name in a domain that their directory has not proven to have. */
+const NAMES_ARE_VERIFIED: ReadonlySet<string> = new Set(['xms_edov'])
+
+/** Pass 1. The addresses of answers that are not verified, folded. */
+function deniedAddresses(
+  judged: readonly JudgedAnswer[],
+  emailPaths: ReadonlySet<string>,
+  emailVerified: Accepted,
+): ReadonlySet<string> {
+  const addressesOf = (some: readonly JudgedAnswer[]) => some.flatMap(({ answer }) => foldedTexts(answer, emailPaths))
+  const unverified = addressesOf(judged.filter(one => !isVerified(one)))
+  if (isAnyDenied(judged)) return new Set(unverified)
+  if (Object.keys(emailVerified).some(path => NAMES_ARE_VERIFIED.has(path))) return new Set()
+  const verified = new Set(addressesOf(judged.filter(isVerified)))
+  return new Set(unverified.filter(address => address.includes('@') && !verified.has(address)))
+}
+
+/** Pass 2. The answer without the addresses that it does not verify, and without any text that is a denied address. */
+function withoutUntrusted(
+  judged: JudgedAnswer,
+  paths: readonly string[],
+  emailPaths: ReadonlySet<string>,
+  denied: ReadonlySet<string>,
+): unknown {
+  const { answer } = judged
+  const isUntrusted = (path: string) =>
+    (!isVerified(judged) && emailPaths.has(path)) || foldedTexts(answer, [path]).some(text => denied.has(text))
+  // The subject is the provider's own name for the user, whatever it looks like.
+  return [...new Set([...paths, ...emailPaths, ...Object.keys(Object(answer))])]
+    .filter(path => path !== 'sub' && isUntrusted(path))
+    .reduce(withoutPath, answer)
+}
+
+function foldedTexts(answer: unknown, paths: Iterable<string>): string[] {
+  return [...paths].flatMap(path => textsAt(answer, path)).map(fold)
+}
+
+/** The same for all texts that people and other programs would take for the same address. */
+function fold(text: string): string {
+  return text
+    .normalize('NFKC')
+    .replace(/[\p{Default_Ignorable_Code_Point}\p{C}\s]/gu, '')
+    .toLowerCase()
+}

@@ -1,0 +1,46 @@
+// Which e-mail addresses are trusted, by the truth table at the top of email-trust.ts.
+
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { trustEmails } from '../../src/provider/email-trust.ts'
+import { planNamedProvider } from '../../src/provider/plan.ts'
+
+const ADDRESS = 'boss@corp.example'
+const { fields } = planNamedProvider('p', { preset: 'oidc', clientId: 'c', clientSecret: 's' })
+
+test('an address is trusted by the word of its own answer, and without one only if no answer denies', () => {
+  const wordRequired = { email_verified: [true] }
+  const noWordAccepted = { email_verified: [true, null] }
+  const denying = { email_verified: false }
+  for (const [word, emailVerified, isTrusted, isTrustedBesideDenial] of [
+    [true, wordRequired, true, true],
+    [null, noWordAccepted, true, false],
+    [null, wordRequired, false, false],
+    [false, noWordAccepted, false, false],
+    ['true', noWordAccepted, false, false],
+  ] as const) {
+    const answer = { sub: 'u', email: ADDRESS, ...(word !== null && { email_verified: word }) }
+    for (const [answers, expected] of [
+      [[answer], isTrusted],
+      [[answer, denying], isTrustedBesideDenial],
+    ] as const) {
+      const { answers: trusted, hasUnverified } = trustEmails(answers, { fields, emailVerified: { ...emailVerified } })
+      const label = JSON.stringify({ word, emailVerified, answers: answers.length })
+      assert.equal(Object(trusted[0]).email, expected ? ADDRESS : undefined, label)
+      assert.equal(hasUnverified, !expected, label)
+    }
+  }
+})
+
+test('a denied address is removed under every name and in every answer, and the subject stays', () => {
+  const { answers, isDenied } = trustEmails(
+    [
+      { sub: ADDRESS, email: ADDRESS, email_verified: false, nickname: ' Boss@Corp.example' },
+      { preferred_username: ADDRESS, level: 7 },
+    ],
+    { fields, emailVerified: { email_verified: [true] } },
+  )
+  assert.deepEqual(answers, [{ sub: ADDRESS, email_verified: false }, { level: 7 }])
+  assert.ok(isDenied('BOSS@corp.example'))
+  assert.ok(!isDenied('other@corp.example'))
+})
