@@ -676,8 +676,6 @@ export function createShutdownDeadline(): ShutdownDeadline {
     },
     leftMs: () => Math.max(0, endsAt - performance.now()),
     async wait(work) {
-      // Nobody waits for work that fails after the deadline.
-      if (work instanceof Promise) work.catch(() => {})
       await Promise.race([work, over])
     },
     stop: () => clearTimeout(timer),

@@ -25,7 +25,7 @@ import { challengeFor } from '../sign-in/denial.ts'
 import { deniedAnswer } from '../sign-in/step-up.ts'
 import { isForeignSocket } from '../util/fetch-metadata.ts'
 import { keyHeadersOf } from '../util/key-form.ts'
-import type { MaybePromise } from '../util/maybe-promise.ts'
+import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 import type { GatewayContext } from './context.ts'
 import { type Gate, isOwn, pass } from './pipeline.ts'
 
@@ -97,9 +97,7 @@ export function createCheck(context: GatewayContext): Check {
     const identity = kind.isProxy
       ? auth.identities.headersFor(callerOf(admission), audience, request.observed)
       : undefined
-    return identity instanceof Promise
-      ? identity.then(identity => statusAnswer(request, admission, identity, kind))
-      : statusAnswer(request, admission, identity, kind)
+    return andThen(identity, identity => statusAnswer(request, admission, identity, kind))
   }
 
   function statusAnswer(

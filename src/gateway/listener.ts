@@ -22,7 +22,7 @@ import { Http2Response } from '../server/http2-messages.ts'
 import { createSendPrepared, PreparedResponse } from '../server/prepared-response.ts'
 import { hasTakenAll } from '../server/slow-clients.ts'
 import { deniedAnswer } from '../sign-in/step-up.ts'
-import type { MaybePromise } from '../util/maybe-promise.ts'
+import { type MaybePromise, orElse } from '../util/maybe-promise.ts'
 import type { GatewayContext } from './context.ts'
 import { speakGrpc } from './grpc-answers.ts'
 import { type Entrance, handle, isOwn, reply } from './pipeline.ts'
@@ -96,8 +96,7 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): R
   return (incoming, response) => {
     try {
       store.beginTurn?.()
-      const result = handle(context, entrance, incoming, response)
-      if (result instanceof Promise) result.catch(() => response.destroy())
+      void orElse(handle(context, entrance, incoming, response), () => void response.destroy())
     } catch (error) {
       // An error that is thrown from here ends the process.
       observe.report('request_failed', { ...errorFields(error), method: incoming.method ?? '', path: '' })
@@ -153,8 +152,7 @@ export function createFailureAnswer(pages: Pages): ForwardOptions['answerFailure
     send(observed: ObservedRequest, answer: OwnAnswer, response: ServerResponse): void {
       // Nothing can be added to an answer that broke off.
       if (response.destroyed) return
-      const sent = sendToResponse(observed, answer, response)
-      if (sent instanceof Promise) sent.catch(() => response.destroy())
+      void orElse(sendToResponse(observed, answer, response), () => void response.destroy())
     },
   }
   return (failure, request, { loaded }, response) => {

@@ -32,7 +32,7 @@ import {
 import { type ObservedRequest, type Outcome, requestFields } from '../observe/observed-request.ts'
 import { isOwnPath, isResourceMetadataPath } from '../paths.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
-import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
+import { andThen, type MaybePromise, orElse } from '../util/maybe-promise.ts'
 import { identifyByKey } from './identify-by-key.ts'
 
 /** Every answer says how the metrics count the request. */
@@ -133,10 +133,9 @@ function answer<Target, Answer extends WithOutcome, Result>(
   target: Target,
 ): MaybePromise<Result> {
   try {
-    const result = route(context, entrance, request, target)
-    return result instanceof Promise
-      ? result.catch(error => reply(entrance, request.observed, entrance.fail(request, error, target), target))
-      : result
+    return orElse(route(context, entrance, request, target), error =>
+      reply(entrance, request.observed, entrance.fail(request, error, target), target),
+    )
   } catch (error) {
     return reply(entrance, request.observed, entrance.fail(request, error, target), target)
   }
@@ -167,10 +166,7 @@ export function pass<Target, Answer extends WithOutcome, Result>(
 ): MaybePromise<Result> {
   const refusal = gate.screen(asked, target)
   if (refusal) return reply(gate, request.observed, refusal, target)
-  const admission = admit(context, request, asked)
-  return admission instanceof Promise
-    ? admission.then(admission => decide(gate, asked, admission, target))
-    : decide(gate, asked, admission, target)
+  return andThen(admit(context, request, asked), admission => decide(gate, asked, admission, target))
 }
 
 /** Identifies the caller, and asks the rules. For routes of our own, too. */
@@ -179,10 +175,7 @@ export function admit(
   request: GatewayRequest,
   asked: GatewayRequest = request,
 ): MaybePromise<Admission> {
-  const identification = identify(context, request)
-  return identification instanceof Promise
-    ? identification.then(identification => admitCaller(context, request, asked, identification))
-    : admitCaller(context, request, asked, identification)
+  return andThen(identify(context, request), identification => admitCaller(context, request, asked, identification))
 }
 
 function admitCaller(
@@ -265,9 +258,10 @@ export function reply<Target, Answer extends WithOutcome, Result>(
   answer: MaybePromise<Answer>,
   target: Target,
 ): MaybePromise<Result> {
-  if (answer instanceof Promise) return answer.then(answer => reply(sender, observed, answer, target))
-  count(observed, answer.outcome)
-  return sender.send(observed, answer, target)
+  return andThen(answer, answer => {
+    count(observed, answer.outcome)
+    return sender.send(observed, answer, target)
+  })
 }
 
 /** How the metrics count the request. What comes last counts. */

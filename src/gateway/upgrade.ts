@@ -13,6 +13,7 @@ import { OWN_PATHS } from '../paths.ts'
 import { refuse, type SocketRefusal, type TunnelOptions } from '../proxy/tunnel.ts'
 import { challengeFor } from '../sign-in/denial.ts'
 import { isForeignSocket } from '../util/fetch-metadata.ts'
+import { orElse } from '../util/maybe-promise.ts'
 import type { GatewayContext } from './context.ts'
 import { isCheck } from './forward-auth.ts'
 import { type Entrance, handle, reply } from './pipeline.ts'
@@ -88,8 +89,7 @@ export function createUpgradeListener(context: GatewayContext, listener: Request
     if (stream !== socket) stream.on('error', () => socket.destroy()).resume()
     try {
       if (isAuthCheck(incoming) && !announcesBody(incoming)) return answerCheck(listener, incoming)
-      const result = handle(context, entrance, incoming, { incoming, head })
-      if (result instanceof Promise) result.catch(() => socket.destroy())
+      void orElse(handle(context, entrance, incoming, { incoming, head }), () => void socket.destroy())
     } catch (error) {
       observe.report('upgrade_failed', errorFields(error))
       socket.destroy()
