@@ -17,9 +17,9 @@ import { type Row, TOPIC_NAMES, TOPICS, type Topic } from '../src/config/setting
 import { COMMON_FIELDS, EVENTS, type EventRow } from '../src/events.ts'
 import { METRICS } from '../src/observe/metrics.ts'
 import type { MetricRow } from '../src/observe/series.ts'
-import { en } from '../src/pages/words/en.ts'
-import type { Key } from '../src/pages/words/sentences.ts'
-import { zhCN } from '../src/pages/words/zh-CN.ts'
+import { en } from '../src/text/en.ts'
+import type { Key } from '../src/text/text.ts'
+import { zhCN } from '../src/text/zh-CN.ts'
 import { productionDependencies } from './dependencies.ts'
 
 /** Each generated file, and how its text becomes the new one. `scripts/api.ts` makes test/package/api.md. */
@@ -36,7 +36,7 @@ export const GENERATED: Readonly<Record<string, (text: string) => string>> = {
 }
 
 /** The texts that operators change most. */
-const OFTEN_CHANGED: readonly Key[] = [
+const OFTEN_CHANGED = [
   'app.name',
   'login.title',
   'login.use_account',
@@ -46,7 +46,7 @@ const OFTEN_CHANGED: readonly Key[] = [
   'login.missing',
   'login.signed_out_here',
   'home.title',
-]
+] as const satisfies readonly Key[]
 
 /** `menshen help` needs no section: the overview says it all. */
 const EXPLAINED = COMMAND_NAMES.filter(name => name !== 'help')

@@ -47,7 +47,7 @@ import { createMetricsReader, type Gathering, gatherAlone } from './observe/expo
 import type { EventCounter } from './observe/metrics.ts'
 import { observedStore, openObservation } from './observe/observation.ts'
 import { createLook, type Look } from './pages/look.ts'
-import { createLanguages, type Languages } from './pages/words/words.ts'
+import { createLanguages, type Languages } from './pages/words.ts'
 import { ownPathsOf } from './paths.ts'
 import { assertVerifiable } from './provider/bearer.ts'
 import { assertIdTokens } from './provider/id-token.ts'

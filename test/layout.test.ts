@@ -11,7 +11,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 
 /** From the bottom up: a folder may import from all floors below its own, and from its own floor where `SHARED` says so. */
 const FLOORS: readonly (readonly string[])[] = [
-  ['util', 'errors', 'events', 'measure', 'phrases', 'log', 'paths', 'config'],
+  ['util', 'errors', 'events', 'measure', 'text', 'log', 'paths', 'config'],
   ['stores', 'provider', 'access'],
   ['session'],
   ['observe', 'pages'],

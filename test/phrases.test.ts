@@ -6,8 +6,8 @@ import { runDoctorCommand } from '../src/cli/doctor-command.ts'
 import { createPaint } from '../src/cli/terminal.ts'
 import { readSettings } from '../src/config/read.ts'
 import { type Environment, type Row, SETTINGS } from '../src/config/settings.ts'
-import { placeholdersIn } from '../src/pages/words/sentences.ts'
-import { checkLabel, PHRASES, type PhraseCode, type PhraseRow, phrase, phraseIn, quoted } from '../src/phrases.ts'
+import { fill, placeholdersIn, type Sentence } from '../src/text/placeholders.ts'
+import { checkLabel, phrase, phraseIn, quoted, TABLES } from '../src/text/text.ts'
 
 import { freePort } from './kit/free-port.ts'
 import { startStrictOidcServer } from './kit/oidc/strict-oidc-server.ts'
@@ -30,27 +30,46 @@ const SAME = new Set([
 /** Several words of English one after another. */
 const ENGLISH = /\b[a-z]{2,} [a-z]{2,} [a-z]{2,}\b/
 
-const rows = Object.entries(PHRASES) as [PhraseCode, PhraseRow][]
+const { en, 'zh-CN': zhCN } = TABLES
+const rows = Object.keys(zhCN).filter(key => key.startsWith('phrase.')) as (keyof typeof zhCN)[]
+const formsOf = (row: Sentence) => (typeof row === 'string' ? [row] : Object.values(row))
 
 suite('what operators read', () => {
   test('what operators read has both languages for every sentence, with the same values', () => {
-    for (const [code, { en, zh }] of rows) {
-      assert.deepEqual(placeholdersIn(zh), placeholdersIn(en), code)
-      assert.doesNotMatch(en, HAN, code)
-      assert.ok(en !== '' && zh !== '', code)
+    for (const key of rows) {
+      const [english, zh] = [formsOf(en[key]), zhCN[key]]
+      assert.deepEqual(placeholdersIn(zh), placeholdersIn(english.join()), key)
+      for (const form of english) assert.doesNotMatch(form, HAN, key)
+      assert.ok(
+        [...english, zh].every(form => form !== ''),
+        key,
+      )
+      const code = key.slice('phrase.'.length)
       const isSame = SAME.has(code) || /^(name|mapping)_/.test(code)
-      if (!isSame) assert.match(zh, HAN, `${code} has no Chinese`)
-      assert.doesNotMatch(zh, ENGLISH, `${code} has English in its Chinese`)
+      if (!isSame) assert.match(zh, HAN, `${key} has no Chinese`)
+      assert.doesNotMatch(zh, ENGLISH, `${key} has English in its Chinese`)
     }
   })
 
-  test('what operators read does not compile with a sentence in one language, or with a value left out', () => {
-    // @ts-expect-error: there is no Chinese
-    const row: PhraseRow = { en: 'one' }
+  test('what operators read does not compile with a value left out', () => {
     // @ts-expect-error: it needs the number of milliseconds
-    assert.ok(row && phrase('no_answer_within'))
+    assert.ok(phrase('no_answer_within'))
     // @ts-expect-error: there is no such sentence
     assert.ok(phrase('no_answer_wihtin'))
+  })
+
+  test('what operators read has the plural form of its number, by the rules of the language', () => {
+    const warnings = (count: number) => phrase('warnings_count', { count })
+    assert.deepEqual(
+      [0, 1, 2].map(count => phraseIn('en', warnings(count))),
+      ['0 warnings', '1 warning', '2 warnings'],
+    )
+    assert.equal(phraseIn('zh-CN', warnings(1)), '1 项需要注意')
+    const forms = { one: '{count} файл', few: '{count} файла', many: '{count} файлов', other: '{count} файла' }
+    assert.deepEqual(
+      [1, 3, 5, 21, 1.5].map(count => fill(forms, 'ru', { count }).join('')),
+      ['1 файл', '3 файла', '5 файлов', '21 файл', '1.5 файла'],
+    )
   })
 
   test('what operators read has both languages for every setting', () => {
@@ -71,8 +90,8 @@ suite('what operators read', () => {
   })
 
   test('what operators read names every check in words, and keeps what only its operator knows', () => {
-    const inChinese = (name: string) => checkLabel(name, code => PHRASES[code].zh)
-    const inEnglish = (name: string) => checkLabel(name, code => PHRASES[code].en)
+    const inChinese = (name: string) => checkLabel(name, { lang: 'zh-CN', sentences: zhCN })
+    const inEnglish = (name: string) => checkLabel(name, { lang: 'en', sentences: en })
     assert.equal(inChinese('provider'), '身份认证平台')
     assert.equal(inChinese('provider redirect address'), '身份认证平台 · 回调地址')
     assert.equal(inChinese('provider staff redirect address'), '身份认证平台 staff · 回调地址')

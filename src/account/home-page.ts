@@ -2,7 +2,7 @@
 import { html } from 'hono/html'
 import { page } from '../pages/layout.ts'
 import { displayName } from '../pages/shown-text.ts'
-import type { Words } from '../pages/words/words.ts'
+import type { Words } from '../pages/words.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
 import { consoleLink, identityList, signOutForms } from './page.ts'

@@ -3,7 +3,7 @@
 import { html } from 'hono/html'
 import { KEY_ICON } from '../pages/icons.ts'
 import { moment, page } from '../pages/layout.ts'
-import type { Words } from '../pages/words/words.ts'
+import type { Words } from '../pages/words.ts'
 import { OWN_PATHS } from '../paths.ts'
 import {
   type KeyProblem,

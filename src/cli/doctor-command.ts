@@ -26,6 +26,9 @@ import { MenshenError } from '../errors.ts'
 import { createCore, type Menshen } from '../menshen.ts'
 import { refuseToListen, startDevelopment } from '../options.ts'
 import { OWN_PATHS } from '../paths.ts'
+import { planProviders } from '../provider/providers.ts'
+import { listenAddress, serve } from '../server/serve.ts'
+import { openStore } from '../stores/open-store.ts'
 import {
   checkLabel,
   type OperatorLanguage,
@@ -35,10 +38,8 @@ import {
   phraseIn,
   phraseOf,
   quoted,
-} from '../phrases.ts'
-import { planProviders } from '../provider/providers.ts'
-import { listenAddress, serve } from '../server/serve.ts'
-import { openStore } from '../stores/open-store.ts'
+  TABLES,
+} from '../text/text.ts'
 import { safeText } from '../util/safe-text.ts'
 import { inspect } from './check-command.ts'
 import { COMMANDS } from './command-table.ts'
@@ -200,7 +201,7 @@ export function findingLines(findings: readonly Finding[], paint: Paint, languag
 
 function findingLine({ name, level, seen, remedy }: Finding, paint: Paint, language: OperatorLanguage): string {
   const said = (given: Phrase) => phraseIn(language, given)
-  const label = checkLabel(name, code => said({ code, values: {} }))
+  const label = checkLabel(name, { lang: language, sentences: TABLES[language] })
   // In English a check is called by its name, which is the one that `--json` has.
   const what = language === 'en' ? name : label
   // One line a probe, whatever somebody has answered.
@@ -210,11 +211,10 @@ function findingLine({ name, level, seen, remedy }: Finding, paint: Paint, langu
 
 function summary(findings: readonly Finding[]): Phrase {
   const count = (level: Finding['level']) => findings.filter(finding => finding.level === level).length
-  const [warnings, failures] = [count('warning'), count('failure')]
   return phrase('findings_count', {
     good: count('good'),
-    warnings: warnings === 1 ? phrase('one_warning') : phrase('warnings_count', { count: warnings }),
-    failures: failures === 1 ? phrase('one_failure') : phrase('failures_count', { count: failures }),
+    warnings: phrase('warnings_count', { count: count('warning') }),
+    failures: phrase('failures_count', { count: count('failure') }),
   })
 }
 

@@ -3,7 +3,7 @@
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import type { Environment } from '../config/settings.ts'
 import { nearest } from '../config/suggestions.ts'
-import type { OperatorLanguage } from '../phrases.ts'
+import type { OperatorLanguage } from '../text/text.ts'
 import { safeText } from '../util/safe-text.ts'
 import {
   COMMAND_NAMES,

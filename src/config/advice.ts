@@ -1,7 +1,7 @@
 // Advice: settings that are valid one by one, and risky or contradictory together. The start, the check, the doctor and the
 // console use it; the sentence for operators is that of the event.
 import type { EventCode } from '../events.ts'
-import { type Phrase, phrase } from '../phrases.ts'
+import { type Phrase, phrase } from '../text/text.ts'
 import { CONSOLE_ROLE, type Config, countRules, effectiveRules, type RoleConfig } from './config-file.ts'
 import { isLoopback, isProduction, isUnknownEnvironment, portIn } from './deployment.ts'
 import { APP_PRESETS } from './provider-fields.ts'

@@ -3,6 +3,7 @@
 import { METHODS } from 'node:http'
 import { z } from 'zod'
 import { MenshenError } from '../errors.ts'
+import type { PluralForms, Sentence } from '../text/placeholders.ts'
 import { type DevProviderConfig, devProviderShape } from './dev-provider-config.ts'
 import { hostName } from './host-names.ts'
 import { audience } from './kinds.ts'
@@ -21,12 +22,18 @@ const LONGEST_SENTENCE = 500
 /** The value of PAGE_LANGUAGE that leaves the choice to the browser. */
 export const AUTO_LANGUAGE = 'auto'
 
+const ownSentence = z
+  .string('expected text')
+  .regex(/\S/, 'expected text')
+  .max(LONGEST_SENTENCE, `expected at most ${LONGEST_SENTENCE} characters`)
+const pluralForms = z.strictObject({
+  ...Object.fromEntries(['zero', 'one', 'two', 'few', 'many'].map(form => [form, ownSentence.optional()])),
+  other: ownSentence,
+})
+
 export const wordsShape = z.record(
   z.string(),
-  z
-    .string('expected text')
-    .regex(/\S/, 'expected text')
-    .max(LONGEST_SENTENCE, `expected at most ${LONGEST_SENTENCE} characters`),
+  z.union([ownSentence, z.custom<PluralForms>(row => pluralForms.safeParse(row).success, 'expected text')]),
 )
 
 const languageTag = z
@@ -178,8 +185,8 @@ export interface Config<R extends Role = Role, F extends string = string> {
   readonly devProvider?: DevProviderConfig | undefined
 }
 
-/** By name, as in src/pages/words/en.ts. */
-export type SentenceConfig = Readonly<Record<string, string>>
+/** By name, as in src/text/en.ts: text, or one for each plural form of its `{count}`. */
+export type SentenceConfig = Readonly<Record<string, Sentence>>
 
 /** A host name besides that of BASE_URL. Without an application it is for forward-auth. */
 export interface HostConfig<R extends Role = Role> {

@@ -5,7 +5,7 @@ import { ERRORS, type ErrorCode, isLoginError } from '../errors.ts'
 import type { AuditEvent } from '../observe/audit-event.ts'
 import type { Html } from '../pages/layout.ts'
 import { roleName } from '../pages/shown-text.ts'
-import type { Words } from '../pages/words/words.ts'
+import type { Words } from '../pages/words.ts'
 import { END_REASONS } from '../session/end-reasons.ts'
 
 type Value = AuditEvent['fields'][string]

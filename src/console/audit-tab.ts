@@ -11,7 +11,7 @@ import { type AuditFilter, CSV_HEAD, csvLine, type FoundEvent, type FoundPage } 
 import { type DeviceNames, loadDeviceNames } from '../pages/device-name.ts'
 import { deviceIcon, icon } from '../pages/icon.ts'
 import { type Html, moment } from '../pages/layout.ts'
-import type { Words } from '../pages/words/words.ts'
+import type { Words } from '../pages/words.ts'
 import { OWN_PATHS } from '../paths.ts'
 import { fieldLines } from './audit-fields.ts'
 import { consoleFrame, longCell, row, table, type Viewer, viewerOf } from './console-frame.ts'

@@ -3,7 +3,7 @@
 import { html } from 'hono/html'
 import { icon } from '../pages/icon.ts'
 import { document, type Html, languageSwitch } from '../pages/layout.ts'
-import type { Words } from '../pages/words/words.ts'
+import type { Words } from '../pages/words.ts'
 import { OWN_PATHS } from '../paths.ts'
 
 /** The pages that are shown while the store is unavailable. */

@@ -11,7 +11,7 @@ import type { History } from '../observe/history.ts'
 import { addSlot, emptySlot, quantile, TIMED, type Timed } from '../observe/history-slots.ts'
 import type { Instance } from '../observe/instances.ts'
 import { type Html, moment } from '../pages/layout.ts'
-import type { Words } from '../pages/words/words.ts'
+import type { Words } from '../pages/words.ts'
 import { cell, consoleFrame, longCell, row, table, type Viewer, viewerOf } from './console-frame.ts'
 
 export async function showHealth(

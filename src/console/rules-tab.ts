@@ -15,7 +15,7 @@ import type { RefusalsOfRule, ShadowRefusal } from '../observe/shadow-refusals.t
 import { type Html, moment } from '../pages/layout.ts'
 import { hoursText } from '../pages/notices.ts'
 import { nameBefore, roleName } from '../pages/shown-text.ts'
-import type { Words } from '../pages/words/words.ts'
+import type { Words } from '../pages/words.ts'
 import { cell, consoleFrame, longCell, row, table, type Viewer, viewerOf } from './console-frame.ts'
 
 export async function showRules(

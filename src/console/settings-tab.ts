@@ -10,7 +10,7 @@ import { languageOf, type OwnAnswer, pageAnswer } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import type { SignedInCaller } from '../identify/identify.ts'
 import type { Html } from '../pages/layout.ts'
-import type { Words } from '../pages/words/words.ts'
+import type { Words } from '../pages/words.ts'
 import { consoleFrame, longCell, row, table, type Viewer, viewerOf } from './console-frame.ts'
 
 export async function showSettings(

@@ -1,6 +1,6 @@
 // What the probes of the doctor found, and how they are run: all at once, each with a deadline, none able to spoil another.
 import { MenshenError } from '../errors.ts'
-import { type Phrase, phrase, phraseOf, quoted } from '../phrases.ts'
+import { type Phrase, phrase, phraseOf, quoted } from '../text/text.ts'
 import { withDeadline } from '../util/deadline.ts'
 
 /** How the doctor names itself to whatever it asks. */

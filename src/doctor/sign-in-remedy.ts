@@ -1,10 +1,10 @@
 // What to do about a test sign-in that came to nothing: one remedy for each way in which it can fail.
 import type { MenshenError } from '../errors.ts'
-import { type Phrase, phrase } from '../phrases.ts'
 import type { Demand } from '../provider/demands.ts'
 import { InvalidToken } from '../provider/id-token.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
 import { RefusalError } from '../provider/token.ts'
+import { type Phrase, phrase } from '../text/text.ts'
 
 /** By the error that ended it. */
 export function remedyForFailure(error: MenshenError, plan: Pick<ProviderPlan, 'pkce'>, redirectUri: string): Phrase {
@@ -68,7 +68,7 @@ export const UNUSABLE_USER = phrase('name_right_fields')
 /** Without a refresh token a session is as short as its access token. */
 export function refreshNote({ kind, authorization }: ProviderPlan, expiresIn: number) {
   const minutes = Math.max(1, Math.round(expiresIn / 60))
-  const seen = minutes === 1 ? phrase('no_refresh_token_minute') : phrase('no_refresh_token', { minutes })
+  const seen = phrase('no_refresh_token', { count: minutes })
   const { scope } = authorization
   if (kind !== 'oidc') return { seen, remedy: phrase('have_refresh_tokens') }
   if (!scope.split(' ').includes('offline_access')) return { seen, remedy: phrase('add_offline_access', { scope }) }

@@ -17,7 +17,7 @@ import {
 import type { GatewayRequest } from '../http/request.ts'
 import { CONTENT_TYPE } from '../observe/exposition.ts'
 import { observedFields, requestFields } from '../observe/observed-request.ts'
-import type { Words } from '../pages/words/words.ts'
+import type { Words } from '../pages/words.ts'
 import type { OwnPaths } from '../paths.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
 import { unauthenticated } from '../sign-in/denial.ts'

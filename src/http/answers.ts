@@ -27,7 +27,7 @@ import {
 } from '../observe/observed-request.ts'
 import type { Look } from '../pages/look.ts'
 import { NOTICES, type NoticeName, noticePage, noticeText } from '../pages/notices.ts'
-import type { Languages, Words } from '../pages/words/words.ts'
+import type { Languages, Words } from '../pages/words.ts'
 import { OWN_PATHS, type OwnPaths } from '../paths.ts'
 import { Http2Response } from '../server/http2-messages.ts'
 import type { IdentityHeaders } from '../session/session-cache.ts'

@@ -1,5 +1,5 @@
 // A device in words, from what its browser says of itself: "Chrome · Windows", "WeChat · Android", "Safari · iPhone".
-import type { Words } from './words/words.ts'
+import type { Words } from './words.ts'
 
 export type DeviceNames = (words: Words, userAgent: string | undefined) => string
 

@@ -3,7 +3,7 @@
 import { html } from 'hono/html'
 import { OWN_PATHS } from '../paths.ts'
 import { assetUrl } from './look.ts'
-import type { Words } from './words/words.ts'
+import type { Words } from './words.ts'
 
 export type Html = ReturnType<typeof html>
 

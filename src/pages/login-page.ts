@@ -7,7 +7,7 @@ import type { EndReason } from '../session/end-reasons.ts'
 import { page } from './layout.ts'
 import { RETURN_FIELD, reference } from './notices.ts'
 import { shortCode, shortPath } from './shown-text.ts'
-import type { Words } from './words/words.ts'
+import type { Words } from './words.ts'
 
 /** One provider that users can sign in through. */
 export interface SignInOption {

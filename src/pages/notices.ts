@@ -9,7 +9,7 @@ import type { Session } from '../session/session-record.ts'
 import { type Html, page } from './layout.ts'
 import { assetUrl } from './look.ts'
 import { displayName, nameBefore, roleName } from './shown-text.ts'
-import type { Words } from './words/words.ts'
+import type { Words } from './words.ts'
 
 /** Their sentences are `notice.<name>.title`, `.text` and `.remedy`. */
 export const NOTICES = {

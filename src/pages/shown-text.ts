@@ -1,7 +1,7 @@
 // Names and paths that others have chosen, as our pages show them: nothing in them is unseen, endless or turns the direction
 // of the text. A template escapes them.
 import type { UserInfo } from '../provider/user.ts'
-import type { Words } from './words/words.ts'
+import type { Words } from './words.ts'
 
 const CONTROLS = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu
 /** Anything that leaves a trace on the page; the last one is an empty braille cell. */

@@ -1,6 +1,6 @@
 // The flow of WeCom: with a token of the company, which is cached until it expires, the gateway asks which user has the code. There
 // is no token of the user, and so nothing to refresh.
-import { phrase, phrasedError } from '../phrases.ts'
+import { phrase, phrasedError } from '../text/text.ts'
 import { createCachedValue } from '../util/cached-value.ts'
 import { getPath } from '../util/json-path.ts'
 import { endpointOf } from './discovery.ts'

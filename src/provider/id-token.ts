@@ -13,7 +13,7 @@ import {
 import { z } from 'zod'
 import type { Rule } from '../config/config-file.ts'
 import { MenshenError, refuseIf } from '../errors.ts'
-import { type Phrase, phrase, phraseIn, quoted } from '../phrases.ts'
+import { type Phrase, phrase, phraseIn, quoted } from '../text/text.ts'
 import type { Metadata } from './discovery.ts'
 import type { ProviderKeys } from './jwks.ts'
 import type { ProviderPlan } from './plan.ts'

@@ -3,7 +3,7 @@
 // 30 seconds.
 import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose'
 import { z } from 'zod'
-import { phrase, phrasedError } from '../phrases.ts'
+import { phrase, phrasedError } from '../text/text.ts'
 import { createCachedValue } from '../util/cached-value.ts'
 import { type BoundedFetch, readAnswer } from './fetch.ts'
 

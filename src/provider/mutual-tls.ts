@@ -5,7 +5,7 @@ import { createSecureContext } from 'node:tls'
 import type { ProviderConfig } from '../config/provider-config.ts'
 import { Secret } from '../config/secret.ts'
 import { MenshenError, sentence, setting } from '../errors.ts'
-import { phrase, phrasedError } from '../phrases.ts'
+import { phrase, phrasedError } from '../text/text.ts'
 import { readClientKey } from './client-key.ts'
 
 /** Both in PEM. The certificate may be followed by those of its authorities. */

@@ -2,7 +2,7 @@
 // The browser gets a reference to them and cannot change them.
 
 import { z } from 'zod'
-import { type Phrase, phrase, phrasedError } from '../phrases.ts'
+import { type Phrase, phrase, phrasedError } from '../text/text.ts'
 import { authorizationUrl, type SentAttempt } from './authorization-url.ts'
 import { causeOf } from './demands.ts'
 import { endpointOf, type Metadata } from './discovery.ts'

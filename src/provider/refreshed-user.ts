@@ -17,7 +17,7 @@
 
 import { decodeJwt } from 'jose'
 import type { Measure } from '../events.ts'
-import { phrase, phrasedError } from '../phrases.ts'
+import { phrase, phrasedError } from '../text/text.ts'
 import { getPath, textFrom } from '../util/json-path.ts'
 import type { ProviderConnection } from './provider-connection.ts'
 import { SubjectChanged, type TokenSet } from './token.ts'

@@ -1,7 +1,7 @@
 // Tells the provider of a sign-out: by a direct call, by a redirect of the browser, or not at all. Revokes tokens where the
 // provider supports it.
 import { MenshenError } from '../errors.ts'
-import { quoted } from '../phrases.ts'
+import { quoted } from '../text/text.ts'
 import { getPath, notAccepted } from '../util/json-path.ts'
 import type { Metadata } from './discovery.ts'
 import type { DpopKey } from './dpop.ts'

@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 import type { TokenExchangeConfig } from '../config/upstream-config.ts'
-import { phrase, phrasedError } from '../phrases.ts'
+import { phrase, phrasedError } from '../text/text.ts'
 import { getPath } from '../util/json-path.ts'
 import { endpointOf } from './discovery.ts'
 import { type Answer, readAnswer } from './fetch.ts'

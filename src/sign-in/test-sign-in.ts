@@ -17,10 +17,10 @@ import {
 import { browserSecret, readCookie, setCookie } from '../http/cookies.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import { requestFields } from '../observe/observed-request.ts'
-import { phrase } from '../phrases.ts'
 import type { Refusal } from '../provider/demands.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
 import type { Provider, SignInCalls } from '../provider/provider.ts'
+import { phrase } from '../text/text.ts'
 import { isNoPage } from '../util/fetch-metadata.ts'
 import type { Attempt } from './attempts.ts'
 

@@ -4,8 +4,8 @@ import assert from 'node:assert/strict'
 import test, { suite } from 'node:test'
 import type { Config, Rule } from '../../src/config/config-file.ts'
 import { createMenshen, readSettings } from '../../src/index.ts'
-import { en } from '../../src/pages/words/en.ts'
-import { zhCN } from '../../src/pages/words/zh-CN.ts'
+import { en } from '../../src/text/en.ts'
+import { zhCN } from '../../src/text/zh-CN.ts'
 import type { Client } from '../kit/client.ts'
 import type { Environment } from '../kit/instance.ts'
 import { setUp } from '../kit/set-up.ts'
@@ -131,6 +131,12 @@ suite('the configuration', () => {
       [{ words: { 'login.title': 5 } }, /words\.login\.title: expected text\.$/],
       [{ words: { 'login.title': ' ' } }, /words\.login\.title: expected text\.$/],
       [{ words: { 'login.title': 'x'.repeat(501) } }, /words\.login\.title: expected at most 500 characters\.$/],
+      [{ words: { 'login.title': { other: 'x', on: 'y' } } }, /words\.login\.title: expected text\.$/],
+      [
+        { words: { 'login.title': { other: 'x' } } },
+        /^words\['login\.title'\] has plural forms, and no \{count\}; ours is "登录"\.$/,
+      ],
+      [{ words: { 'phrase.warnings_count': { one: '{n}', other: '{count}' } } }, /has \{n\}, which has no value/],
       [{ words: 'login.title' }, /words: /],
       [{ words: { 'login.button': 'Sign in' } }, /^words\['login\.button'\] lacks \{name\}; ours is "\{name\}登录"\.$/],
       [

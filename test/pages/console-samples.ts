@@ -7,7 +7,7 @@ import { auditPage } from '../../src/console/audit-tab.ts'
 import { rulesPage } from '../../src/console/rules-tab.ts'
 import { settingsPage } from '../../src/console/settings-tab.ts'
 import { AUDITED } from '../../src/observe/audit-event.ts'
-import type { Words } from '../../src/pages/words/words.ts'
+import type { Words } from '../../src/pages/words.ts'
 
 export const VIEWER = { username: 'ann', nickname: '' }
 const NOW = Date.parse('2026-03-01T08:00:00Z')

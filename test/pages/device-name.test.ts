@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { deviceKind, loadDeviceNames } from '../../src/pages/device-name.ts'
-import { createLanguages } from '../../src/pages/words/words.ts'
+import { createLanguages } from '../../src/pages/words.ts'
 
 const WEBKIT = 'AppleWebKit/537.36 (KHTML, like Gecko)'
 const WINDOWS = `Mozilla/5.0 (Windows NT 10.0; Win64; x64) ${WEBKIT} Chrome/128.0.0.0 Safari/537.36`

@@ -25,12 +25,12 @@ import {
   noticePage,
   refusedPage,
 } from '../../src/pages/notices.ts'
-import { en } from '../../src/pages/words/en.ts'
-import type { Sentences } from '../../src/pages/words/sentences.ts'
-import { checkSentences, createLanguages, type Words } from '../../src/pages/words/words.ts'
-import { zhCN } from '../../src/pages/words/zh-CN.ts'
-import { quoted } from '../../src/phrases.ts'
+import { checkSentences, createLanguages, type Words } from '../../src/pages/words.ts'
 import { newProof } from '../../src/stores/store.ts'
+import { en } from '../../src/text/en.ts'
+import type { Sentences } from '../../src/text/placeholders.ts'
+import { quoted } from '../../src/text/text.ts'
+import { zhCN } from '../../src/text/zh-CN.ts'
 import { consoleSamples, healthSample, VIEWER } from './console-samples.ts'
 
 const NOW = Date.parse('2026-03-01T08:00:00Z')
@@ -215,11 +215,11 @@ suite('the sentences', () => {
   })
 
   test('the sentences stand in the tables of the languages and nowhere else in the code', () => {
-    const tables = /^src\/pages\/words\/zh-CN\.ts$/
+    const tables = /^src\/text\/zh-CN\.ts$/
     /** Providers are called what they are called, and the development provider has a voice of its own. */
     const others = /^src\/(provider\/presets|dev-provider)\//
     /** Defaults and examples, and what has both languages in one row. */
-    const shown = /^src\/(phrases|events|config\/(settings|provider-fields|config-file))\.ts$/
+    const shown = /^src\/(events|config\/(settings|provider-fields|config-file))\.ts$/
     const root = new URL('../../', import.meta.url)
     const files = ['src', 'browser'].flatMap(folder =>
       readdirSync(new URL(folder, root), { recursive: true, encoding: 'utf8' }).map(name => `${folder}/${name}`),

@@ -5,7 +5,7 @@
 // lose the changes of that moment. Redis must not evict (`maxmemory-policy noeviction`): that would sign users out.
 
 import type { Report } from '../../events.ts'
-import { phrase, phrasedError } from '../../phrases.ts'
+import { phrase, phrasedError } from '../../text/text.ts'
 import { withDeadline } from '../../util/deadline.ts'
 import { newProof, type Store, type Stored } from '../store.ts'
 import { parseRedisAddress, type RedisAddress } from './redis-address.ts'

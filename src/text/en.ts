@@ -1,10 +1,7 @@
-// Every sentence of the pages and the console in English.
-
-import { phraseTable } from '../../phrases.ts'
-import type { Sentences } from './sentences.ts'
+// Every sentence for people in English.
+import { EVENTS } from '../events.ts'
+import type { Sentences } from './placeholders.ts'
 import type { zhCN } from './zh-CN.ts'
-
-// What users and developers read, in English.
 
 const TRY_LATER = 'Please try again later. If it keeps happening, ask your administrator.'
 const ASK_ADMINISTRATOR =
@@ -434,7 +431,6 @@ export const en: Sentences<typeof zhCN> = {
   'problem.cookie_lost':
     'A browser did not keep the cookie after signing in: check BASE_URL. Cases within the last hour: {times}.',
   'problem.rate_limited': 'Requests that were turned away within the last hour because there were too many: {times}.',
-  ...phraseTable('en'),
   'language.name': 'English',
   'app.name': 'Sign-in',
   'page.footer': 'Menshen',
@@ -667,4 +663,527 @@ export const en: Sentences<typeof zhCN> = {
 
   'role.developer': 'Developer',
   'role.common': 'User',
+
+  // For operators: the doctor, menshen check, errors of the provider and the store.
+  'phrase.quoted': '{text}',
+  'phrase.two': '{one}; {other}',
+  'phrase.one_and_other': '{one} and {other}',
+  'phrase.one_or_other': '{one} (or {other})',
+  'phrase.with_remedy': '{seen} → {remedy}',
+  'phrase.with_cause': '{seen}: {cause}',
+
+  'phrase.finding_line': '{what}: {seen}',
+  'phrase.findings_count': '{good} good, {warnings}, {failures}',
+  'phrase.warnings_count': { one: '1 warning', other: '{count} warnings' },
+  'phrase.failures_count': { one: '1 failure', other: '{count} failures' },
+
+  // What is looked at
+  'phrase.name_settings': 'settings',
+  'phrase.name_configuration': 'configuration',
+  'phrase.name_cookies': 'cookies',
+  'phrase.name_certificate': 'certificate',
+  'phrase.name_provider': 'provider',
+  'phrase.name_upstream': 'upstream',
+  'phrase.name_store': 'store',
+  'phrase.name_store_keys': 'store keys',
+  'phrase.name_redis': 'redis',
+  'phrase.name_proxy': 'proxy',
+  'phrase.name_time': 'time',
+  'phrase.name_reload': 'reload',
+  'phrase.name_sign_in': 'sign-in',
+  'phrase.name_dns': 'dns',
+  'phrase.name_connection': 'connection',
+  'phrase.name_tls': 'tls',
+  'phrase.name_login': 'login',
+  'phrase.name_discovery': 'discovery',
+  'phrase.name_demands': 'demands',
+  'phrase.name_keys': 'keys',
+  'phrase.name_client': 'client',
+  'phrase.name_redirect_address': 'redirect address',
+  'phrase.name_clock': 'clock',
+  'phrase.name_kind': 'kind',
+  'phrase.name_latency': 'latency',
+  'phrase.name_version': 'version',
+  'phrase.name_eviction_policy': 'eviction policy',
+  'phrase.name_persistence': 'persistence',
+  'phrase.name_host': 'host',
+  'phrase.name_proto': 'proto',
+  'phrase.name_client_address': 'client address',
+  'phrase.name_upgrade': 'upgrade',
+  'phrase.name_refresh': 'refresh',
+
+  // Any probe
+  'phrase.no_answer_within': 'no answer within {ms} ms',
+  'phrase.look_and_try_again': 'Look at what it waits for, and try again.',
+  'phrase.failed_unexpectedly': 'it failed unexpectedly ({code})',
+  'phrase.see_and_try_again': 'See what stands here, and try again.',
+  'phrase.in_no_time': 'no answer in time',
+  'phrase.correct_it': 'Correct it as it says.',
+
+  // Errors of calls to a provider
+  'phrase.no_whole_answer': 'no whole answer within {ms} ms',
+  'phrase.no_connection_made': 'no connection ({code})',
+  'phrase.connection_broke': 'the connection broke ({code})',
+  'phrase.answer_broke': 'the connection broke in the midst of the answer',
+  'phrase.answer_too_large': 'the answer is larger than {bytes} bytes',
+  'phrase.answer_not_json': 'the answer is not JSON',
+  'phrase.answer_unusable': 'unusable in the answer: {fields}',
+  'phrase.the_whole': 'the whole',
+  'phrase.answer_no_success': 'the answer is no success: {wrong}',
+  'phrase.provider_answered': 'the provider answered {status}',
+  'phrase.provider_answered_with': 'the provider answered {status} with {error}',
+  'phrase.tokens_bound_to_key': 'the tokens are bound to a key (DPoP), and DPOP is not on',
+  'phrase.tokens_not_bound':
+    'DPOP is on, and the provider gave a token that is not bound to the key (token_type is not DPoP)',
+  'phrase.mutual_tls_needs_https':
+    'the client proves itself by a certificate, and the provider has an http address: a certificate needs https',
+  'phrase.no_push_endpoint':
+    'authorization requests are to be pushed (PAR), and the provider has no address for that (pushed_authorization_request_endpoint)',
+  'phrase.push_answered': 'the pushed authorization request (PAR) was answered with {status} instead of 201',
+  'phrase.push_answered_with': 'the pushed authorization request (PAR) was answered with {status} and {error}',
+  'phrase.push_unusable': 'unusable in the answer to the pushed authorization request (PAR): {fields}',
+  'phrase.no_such_endpoint': 'the provider has no {name} address',
+  'phrase.keys_unusable': 'the published keys cannot be used (status {status})',
+  'phrase.user_info_of_another': 'user info is of another sub than the id_token',
+  'phrase.not_a_member': 'the user who brought the code is not a member of the company',
+  'phrase.not_required': 'not one of those whom require.{name} lets in',
+  'phrase.name_of_machine': 'the {field} begins with {prefix}, as only those of machines in the configuration do',
+  'phrase.field_missing': 'no {field} (looked for in {places}); what came is {seen}',
+  'phrase.field_unverified':
+    'no {field} (looked for in {places}); the e-mail address is not verified ({claims}); what came is {seen}',
+  'phrase.nowhere': 'nowhere',
+
+  // What the provider signed
+  'phrase.token_invalid': 'the {token} is not valid: {claim}',
+  'phrase.token_invalid_why': 'the {token} is not valid: {claim} ({why})',
+  'phrase.the_logout_token': 'logout token',
+  'phrase.the_user_info': 'user info',
+  'phrase.token_expired':
+    "it expired {seconds} s ago: the clock of this machine is ahead of the provider's, or the provider's is behind",
+  'phrase.token_from_future':
+    "it is {seconds} s ahead: the clock of this machine is behind the provider's, or the provider's is ahead",
+  'phrase.claim_missing': 'it is missing',
+  'phrase.signature_does_not_fit': 'it does not fit the published keys',
+  'phrase.key_not_published': 'the provider does not publish the key that signed it',
+  'phrase.several_keys_fit': 'several published keys fit, and it has no kid that says which signed it',
+  'phrase.signed_by_secret':
+    'it is signed by {algorithm}, with a secret that both know: set RS256 or ES256 for this client at the provider',
+  'phrase.not_signed': 'it is not signed: set RS256 or ES256 for this client at the provider',
+  'phrase.signed_by_other':
+    "it is signed by {algorithm}, which the provider's metadata does not list or Menshen does not take",
+  'phrase.an_unknown_algorithm': 'an unknown algorithm',
+  'phrase.token_encrypted':
+    'it is encrypted, which Menshen does not take: turn encryption off for this client at the provider',
+  'phrase.discovery_answered': 'discovery answered {status}',
+  'phrase.discovery_unusable': 'unusable in the discovery document: {fields}',
+  'phrase.discovery_other_issuer': 'the discovery document is of another issuer: it says {said}, expected {expected}',
+  'phrase.discovery_other_origin': 'discovery leads to another origin: {origin}',
+  'phrase.discovery_not_json': 'the discovery document is not JSON',
+  'phrase.discovery_not_json_but': 'the discovery document is not JSON but {type}',
+  'phrase.discovery_plain_http': 'the discovery document leads to plain http',
+  'phrase.discovery_private_network': 'the discovery document leads into a private network',
+  'phrase.store_is_away': 'The store at {name} is not available.',
+
+  'phrase.store_cannot_be_opened': 'The store cannot be opened in {file}: {fault}, or name another one in STORE.',
+  'phrase.store_fault_full': 'the disk is full ({reason}); make room on it',
+  'phrase.store_fault_read_only': 'it cannot be written to ({reason}); let this user write to the file and its folder',
+  'phrase.store_fault_no_access':
+    'it cannot be opened ({reason}); let this user read and write the file and its folder',
+  'phrase.store_fault_locked':
+    'another process holds its lock ({reason}); find that process, for example a sqlite3 shell, and end it',
+  'phrase.store_fault_not_a_database': 'it is not a database ({reason}); move the file away',
+  'phrase.store_fault_foreign': 'it is the database of another program ({reason}); leave it to that program',
+  'phrase.store_fault_damaged':
+    'the database is damaged ({reason}); restore a backup, or move the file away to begin with an empty store',
+  'phrase.store_fault_newer_format': 'a newer version of Menshen has written it ({reason}); start that version',
+  'phrase.store_fault_no_wal':
+    'its file system cannot share memory between processes ({reason}); put the file on a local disk',
+  'phrase.store_fault_bad_path':
+    'its path cannot be used ({reason}); make it a file in a folder that this user can write to',
+  'phrase.store_fault_io': 'the disk reports an error ({reason}); check the disk and the system log',
+  'phrase.store_fault_no_answer': 'the disk does not respond ({reason}); check the disk and the system log',
+  'phrase.store_fault_closed': 'it is closed ({reason}); open it again',
+  'phrase.store_fault_other': 'SQLite refuses it ({reason}); run menshen doctor',
+
+  // Settings
+  'phrase.settings_good': 'all of them can be used, and fit together',
+  'phrase.no_such_setting': '{name} is no setting of ours and has no effect',
+  'phrase.did_you_mean': 'Did you mean {name}?',
+  'phrase.see_settings_page': 'docs/settings.md has all names.',
+  'phrase.set_secret': 'Set SECRET or SECRET_FILE.',
+  'phrase.cookies_secure': '__Host- and Secure, for {url} alone',
+  'phrase.cookies_loopback': 'without Secure, because {url} is plain http; it does not leave this machine',
+  'phrase.cookies_plain': 'without Secure, because {url} is plain http: they can be read on the way',
+  'phrase.use_https': 'BASE_URL=https://…, with TLS_CERT_FILE or a proxy in front.',
+  'phrase.clock_never_set': '{time}: the clock was never set',
+  'phrase.set_time_by_ntp': 'Set the time of this machine by NTP.',
+  'phrase.config_usable': '{file} can be used',
+  'phrase.config_none': 'no file, and none is needed',
+
+  // Remedies of advice
+  'phrase.advise_state_check': 'STATE_CHECK=bound',
+  'phrase.advise_trusted_proxies':
+    'TRUSTED_PROXIES with the address of the proxy in front, or TLS_CERT_FILE and TLS_KEY_FILE',
+  'phrase.advise_port': "BASE_URL with the proxy's address, and PORT with another port than that, for example 3000",
+  'phrase.advise_base_url': 'BASE_URL=https://…',
+  'phrase.advise_node_env': 'NODE_ENV=production or NODE_ENV=development',
+  'phrase.advise_https': 'https addresses, and no ALLOW_PLAIN_HTTP',
+  'phrase.advise_own_proxies':
+    'TRUSTED_PROXIES with the addresses of the proxies alone, for example 127.0.0.1 or the network of the containers',
+  'phrase.advise_email_verified':
+    'emailVerified in the configuration of a provider that is known to verify, and no ALLOW_UNVERIFIED_EMAIL',
+  'phrase.advise_one_provider':
+    'AUTO_SIGN_IN=in-app, or a single provider: of several the user chooses on the login page',
+  'phrase.advise_app_provider':
+    'AUTO_SIGN_IN=on, or a provider with one of the presets wecom, feishu, lark and dingtalk',
+  'phrase.advise_console_role': "a row of roles with role: '{role}' and who has it",
+  'phrase.advise_new_key': 'a new key and its row, as {command} prints them; or remove the row',
+  'phrase.hosts_in_metadata': 'the hosts that {url} names',
+  'phrase.advise_require': 'require of the provider, roles or rules that say who gets in: see docs/rules.md',
+  'phrase.advise_developers':
+    "rows of roles with role: '{role}' that say who your developers are, for example by groups",
+  'phrase.advise_revocation_url': 'revocationUrl of the provider, or REVOKE=never',
+  'phrase.advise_audience':
+    "audience of the rule, or BEARER_AUDIENCE: the name of this API at the provider; audience: 'any' accepts introspected tokens of every client",
+  'phrase.advise_max_age':
+    'two rules: one with keys, and one with maxAge for the methods or paths that need a recent sign-in',
+  'phrase.advice_bearer_without_audience': EVENTS.bearer_without_audience.sentence,
+  'phrase.advice_max_age_with_keys': EVENTS.max_age_with_keys.sentence,
+  'phrase.advice_open_to_anyone': EVENTS.open_to_anyone.sentence,
+  'phrase.advice_admin_is_developer': EVENTS.admin_is_developer.sentence,
+  'phrase.advice_revoke_without_address': EVENTS.revoke_without_address.sentence,
+  'phrase.advice_machine_expired': EVENTS.machine_expired.sentence,
+  'phrase.advice_weak_state_check': EVENTS.weak_state_check.sentence,
+  'phrase.advice_https_without_tls': EVENTS.https_without_tls.sentence,
+  'phrase.advice_port_of_proxy': EVENTS.port_of_proxy.sentence,
+  'phrase.advice_tls_without_https': EVENTS.tls_without_https.sentence,
+  'phrase.advice_unknown_node_env': EVENTS.unknown_node_env.sentence,
+  'phrase.advice_plain_http_allowed': EVENTS.plain_http_allowed.sentence,
+  'phrase.advice_trusts_everybody': EVENTS.trusts_everybody.sentence,
+  'phrase.advice_unverified_email_allowed': EVENTS.unverified_email_allowed.sentence,
+  'phrase.advice_auto_sign_in_without_effect': EVENTS.auto_sign_in_without_effect.sentence,
+  'phrase.advice_console_for_nobody': EVENTS.console_for_nobody.sentence,
+
+  // Our own certificate
+  'phrase.certificate_valid': '{subject}, valid for {days} more days, until {until}',
+  'phrase.certificate_expired': '{subject}, expired {days} days ago, until {until}',
+  'phrase.renew_own_certificate': 'Put a new certificate into TLS_CERT_FILE: it is read again when it changes.',
+  'phrase.certificate_unreadable': 'TLS_CERT_FILE cannot be read ({code})',
+  'phrase.make_certificate_readable': 'Make TLS_CERT_FILE a file in PEM that this user can read.',
+
+  // Reaching an address
+  'phrase.has_no_address': '{host} has no address',
+  'phrase.check_spelling_and_dns': 'Check the spelling of the address, and the name servers of this machine.',
+  'phrase.resolves_to': '{host} is {addresses}',
+  'phrase.accepts_connections': '{place} accepts connections',
+  'phrase.tls_valid': '{protocol}, certificate by {issuer}, valid for {days} more days',
+  'phrase.tls_expired': '{protocol}, certificate by {issuer}, expired {days} days',
+  'phrase.tls_not_accepted': '{certificate}; it is not accepted ({code})',
+  'phrase.send_whole_chain':
+    'Have the server send a good certificate with its whole chain; a private authority is added by NODE_EXTRA_CA_CERTS (for upstreams UPSTREAM_CA_FILE).',
+  'phrase.renew_their_certificate': 'Have the certificate of {subject} renewed in time.',
+  'phrase.the_server': 'the server',
+  'phrase.unknown_authority': 'an unknown authority',
+  'phrase.no_connection': 'no connection to {place} ({code})',
+  'phrase.nothing_listens': 'Nothing listens there: check the address and the port, and that it is running.',
+  'phrase.may_not_speak_https': 'It may not speak https there: check the scheme and the port of the address.',
+  'phrase.check_address_and_firewall': 'Check the address, the firewall, and that it is running.',
+
+  // The provider
+  'phrase.development_provider': 'the development provider would be used, with users to click: not for production',
+  'phrase.provider_settings_missing': 'missing: {names}',
+  'phrase.set_provider_settings':
+    'Set them in the environment, in .env or in the configuration; docs/providers.md says where they come from.',
+  'phrase.check_provider_running':
+    'Check that the provider is running, and what stands between here and it; a slow one needs a larger PROVIDER_TIMEOUT_MS.',
+  'phrase.is_openid_connect':
+    'the addresses of the preset {preset} do not exist there: it is an OpenID Connect provider',
+  'phrase.set_provider_oidc': 'Set PROVIDER=oidc and AUTH_URL={url}.',
+  'phrase.set_auth_url': 'Set AUTH_URL={url} (or ISSUER, where that is set): the provider calls itself so.',
+  'phrase.set_preset_oidc': "Set preset: 'oidc' and issuer: '{url}' in providers.{id}.",
+  'phrase.accepted_with_setting': 'Set {setting}: with it the provider accepts the client.',
+  'phrase.auth_url_is_issuer':
+    "AUTH_URL (or issuer) has to be the provider's issuer, exactly as it calls itself: look at {url}.",
+  'phrase.calls_itself': 'it calls itself {issuer}',
+  'phrase.discovery_not_needed': 'not needed: its endpoints are in the configuration',
+  'phrase.no_usable_keys': 'no usable keys are published (status {status})',
+  'phrase.keys_published': '{count} published',
+  'phrase.check_jwks_url': 'Check JWKS_URL, or ask the administrator of the provider.',
+  'phrase.sign_in_page_unseen': 'the sign-in page could not be seen: {reason}',
+  'phrase.browser_goes_there': 'A browser goes there to sign in; check that it can, and that {url} is registered.',
+  'phrase.accepted_but_error': '{url} is accepted, but the provider comes back with {error}',
+  'phrase.check_client_id_allowed': 'Check CLIENT_ID, and what the client is allowed there.',
+  'phrase.check_scope_and_registration': 'Check SCOPE, authorizationParams, and the registration of the client.',
+  'phrase.redirect_accepted': '{url} is accepted',
+  'phrase.redirect_accepted_so_far': '{url} is accepted, as far as can be seen without signing in',
+  'phrase.sign_in_page_broken': 'the sign-in page is out of order (status {status})',
+  'phrase.ask_provider_admin': 'Ask the administrator of the provider.',
+  'phrase.redirect_answered': 'the provider answers {status} to {url}',
+  'phrase.register_redirect_and_check': 'Register exactly {url} at the provider; check CLIENT_ID and SCOPE.',
+  'phrase.clock_ahead': 'this machine is {seconds} s ahead of the provider',
+  'phrase.clock_behind': 'this machine is {seconds} s behind the provider',
+  'phrase.set_clocks': 'Set the time of this machine by NTP; if it is right, the provider has to set its own.',
+
+  // What the provider demands
+  'phrase.no_unmet_demands': 'nothing that these settings do not do',
+  'phrase.turn_off_for_client': 'Turn that off for this client at the provider.',
+  'phrase.demands_dpop': 'the provider demands DPoP, which is not on',
+  'phrase.set_dpop': 'Set DPOP=on (dpop: on), without FORWARD_ACCESS_TOKEN.',
+  'phrase.bind_tokens': 'Turn DPoP on for this client at the provider, or set DPOP=auto.',
+  'phrase.proof_refused': 'the provider does not accept the DPoP proof',
+  'phrase.check_proof':
+    'Allow DPoP by ES256 for this client at the provider, compare the clocks, and check that the provider sees its own address as the browser does (a proxy in front of it may change that).',
+  'phrase.proofs_only_by': 'the provider takes DPoP proofs only by {algorithms}, and Menshen signs by ES256',
+  'phrase.allow_es256_proofs': 'Allow ES256 for DPoP at the provider, or set DPOP=off.',
+  'phrase.demands_pushed_requests': 'the provider demands pushed authorization requests (PAR), which are off',
+  'phrase.set_par': 'Set PAR=on (par: on).',
+  'phrase.push_refused': 'the provider does not accept the reference to the pushed authorization request (PAR)',
+  'phrase.check_push':
+    'Allow pushed authorization requests for this client at the provider, or set PAR=off if it does not demand them.',
+  'phrase.set_push_endpoint':
+    'Turn pushed authorization requests on at the provider, name their address (parUrl), or set PAR=off.',
+  'phrase.pushed': 'accepted: the browser gets a reference to the request',
+  'phrase.certificate_refused': 'the provider does not accept the certificate of CLIENT_CERT_FILE',
+  'phrase.register_certificate':
+    'Register this certificate for the client at the provider: its subject for tls_client_auth, which a trusted authority has to have signed; the certificate itself for self_signed_tls_client_auth.',
+  'phrase.certificate_broke': '{reason}; the provider may not accept the certificate of CLIENT_CERT_FILE',
+  'phrase.client_certificate_valid': 'valid until {date}',
+  'phrase.client_certificate_expired': 'the certificate of CLIENT_CERT_FILE is not valid now, but from {from} to {to}',
+  'phrase.client_certificate_ends': 'the certificate of CLIENT_CERT_FILE expires on {date}',
+  'phrase.renew_client_certificate':
+    'Renew it, and register the new one at the provider; it is read again when the file changes.',
+  'phrase.demands_signed_requests':
+    'the provider demands signed authorization requests (JAR), which Menshen does not do',
+  'phrase.answers_by_form':
+    'the provider sends its answer as a form (response_mode=form_post), which Menshen does not take',
+  'phrase.set_query_mode': 'Set the response mode "query" for this client at the provider.',
+  'phrase.scope_without_openid': 'SCOPE is {scope}: without openid the provider gives no id_token',
+  'phrase.add_openid': 'Set SCOPE="openid {scope}".',
+  'phrase.may_demand_pkce': 'the provider may demand PKCE, which is off',
+  'phrase.offers_pkce': 'the provider offers PKCE (S256), which is off',
+  'phrase.set_pkce': 'Set PKCE=S256 (pkce: true).',
+  'phrase.lists_no_pkce': 'the provider does not list PKCE by S256, which is on',
+  'phrase.set_pkce_off': 'If it refuses sign-ins, set PKCE=off.',
+  'phrase.offers_no_code': 'the provider does not offer the response type code',
+  'phrase.allow_code_grant_there': 'Allow the authorization code grant there.',
+  'phrase.scope_not_listed': 'the provider does not list the scope {scope}',
+  'phrase.check_scope_or_allow': 'Check SCOPE, or allow it there.',
+  'phrase.also_signs_by_secret':
+    'it can sign id_tokens by {algorithms} too, which Menshen does not accept: if this client is registered so, sign-ins fail (menshen doctor --sign-in shows it)',
+  'phrase.signs_only_by': 'the provider signs id_tokens by {algorithms} only, which Menshen does not take',
+  'phrase.set_signing_algorithm': 'Set RS256 or ES256 for this client at the provider.',
+  'phrase.client_only_by': 'the provider takes a client only by {methods}',
+  'phrase.client_only_by_not': 'the provider takes a client only by {methods}, and not by {method}',
+  'phrase.allow_client_auth':
+    'Menshen proves itself by client_secret_basic, client_secret_post, private_key_jwt, tls_client_auth or self_signed_tls_client_auth: allow one of these for this client at the provider.',
+  'phrase.set_client_auth': 'Set CLIENT_AUTH to one of: {ways}.',
+  'phrase.assertion_only_by': 'the provider takes private_key_jwt only by {algorithms}, and not by {algorithm}',
+  'phrase.use_fitting_key': 'Use a key for one of these.',
+
+  // The client at the provider
+  'phrase.made_up_code_accepted': 'a made-up code was accepted',
+  'phrase.do_not_use_provider': 'Anyone who invents a code would be signed in: do not use this provider.',
+  'phrase.client_known': 'known: a made-up code gets {answer}, as it should',
+  'phrase.redirect_not_registered': 'the redirect address is not the registered one ({answer})',
+  'phrase.register_redirect': 'Register exactly {url} at the provider, or correct BASE_URL.',
+  'phrase.client_refused': 'the provider does not accept the client ({answer})',
+  'phrase.check_client_credentials':
+    'CLIENT_ID or CLIENT_SECRET is wrong, or CLIENT_AUTH is not the way that is registered for this client.',
+  'phrase.redirected_to_error':
+    'the provider leads the browser to an error page of its own ({error}) in place of {url}',
+  'phrase.check_address_and_client': 'There is no sign-in page: check PROVIDER, AUTH_URL and CLIENT_ID.',
+  'phrase.no_token_endpoint': 'there is no token endpoint ({answer})',
+  'phrase.check_provider_addresses': 'Check PROVIDER, AUTH_URL and the addresses of the provider.',
+  'phrase.token_endpoint_broken': 'the token endpoint is out of order ({answer})',
+  'phrase.code_answer_unclear': 'a made-up code gets {answer}, which does not tell whether the client is known',
+  'phrase.sign_in_will_tell': 'menshen doctor --sign-in will tell.',
+  'phrase.check_client_key': 'Check the key or the secret of the client: they could not be used.',
+  'phrase.check_way_to_provider':
+    'Check the address, and what stands between here and the provider; a slow one needs a larger PROVIDER_TIMEOUT_MS.',
+  'phrase.no_token_answer':
+    'This is no answer of a token endpoint: check AUTH_URL, and what stands between here and the provider.',
+
+  // The store
+  'phrase.store_will_be_made': '{store} is not there yet: the start will make it',
+  'phrase.store_cannot_be_made': '{store} cannot be made: {problem}',
+  'phrase.not_a_folder': '{directory} is not a folder',
+  'phrase.nothing_can_be_made': 'nothing can be made in {directory} ({code})',
+  'phrase.store_failed': '{problem} ({reason})',
+  'phrase.make_store_folder':
+    'Make it a file in a folder that this user can write to, on a disk with room, or name another one in STORE.',
+  'phrase.check_store_server':
+    'Check that the server of STORE is running and can be reached, and the name and password in STORE.',
+  'phrase.store_forgets': 'memory: a restart signs everybody out',
+  'phrase.use_lasting_store':
+    'STORE=sqlite:./data/menshen.db keeps them on this machine, redis://… for several machines.',
+  'phrase.store_cannot_read': 'what was written cannot be read',
+  'phrase.store_cannot_list': 'what was written cannot be found by its label',
+  'phrase.store_does_not_expire': 'what has expired is still there',
+  'phrase.store_cannot_remove': 'what was written cannot be removed',
+  'phrase.look_at_store_log': 'Look at the log of the store; nobody else may write to it.',
+  'phrase.store_file_whole': 'the database passes quick_check',
+  'phrase.store_file_large': 'the database has {size} GB and is not checked',
+  'phrase.store_file_damaged': 'quick_check reports {reason}',
+  'phrase.restore_store': 'Stop Menshen and restore a backup, or move the file away to begin with an empty store.',
+  'phrase.store_disk_room': '{free} MB are free',
+  'phrase.make_store_room': 'Make room: on a full disk users cannot sign in.',
+  'phrase.store_on_network': '{file} is on a network file system',
+  'phrase.store_on_local_disk': 'a local file system',
+  'phrase.move_store_to_local_disk':
+    'Put the file on a local disk, or use Redis: SQLite needs memory that processes share, which a network does not have.',
+  'phrase.store_works': 'writes, reads, lists, expires and removes',
+  'phrase.store_takes': 'a write takes {write} ms, a read {read} ms',
+  'phrase.bring_store_nearer': 'Every sign-in waits for it: bring the store nearer, or look at what keeps it busy.',
+  'phrase.store_keys_open': 'our secrets open what it keeps',
+  'phrase.store_keys_closed':
+    'no secret of ours opens what others have written there: sign-outs of users and of administrators miss their sessions',
+  'phrase.store_keys_of_others':
+    'some sessions were opened under a secret that is not in SECRET: sign-outs of users and of administrators miss them',
+  'phrase.put_former_secret_behind':
+    'Put the former secret behind the present one in SECRET. If another Menshen uses this store, give each its own folder, or its own prefix in Redis.',
+  'phrase.redis_says_nothing': 'it does not tell about itself ({code})',
+  'phrase.see_store_line': 'The line about the store says why.',
+  'phrase.use_newer_redis': 'Expected Redis {version} or newer, or Valkey.',
+  'phrase.does_not_say': 'it does not say',
+  'phrase.make_sure_noeviction': 'Make sure that maxmemory-policy is noeviction.',
+  'phrase.evicts_sessions': '{policy}: when its memory is full, it drops sessions and so signs users out',
+  'phrase.set_noeviction': 'Set maxmemory-policy to noeviction, and give it enough memory.',
+  'phrase.last_write_failed': 'its last write to the disk failed',
+  'phrase.look_at_redis_disk': 'Look at the log and the disk of Redis.',
+  'phrase.set_appendonly': 'Set appendonly to yes.',
+  'phrase.snapshots_only': 'snapshots only: a crash forgets the latest sign-ins, sign-outs and refreshes',
+  'phrase.no_persistence': 'none: a restart of Redis signs everybody out',
+  'phrase.no_persistence_known': 'none, as far as it says: a restart of Redis signs everybody out',
+
+  // Applications
+  'phrase.no_upstream': 'none: our own home page is shown',
+  'phrase.upstream_no_answer': 'no answer ({code})',
+  'phrase.check_application_running':
+    'Check that the application is running there and speaks HTTP; users would get a 502 page.',
+  'phrase.upstream_is_ourselves': 'this very Menshen answers at {url}: requests would go round in a circle',
+  'phrase.name_application': 'Name the address of the application behind Menshen.',
+  'phrase.upstream_answers': 'answers {status}',
+  'phrase.application_has_path':
+    'the application answers {path} with {status}, and nobody can reach that page: the path is Menshen’s',
+  'phrase.move_login_path':
+    'If users need that page, set LOGIN_PATH=/_menshen/login; LOGOUT_PATH and CALLBACK_PATH can be moved in the same way.',
+  'phrase.look_at_application_log': 'Look at the log of the application.',
+
+  // The way from a browser to us
+  'phrase.base_url_certificate': 'the certificate of {url} is not accepted ({code})',
+  'phrase.browsers_refuse_it': 'Browsers will not accept it either, unless they know its authority.',
+  'phrase.base_url_unknown': 'this machine does not know the name {host} ({code})',
+  'phrase.enter_into_dns': 'Check the spelling of BASE_URL, and enter the name into DNS or /etc/hosts.',
+  'phrase.base_url_plain_http': 'what answers at {url} speaks http there, not https ({code})',
+  'phrase.base_url_not_http': 'what answers at {url} does not speak HTTP ({code})',
+  'phrase.check_base_url_port': 'Check the scheme and the port of BASE_URL.',
+  'phrase.nothing_at_base_url': 'nothing answers at {url} ({code})',
+  'phrase.start_and_ask_again': 'Start Menshen, and ask again to have the way to it looked at.',
+  'phrase.nothing_behind_proxy': 'a proxy answers at {url}, but nothing behind it ({status})',
+  'phrase.start_and_check_proxy': 'Start Menshen, and check that the proxy leads to HOST and PORT.',
+  'phrase.something_else_answers':
+    'something else than the Menshen of these settings answers at {url} (status {status})',
+  'phrase.check_base_url_and_secrets':
+    'Check BASE_URL, that the proxy leads all paths to Menshen, and that it was started with the same SECRET and CLIENT_SECRET.',
+  'phrase.host_arrives': 'Host arrives as {host}',
+  'phrase.host_arrives_wrong': 'Host arrives as {host}, not as {expected}',
+  'phrase.pass_host': 'Let the proxy pass on the Host of the browser (nginx: proxy_set_header Host $http_host).',
+  'phrase.without_proxy_proto': '{proto}, without a proxy in between',
+  'phrase.without_proxy': 'without a proxy in between',
+  'phrase.proto_arrives': 'X-Forwarded-Proto arrives as {proto}',
+  'phrase.proto_arrives_wrong': 'X-Forwarded-Proto arrives as {proto}, but BASE_URL is {expected}',
+  'phrase.nothing': 'nothing',
+  'phrase.proto_by_base_url': 'the proxy does not say it: BASE_URL says {proto}',
+  'phrase.check_proto': 'Check the scheme of BASE_URL, and what the proxy says (nginx: $scheme).',
+  'phrase.forged_address_passes': 'the proxy passes on an X-Forwarded-For that anybody can make up',
+  'phrase.add_client_address':
+    'Let the proxy add the address that it sees (nginx: proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for).',
+  'phrase.proxy_not_trusted': 'the proxy at {address} is not trusted: all visitors seem to be one',
+  'phrase.trust_proxy': 'TRUSTED_PROXIES={address}',
+  'phrase.client_address_arrives': 'X-Forwarded-For arrives with what the proxy has seen',
+  'phrase.upgrade_passes': 'WebSockets can pass',
+  'phrase.upgrade_not_needed': 'no application behind Menshen: WebSockets do not pass through it',
+  'phrase.upgrade_lost': 'Upgrade does not arrive: WebSockets of the application cannot pass',
+  'phrase.pass_upgrade':
+    "Let the proxy pass it on (nginx: proxy_http_version 1.1, proxy_set_header Upgrade $http_upgrade, proxy_set_header Connection 'upgrade').",
+
+  // The last reload
+  'phrase.reload_refused': 'the files are not what runs: refused {time}, {file}: {detail}',
+  'phrase.correct_file': 'Correct the file. It is read again as soon as it changes.',
+  'phrase.reloaded': 'the files were read again {time}',
+
+  // A trial sign-in
+  'phrase.nobody_signed_in': 'nobody has signed in',
+  'phrase.open_address': 'Open the address in a browser on any machine that reaches BASE_URL.',
+  'phrase.browser_at_provider': 'A browser has opened it and is at the provider now.',
+  'phrase.if_provider_shows_error':
+    'If the provider shows an error there: register exactly {url}, and stop this command (Ctrl-C).',
+  'phrase.provider_kept_browser': 'the provider kept the browser: it went there and never came back',
+  'phrase.register_redirect_url':
+    'Register exactly {url} as a redirect address at the provider, and check CLIENT_ID; the page that it shows there says more.',
+  'phrase.sign_in_settings_missing': 'Nobody can sign in: settings of the provider are missing: {names}.',
+  'phrase.store_not_shared':
+    'STORE is "memory:", so that the Menshen that is running cannot be asked; stop it and ask again, or use sqlite: or Redis.',
+  'phrase.came_back_with_error': 'the provider came back with the error {error}',
+  'phrase.would_be_signed_in': 'this user would be signed in, as {role}',
+  'phrase.see_providers_page': 'docs/providers.md says how fields are found.',
+  'phrase.name_right_fields':
+    'docs/providers.md says how fields are found; name the right ones in `fields` of the configuration.',
+  'phrase.check_network_to_provider':
+    'Check what stands between here and the provider; a slow one needs a larger PROVIDER_TIMEOUT_MS.',
+  'phrase.run_doctor': 'Run menshen doctor: it names what is missing.',
+  'phrase.own_code_refused':
+    'The provider refuses the code that it has just given: check that {url} is registered exactly like this.',
+  'phrase.own_code_refused_without_pkce':
+    'The provider refuses the code that it has just given: check that {url} is registered exactly like this, and whether it demands PKCE (PKCE=S256).',
+  'phrase.check_client_and_auth':
+    'Check CLIENT_ID and CLIENT_SECRET, and that CLIENT_AUTH is the way that is registered for this client.',
+  'phrase.ask_admin_for_log': 'Ask the administrator of the provider: its log says more.',
+  'phrase.look_at_provider_log': 'Look at the log of the provider, and run menshen doctor.',
+  'phrase.token_issuer_remedy':
+    'AUTH_URL (or issuer) has to be what the provider calls itself; other names of its own go into alsoIssuers.',
+  'phrase.token_audience_remedy': 'CLIENT_ID has to be the client that the id_token is for.',
+  'phrase.token_algorithm_remedy': 'Set RS256 or ES256 as the signature of id_tokens for this client at the provider.',
+  'phrase.token_encryption_remedy':
+    'Turn the encryption of id_tokens and of user info off for this client at the provider.',
+  'phrase.token_keys_remedy':
+    'Check that the keys at the address of the metadata (or JWKS_URL) are those of this provider.',
+  'phrase.token_nonce_remedy':
+    'Begin again in one browser; if it stays, the provider does not return the nonce, which OpenID Connect demands.',
+  'phrase.token_auth_time_remedy': 'The provider has to ask users to sign in again when max_age says so.',
+  'phrase.token_odd_remedy': 'Ask the administrator of the provider: its id_token is not as OpenID Connect says.',
+  'phrase.user_not_allowed_remedy':
+    'The provider let this user not pass: check who is allowed to use this client, or try another user.',
+  'phrase.invalid_scope_remedy':
+    'Check SCOPE: the provider does not know one of the scopes, or does not allow it for this client.',
+  'phrase.allow_code_grant': 'Allow the authorization code grant for this client at the provider.',
+  'phrase.allow_code_response': 'Allow the response type "code" for this client at the provider.',
+  'phrase.invalid_request_remedy':
+    'Check SCOPE and authorizationParams, and whether the provider demands PKCE (PKCE=S256).',
+  'phrase.no_refresh_token': {
+    one: 'no refresh token: sessions end with the access token after 1 minute',
+    other: 'no refresh token: sessions end with the access token after {count} minutes',
+  },
+  'phrase.have_refresh_tokens': 'Have the provider give refresh tokens to this client.',
+  'phrase.add_offline_access': 'Add offline_access: SCOPE="{scope} offline_access".',
+  'phrase.allow_refresh_tokens':
+    'offline_access is asked for already: allow refresh tokens for this client at the provider; some want prompt=consent in authorizationParams.',
+  'phrase.open_and_sign_in': 'Open this address in a browser and sign in; it works once, within ten minutes:',
+  'phrase.open_and_sign_in_at':
+    'Open this address in a browser and sign in; it works once, within ten minutes ({provider}):',
+  'phrase.mapping_came': 'What came from the provider ({provider}):',
+  'phrase.mapping_filled': 'How our fields were filled:',
+  'phrase.mapping_empty': 'stays empty',
+  'phrase.mapping_from': 'from {place} of {source}',
+  'phrase.mapping_value': '{from}: {value}',
+  'phrase.mapping_role': 'The role is {role}; the groups are {groups}.',
+  'phrase.mapping_none': 'none',
+  'phrase.mapping_admitted': 'This user would be signed in.',
+  'phrase.mapping_refused': 'Nobody would be signed in: {problem}.',
+
+  // menshen check
+  'phrase.finding_sentence': '{name}: {seen}. {remedy}',
+  'phrase.did_you_mean_inside': 'did you mean {name}?',
+  'phrase.setting_missing': '{name} is missing: nobody can sign in without it.',
+  'phrase.everything_usable': 'Everything can be used.',
 }

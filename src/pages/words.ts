@@ -2,18 +2,24 @@
 
 import { html } from 'hono/html'
 import { parseAccept } from 'hono/utils/accept'
-import { AUTO_LANGUAGE, type Config } from '../../config/config-file.ts'
-import { SETTINGS, type Settings } from '../../config/settings.ts'
-
-import { nearest } from '../../config/suggestions.ts'
-import { type ProblemDraft, refuseIf, sentence, setting } from '../../errors.ts'
-import { type SignInPathSettings, type SignInPaths, signInPathsOf } from '../../paths.ts'
-import { checkLabel, type Phrase, type PhraseCode, renderPhrase } from '../../phrases.ts'
-import { startOfList } from '../../util/header-list.ts'
-import { type Look, OUR_LOOK } from '../look.ts'
-import { en } from './en.ts'
-import { fill, type Key, placeholdersIn, type Sentences, type ValuesOf } from './sentences.ts'
-import { zhCN } from './zh-CN.ts'
+import { AUTO_LANGUAGE, type Config } from '../config/config-file.ts'
+import { SETTINGS, type Settings } from '../config/settings.ts'
+import { nearest } from '../config/suggestions.ts'
+import { type ProblemDraft, refuseIf, sentence, setting } from '../errors.ts'
+import { type SignInPathSettings, type SignInPaths, signInPathsOf } from '../paths.ts'
+import { fill, placeholdersIn, type Sentence } from '../text/placeholders.ts'
+import {
+  checkLabel,
+  type Key,
+  type KeyValues,
+  type Language,
+  type Phrase,
+  renderPhrase,
+  TABLES,
+  type Table,
+} from '../text/text.ts'
+import { startOfList } from '../util/header-list.ts'
+import { type Look, OUR_LOOK } from './look.ts'
 
 type Html = ReturnType<typeof html>
 
@@ -34,9 +40,9 @@ export interface Words extends LanguageName {
   /** All that there are, this one included. */
   readonly languages: readonly LanguageName[]
   /** A sentence as text; a template escapes it. */
-  t<K extends Key>(key: K, ...values: ValuesOf<K, string | number>): string
+  t<K extends Key>(key: K, ...values: KeyValues<K, string | number>): string
   /** The same with marked-up values; the sentence itself is escaped. */
-  rich<K extends Key>(key: K, ...values: ValuesOf<K, Html>): Html
+  rich<K extends Key>(key: K, ...values: KeyValues<K, Html>): Html
   /** What the doctor says. */
   say(phrase: Phrase): string
   /** What a check of the doctor looked at. */
@@ -52,9 +58,7 @@ export interface SupportContact {
   readonly href: string
 }
 
-export interface WordsOptions {
-  readonly lang: string
-  readonly sentences: Sentences<typeof zhCN>
+export interface WordsOptions extends Language {
   /** The operator's own name for the application, if there is one. */
   readonly appName: string | undefined
   readonly support: SupportContact | undefined
@@ -73,7 +77,7 @@ export function createWords({ lang, sentences, appName, support, look, paths, la
   // Made when they are first used: a start would wait 20 ms for them.
   let format: Intl.DateTimeFormat | undefined
   let distance: Intl.RelativeTimeFormat | undefined
-  const sentenceFor = (code: PhraseCode) => sentences[`phrase.${code}`]
+  const language = { lang, sentences }
   return {
     lang,
     label: sentences['language.name'],
@@ -82,10 +86,10 @@ export function createWords({ lang, sentences, appName, support, look, paths, la
     look,
     paths,
     languages,
-    t: (key, ...[values]) => fill(sentences[key], values ?? {}).join(''),
-    rich: (key, ...[values]) => html`${fill(sentences[key], values ?? {})}`,
-    say: phrase => renderPhrase(phrase, sentenceFor),
-    checkLabel: name => checkLabel(name, sentenceFor),
+    t: (key, ...[values]) => fill(sentences[key], lang, values).join(''),
+    rich: (key, ...[values]) => html`${fill(sentences[key], lang, values)}`,
+    say: phrase => renderPhrase(phrase, language),
+    checkLabel: name => checkLabel(name, language),
     date(at) {
       format ??= new Intl.DateTimeFormat(lang, { dateStyle: 'medium', timeStyle: 'short' })
       return format.format(at)
@@ -108,11 +112,9 @@ export interface Languages {
   preferred(acceptLanguage: string | undefined): Words
 }
 
-type Table = Sentences<typeof zhCN>
-
 /** Specification 2.6 asks for Chinese. */
 const USUAL = 'zh-CN'
-const OURS: Readonly<Record<string, Table>> = { [USUAL]: zhCN, en }
+const OURS: Readonly<Record<string, Table>> = TABLES
 
 function supportContact(text: string): SupportContact {
   return { text, href: /^https?:/i.test(text) ? text : `mailto:${text}` }
@@ -132,18 +134,21 @@ export function createLanguages(
   const inUse = PAGE_LANGUAGE === AUTO_LANGUAGE ? USUAL : PAGE_LANGUAGE
   const problems = [
     ...checkPageLanguage(PAGE_LANGUAGE, [...names, AUTO_LANGUAGE]),
-    ...checkSentences('words', words, zhCN).map(message => ({ path: 'words', message })),
+    ...checkSentences('words', words, TABLES[USUAL]).map(message => ({ path: 'words', message })),
     ...Object.entries(languages).flatMap(([name, table]) => {
       const path = `languages.${name}`
       // One that we have needs only the sentences that are to differ; what the doctor says is English elsewhere.
-      const problems = checkSentences(path, table, zhCN, { whole: !Object.hasOwn(OURS, name), mayLack: isPhrase })
+      const problems = checkSentences(path, table, TABLES[USUAL], {
+        whole: !Object.hasOwn(OURS, name),
+        mayLack: isPhrase,
+      })
       return problems.map(message => ({ path, message }))
     }),
   ]
   refuseIf(problems)
 
   const tables = names.map(name => {
-    const ours = OURS[name] ?? en
+    const ours = OURS[name] ?? TABLES.en
     const own = { ...languages[name], ...(name === inUse ? words : {}) }
     // A copy of all the sentences takes one fiftieth of a start.
     return [name, Object.keys(own).length === 0 ? ours : { ...ours, ...own }] as const
@@ -194,8 +199,6 @@ function primary(tag: string): string {
 
 // The operator's own sentences: each has a name that there is, is text, and has the values of the sentence it replaces.
 
-type SentenceTable = Readonly<Record<string, string>>
-
 interface Demands {
   /** Nothing may be left out, except what `mayLack` names. */
   readonly whole?: boolean
@@ -205,17 +208,17 @@ interface Demands {
 /** One sentence for each thing that is wrong. */
 export function checkSentences(
   where: string,
-  given: SentenceTable,
-  known: SentenceTable,
+  given: Readonly<Record<string, Sentence>>,
+  known: Readonly<Record<string, string>>,
   demands: Demands = {},
 ): string[] {
   const { whole = false, mayLack = () => false } = demands
   const missing = whole ? Object.keys(known).filter(key => !Object.hasOwn(given, key) && !mayLack(key)) : []
   return [
-    ...Object.entries(given).flatMap(([key, sentence]) => {
+    ...Object.entries(given).flatMap(([key, row]) => {
       const model = Object.hasOwn(known, key) ? known[key] : undefined
       const place = `${where}['${key}']`
-      return model === undefined ? unknownKey(place, key, known) : checkPlaceholders(place, sentence, model)
+      return model === undefined ? unknownKey(place, key, known) : checkPlaceholders(place, row, model)
     }),
     ...(missing.length > 0 ? [`${where} lacks ${missing.map(key => `'${key}'`).join(', ')}.`] : []),
   ]
@@ -232,16 +235,18 @@ export function checkPageLanguage(given: string, names: readonly string[]): Prob
   return [{ setting: 'PAGE_LANGUAGE', message, example: likely ?? 'en' }]
 }
 
-function unknownKey(place: string, key: string, known: SentenceTable): string[] {
+function unknownKey(place: string, key: string, known: Readonly<Record<string, string>>): string[] {
   const likely = nearest(key, Object.keys(known), letters => letters <= Math.max(2, key.length / 4))
   const meant = likely ? `did you mean '${likely}'?` : 'expected a name of docs/customizing.md.'
   return [`${place} is not a sentence of the pages; ${meant}`]
 }
 
-function checkPlaceholders(place: string, sentence: string, model: string): string[] {
-  const [given, needed] = [placeholdersIn(sentence), placeholdersIn(model)]
-  const lacking = [...needed.difference(given)].map(name => `{${name}}`)
-  const surplus = [...given.difference(needed)].map(name => `{${name}}`)
+function checkPlaceholders(place: string, row: Sentence, model: string): string[] {
+  const needed = placeholdersIn(model)
+  const forms = typeof row === 'string' ? { other: row } : row
+  if (forms === row && !needed.has('count')) return [`${place} has plural forms, and no {count}; ours is "${model}".`]
+  const lacking = [...needed.difference(placeholdersIn(forms.other))].map(name => `{${name}}`)
+  const surplus = [...placeholdersIn(Object.values(forms).join()).difference(needed)].map(name => `{${name}}`)
   return [
     ...(lacking.length > 0 ? [`${place} lacks ${lacking.join(' and ')}; ours is "${model}".`] : []),
     ...(surplus.length > 0 ? [`${place} has ${surplus.join(' and ')}, which has no value; ours is "${model}".`] : []),

@@ -1,0 +1,96 @@
+// Text for people. Code carries a phrase, a sentence as data, to the place where it is shown; only there it becomes text, in the
+// language of its reader:
+//
+//   const reason = phrase('connection_broke', { code: 'ECONNRESET' })
+//   const seen = phrase('sign_in_page_unseen', { reason })
+//   phraseIn('en', seen)      the sign-in page could not be seen: the connection broke (ECONNRESET)
+//   phraseIn('zh-CN', seen)   the same in Chinese, inner phrase included
+//
+// Each language has one table. Its rows `phrase.<code>` are the phrases; pages use the other rows by their keys.
+import { type ErrorCode, MenshenError } from '../errors.ts'
+import { en } from './en.ts'
+import { fill, type Sentences, type ValuesOf } from './placeholders.ts'
+import { zhCN } from './zh-CN.ts'
+
+export type Table = Sentences<typeof zhCN>
+
+/** The name of a sentence. */
+export type Key = keyof Table
+
+/** The values that a sentence needs. */
+export type KeyValues<K extends Key, Value> = ValuesOf<(typeof zhCN)[K], Value>
+
+/** The languages that we have, which are those of the command. */
+export const TABLES = { 'zh-CN': zhCN, en } as const satisfies Readonly<Record<string, Table>>
+
+export type OperatorLanguage = keyof typeof TABLES
+
+export interface Language {
+  readonly lang: string
+  readonly sentences: Table
+}
+
+type CodeIn<K> = K extends `phrase.${infer Code}` ? Code : never
+
+export type PhraseCode = CodeIn<Key>
+
+export interface Phrase {
+  readonly code: PhraseCode
+  readonly values: Readonly<Record<string, string | number | Phrase>>
+}
+
+export function isPhraseCode(code: string): code is PhraseCode {
+  return Object.hasOwn(zhCN, `phrase.${code}`)
+}
+
+export function phrase<C extends PhraseCode>(
+  code: C,
+  ...[values]: KeyValues<`phrase.${C}`, string | number | Phrase>
+): Phrase {
+  return { code, values: values ?? {} }
+}
+
+/** Text that has no language, or whose language is not ours to choose: a version, an address, an answer of another program. */
+export function quoted(text: string): Phrase {
+  return phrase('quoted', { text })
+}
+
+export function renderPhrase({ code, values }: Phrase, language: Language): string {
+  const { lang, sentences } = language
+  return fill(sentences[`phrase.${code}`], lang, values)
+    .map(part => (typeof part === 'object' ? renderPhrase(part, language) : part))
+    .join('')
+}
+
+export function phraseIn(lang: OperatorLanguage, given: Phrase): string {
+  return renderPhrase(given, { lang, sentences: TABLES[lang] })
+}
+
+/** An error of ours whose sentence exists in all languages. Its message is the English one, as in the log. */
+export function phrasedError(code: ErrorCode, given: Phrase, cause?: unknown): MenshenError {
+  return new MenshenError(code, phraseIn('en', given), cause, given)
+}
+
+/** What `phrasedError` was given. An error does not name the type, so that the types of all sentences stay out of the package. */
+export function phraseOf(error: MenshenError): Phrase | undefined {
+  return error.phrase as Phrase | undefined
+}
+
+/**
+ * What a check of the doctor looked at, in words: `provider staff redirect address` is "provider staff · redirect address". The
+ * last words that have a row say what, those before them which; a word without a row stays as it is.
+ */
+export function checkLabel(name: string, language: Language): string {
+  const known = (word: string) => {
+    const code = `name_${word.replaceAll(/[ -]/g, '_')}`
+    return isPhraseCode(code) ? renderPhrase({ code, values: {} }, language) : undefined
+  }
+  const whole = known(name)
+  if (whole !== undefined) return whole
+  const [area = '', ...rest] = name.split(' ')
+  for (let which = 0; which < rest.length; which++) {
+    const what = known(rest.slice(which).join(' '))
+    if (what !== undefined) return [[known(area) ?? area, ...rest.slice(0, which)].join(' '), what].join(' · ')
+  }
+  return [known(area) ?? area, ...rest].join(' ')
+}
