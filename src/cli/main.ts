@@ -8,7 +8,6 @@ import { npmParentOf } from './signals.ts'
 import { takeOnlyWorker } from './supervisor.ts'
 import { createPaint, say, terminalLines, wantsColours } from './terminal.ts'
 import { type CommandLine, readCommandLine, UsageError } from './usage.ts'
-import { setV8Flags } from './v8-flags.ts'
 
 const sources: ConfigurationSources = { environment: process.env, envFile: ENV_FILE, folder: process.cwd() }
 
@@ -32,6 +31,7 @@ async function sayHelp({ command }: Extract<CommandLine, { kind: 'help' }>): Pro
 }
 
 async function runStart(): Promise<void> {
+  const { setV8Flags } = await import('../server/fast-path.ts')
   setV8Flags()
   const isOnlyWorker = takeOnlyWorker(process.env)
   const inherited = takeInheritedSocket(process.env)

@@ -11,6 +11,7 @@ import { createEventLog } from '../log.ts'
 import { type CoreOptions, createCore } from '../menshen.ts'
 import { createEventCounter, type EventCounter } from '../observe/metrics.ts'
 import { type Development, refuseToListen, startDevelopment } from '../options.ts'
+import { disableIdleGc } from '../server/fast-path.ts'
 import { listenAddress, serve } from '../server/serve.ts'
 import { announce } from './announce.ts'
 import { type InheritedSocket, refuseInheritedSocket } from './inherited-socket.ts'
@@ -21,7 +22,6 @@ import { followPrimary, readLikeOthers, reloadWorkers } from './reload-workers.t
 import { type Closable, closeWhenAsked, listenForHangUps, type Reopenable } from './signals.ts'
 import { surviveErrors } from './survive-errors.ts'
 import { isForPeople, openLog } from './terminal.ts'
-import { keepSpeedWhenQuiet } from './v8-flags.ts'
 import { createPrimaryChannel, createWorkerChannel } from './worker-messages.ts'
 import { gatherFromWorkers, sumUpWorkers } from './worker-metrics.ts'
 import { SERVING, startWorkers } from './workers.ts'
@@ -142,7 +142,7 @@ async function startOne(options: CoreOptions, parts: StartParts): Promise<Runnin
     if (inherited) refuseInheritedSocket(error)
     return refuseToListen(error, { setting: 'PORT', port: settings.PORT, host: settings.HOST })
   })
-  keepSpeedWhenQuiet()
+  disableIdleGc()
   return {
     target: reloadProcess(menshen, server, snapshot, reloadOptions),
     report: menshen.report,

@@ -5,6 +5,7 @@ import { type ClientRequest, request as httpRequest, type IncomingHttpHeaders, t
 import { request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
 import { type Dispatcher, errors } from 'undici'
+import { writeTextAsBytes } from '../server/fast-path.ts'
 
 /** How long the application has to ask for the body. After that it gets the body unasked, as from curl and from Go's client. */
 const CONTINUE_MS = 1000
@@ -90,7 +91,7 @@ export function dispatchExpecting(
   }
 
   outgoing.once('socket', (socket: Socket) => {
-    writeBytes(socket)
+    writeTextAsBytes(socket)
     socket.once('connect', () => {
       if (state !== 'connecting') return
       state = 'asking'
@@ -141,15 +142,6 @@ function dial({ method, path, headers, destination }: ExpectingRequest): ClientR
     headers: [...headers, 'expect', '100-continue', ...framing],
     agent: false,
   })
-}
-
-/** With `Expect`, node:http writes the head as UTF-8: bytes above 0x7f would be encoded twice. */
-function writeBytes(socket: Socket): void {
-  const write = socket.write.bind(socket) as (...args: unknown[]) => boolean
-  socket.write = (chunk: unknown, ...more: unknown[]) =>
-    typeof chunk === 'string'
-      ? write(Buffer.from(chunk, 'latin1'), ...more.filter(one => typeof one === 'function'))
-      : write(chunk, ...more)
 }
 
 async function sendBody(outgoing: ClientRequest, body: AsyncIterable<Buffer>, onProgress: () => void): Promise<void> {

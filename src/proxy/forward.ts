@@ -20,6 +20,7 @@ import type { Dispatcher } from 'undici'
 import type { Report } from '../events.ts'
 import { callerOf, type Identification, ownerOf, type ProxyRequest, type UpstreamFailure } from '../http/caller.ts'
 import { type ObservedRequest, requestFields } from '../observe/observed-request.ts'
+import { endWithBody } from '../server/fast-path.ts'
 import { Http2Request, Http2Response } from '../server/http2-messages.ts'
 import { hasTakenAll, type SlowClients } from '../server/slow-clients.ts'
 import type { AnswerSender } from '../server/unread-answers.ts'
@@ -487,8 +488,8 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
     if (this.#bodyLeft === 0) {
       // Together with the end; a page that came in one chunk goes together with its head, too.
       const last = this.#suffix ? Buffer.concat([chunk, this.#suffix]) : chunk
-      if (this.#state === 'sending') response.end(last)
-      else endWith(response, last)
+      if (this.#state === 'sending' || response instanceof Http2Response) response.end(last)
+      else endWithBody(response, last)
       return
     }
     this.#state = 'sending'
@@ -576,15 +577,6 @@ function isEventStream({ 'content-type': type }: IncomingHttpHeaders): boolean {
 function flush(response: ServerResponse): void {
   // Not with flushHeaders: that writes UTF-8, and bytes above 0x7f in the head would be encoded twice.
   if (!response.writableEnded && !response.destroyed) response.write('', 'latin1')
-}
-
-/** With its head it fits in the 16 KB that Node writes without a buffer of its own. */
-const LONGEST_TEXT = 8 * 1024
-
-/** Node sends a head and a body of text as one text. A body of bytes makes a list of two parts, which takes 4 % longer for a page of 1 KB. */
-function endWith(response: ServerResponse, body: Buffer): void {
-  if (body.length > LONGEST_TEXT || response instanceof Http2Response) response.end(body)
-  else response.end(body.toString('latin1'), 'latin1')
 }
 
 /** Passes on interim answers except `100`. Browsers use only the links of `103`. */

@@ -4,83 +4,17 @@
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import {
-  createServer,
-  type Server as HttpServer,
-  type IncomingHttpHeaders,
-  IncomingMessage,
-  type RequestListener,
-} from 'node:http'
+import { createServer, type Server as HttpServer, type IncomingMessage, type RequestListener } from 'node:http'
 import { createServer as createSecureServer, Server as SecureServer, type Server } from 'node:https'
-import { Server as NetServer, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { TLSSocket } from 'node:tls'
 import type { Networks } from '../config/networks.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Report } from '../events.ts'
+import { PreparedResponse, rememberAddress, ServerRequest, stopAccepting } from './fast-path.ts'
 import { createHttp2Server, type Http2Server } from './http2.ts'
-import { PreparedResponse } from './prepared-response.ts'
-
-/** The names of a request's headers, each once. */
-interface HeaderNames {
-  readonly asSent: readonly string[]
-  readonly inLowerCase: readonly string[]
-}
-
-/** Of the latest request with so many: the next one of its client has the same, and comparing is faster than reading (1.6 µs). */
-const latest: HeaderNames[] = []
-/** Names and values: more than any browser and any proxy send. */
-const MOST_READ = 200
-
-export class ServerRequest extends IncomingMessage {
-  #headers: IncomingHttpHeaders | undefined
-
-  static {
-    // To TypeScript it is a field, which no accessor may take the index of; in Node it is one.
-    Object.defineProperty(ServerRequest.prototype, 'headers', {
-      get(this: ServerRequest) {
-        this.#headers ??= readHeaders(this.rawHeaders) ?? Reflect.get(IncomingMessage.prototype, 'headers', this)
-        return this.#headers
-      },
-      set(this: ServerRequest, headers: IncomingHttpHeaders) {
-        this.#headers = headers
-      },
-    })
-  }
-}
-
-/** `undefined` for anything unusual, such as a repeated name: Node reads that. */
-function readHeaders(raw: readonly string[]): IncomingHttpHeaders | undefined {
-  if (raw.length > MOST_READ) return undefined
-  const names = namesIn(raw)
-  if (!names) return undefined
-  const headers: IncomingHttpHeaders = {}
-  for (let index = 0; index < names.length; index++) headers[names[index] as string] = raw[2 * index + 1]
-  return headers
-}
-
-/** In lower case; `undefined` if one is repeated. */
-function namesIn(raw: readonly string[]): readonly string[] | undefined {
-  const known = latest[raw.length / 2]
-  if (known && isSame(known.asSent, raw)) return known.inLowerCase
-  const asSent = raw.filter((_, index) => index % 2 === 0)
-  const inLowerCase = asSent.map(name => name.toLowerCase())
-  if (!areHeaders(inLowerCase)) return undefined
-  latest[asSent.length] = { asSent, inLowerCase }
-  return inLowerCase
-}
-
-function isSame(names: readonly string[], raw: readonly string[]): boolean {
-  for (let index = 0; index < names.length; index++) if (names[index] !== raw[2 * index]) return false
-  return true
-}
-
-/** A name that every object has, such as `constructor`, counts as repeated. */
-function areHeaders(names: readonly string[]): boolean {
-  const isUsual = (name: string) => name !== 'set-cookie' && !(name in {})
-  return new Set(names).size === names.length && names.every(isUsual)
-}
 
 /** What the server hands its events to. */
 export interface ServedApplication {
@@ -199,8 +133,7 @@ export async function serve(
     async close(patienceMs) {
       const closed = once(server, 'close')
       application.prepareToClose()
-      // Unlike the server's own `close`, this leaves idle connections open for what may be on its way on them.
-      NetServer.prototype.close.call(server)
+      stopAccepting(server)
       http2Server?.announceEnd()
       await pause(Math.min(LAST_REQUESTS_MS, patienceMs))
       http2Server?.endConnections()
@@ -220,9 +153,6 @@ export async function serve(
     },
   }
 }
-
-/** Node keeps an address once it was read; after a reset it cannot be read any more. */
-function rememberAddress({ remoteAddress: _ }: Socket): void {}
 
 const KEEP_ALIVE_TIMEOUT_MS = 90_000
 const MAX_HEADER_KB = 16

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { createServer, IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import test from 'node:test'
-import { ServerRequest } from '../../src/server/serve.ts'
+import { ServerRequest } from '../../src/server/fast-path.ts'
 import { raw } from '../proxy/raw.ts'
 import { createRandom, type Random } from '../security/random.ts'
 

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
-import { isBefore } from '../../src/cli/v8-flags.ts'
+import { isBefore } from '../../src/server/fast-path.ts'
 
-const MODULE = new URL('../../src/cli/v8-flags.ts', import.meta.url)
+const MODULE = new URL('../../src/server/fast-path.ts', import.meta.url)
 /** Between what it takes with the flags, at most four, and without, more than twenty. */
 const MOST_COLLECTIONS = 12
 
@@ -83,8 +83,8 @@ const GROWN_MB = 30
 /** A load, a quiet time, and a load again: how many megabytes there are for new objects after each. */
 const QUIET = `
   import { getHeapSpaceStatistics } from 'node:v8'
-  import { keepSpeedWhenQuiet } from '${MODULE}'
-  keepSpeedWhenQuiet()
+  import { disableIdleGc } from '${MODULE}'
+  disableIdleGc()
   const sizes = []
   const note = () => sizes.push(getHeapSpaceStatistics().find(space => space.space_name === 'new_space').space_size / 1e6)
   const recent = []
