@@ -4,6 +4,7 @@
 import { isMachineName, MACHINE_NAME_EXPECTED } from '../config/machines.ts'
 import { createAudit } from '../observe/audit.ts'
 import { createKeyListing, type KeyListing, type ListedKey, UNREADABLE } from '../session/personal-keys.ts'
+import { allPages } from '../stores/pages.ts'
 import { keySha256, newKey } from '../util/key-form.ts'
 import { safeJson, safeText } from '../util/safe-text.ts'
 import { COMMANDS } from './command-table.ts'
@@ -101,17 +102,8 @@ async function list(keys: KeyListing, { user, json }: Values, paint: Paint): Pro
     )
 }
 
-async function* pagesOf(keys: KeyListing, username?: string) {
-  let after: string | undefined
-  do {
-    const page = await keys.list({
-      limit: PAGE,
-      ...(username === undefined ? {} : { username }),
-      ...(after === undefined ? {} : { after }),
-    })
-    yield page
-    after = page.next
-  } while (after !== undefined)
+function pagesOf(keys: KeyListing, username?: string) {
+  return allPages(after => keys.list({ username, limit: PAGE, after }))
 }
 
 async function countUnreadable(keys: KeyListing): Promise<number> {

@@ -9,6 +9,7 @@ import { shortKey } from '../session/session-fields.ts'
 import { createSessionListing, type ListedSession, type SessionListing } from '../session/session-listing.ts'
 import type { DataKeys } from '../session/session-record.ts'
 import { isRecordKey } from '../session/ticket.ts'
+import { allPages } from '../stores/pages.ts'
 import { safeJson, safeText } from '../util/safe-text.ts'
 import { COMMANDS } from './command-table.ts'
 import { type CommandRun, openStoredRecords, type StoredRecords, writeProblem } from './stored-records.ts'
@@ -84,13 +85,10 @@ async function list(sessions: Listings, user: string | undefined, line: LineOf):
 /** Sessions whose user is unknown, because another secret sealed their public part and labelled them. */
 async function countUnreadable(sessions: Listings): Promise<number> {
   let count = 0
-  let after: string | undefined
-  do {
-    const page = await sessions[0].list({ limit: PAGE, ...(after === undefined ? {} : { after }) })
+  for await (const page of allPages(after => sessions[0].list({ limit: PAGE, after }))) {
     const listed = await readWithOthers(page.sessions, sessions)
     count += listed.filter(({ publicPart }) => !publicPart).length
-    after = page.next
-  } while (after !== undefined)
+  }
   return count
 }
 
@@ -121,25 +119,16 @@ async function* linesOf(sessions: AsyncIterable<ListedSession>, line: LineOf): A
 }
 
 async function* allOf(sessions: Listings): AsyncGenerator<ListedSession> {
-  let before: string | undefined
-  do {
-    const page = await sessions[0].newest({ limit: PAGE, ...(before === undefined ? {} : { before }) })
+  for await (const page of allPages(before => sessions[0].newest({ limit: PAGE, before })))
     yield* await readWithOthers(page.sessions, sessions)
-    before = page.next
-  } while (before !== undefined)
 }
 
 /** One user has few enough to be put in order here. */
 async function* sessionsOf(sessions: Listings, username: string): AsyncGenerator<ListedSession> {
   const all: ListedSession[] = []
-  for (const listing of sessions) {
-    let after: string | undefined
-    do {
-      const page = await listing.list({ username, limit: PAGE, ...(after === undefined ? {} : { after }) })
+  for (const listing of sessions)
+    for await (const page of allPages(after => listing.list({ username, limit: PAGE, after })))
       all.push(...page.sessions)
-      after = page.next
-    } while (after !== undefined)
-  }
   const since = ({ publicPart }: ListedSession) => publicPart?.signedInAt ?? 0
   yield* all.sort((one, other) => since(other) - since(one))
 }

@@ -13,6 +13,7 @@ import { inspectDataKeys } from '../session/data-keys.ts'
 import type { DerivedKeys } from '../session/derived-keys.ts'
 import { type DataKeys, publicPartOf, SESSION_LABEL } from '../session/session-record.ts'
 import { openStore, storeFile } from '../stores/open-store.ts'
+import { entryPages } from '../stores/pages.ts'
 import type { RedisServerInfo } from '../stores/redis/redis-server-info.ts'
 import type { Store } from '../stores/store.ts'
 import { type Phrase, phrase, quoted } from '../text/text.ts'
@@ -173,9 +174,8 @@ async function tryOut(store: Store, now: () => number): Promise<Finding[]> {
   }
 }
 
-/** Of so many sessions, if keys of another secret are there at all. */
-const MOST_LOOKED_AT = 10_000
-const PAGE = 100
+/** How much of the sessions is searched, if keys of another secret exist at all. */
+const MOST_PAGES = 100
 
 /** A session under other data keys lives on, but is not found by its user: no sign-out of theirs reaches it. */
 async function probeKeys(store: Store, keys: NonNullable<Options['keys']>): Promise<Finding[]> {
@@ -189,12 +189,11 @@ async function probeKeys(store: Store, keys: NonNullable<Options['keys']>): Prom
 }
 
 async function hasUnreadable(store: Store, keys: readonly DataKeys[]): Promise<boolean> {
-  let after: string | undefined
-  for (let seen = 0; seen < MOST_LOOKED_AT; seen += PAGE) {
-    const page = await store.list({ label: SESSION_LABEL, limit: PAGE, ...(after === undefined ? {} : { after }) })
-    if (page.entries.some(entry => !keys.some(each => publicPartOf(entry, entry.key, each)))) return true
-    after = page.next
-    if (after === undefined) return false
+  let pages = 0
+  for await (const entries of entryPages(store, SESSION_LABEL)) {
+    if (entries.some(entry => !keys.some(each => publicPartOf(entry, entry.key, each)))) return true
+    pages++
+    if (pages === MOST_PAGES) return false
   }
   return false
 }

@@ -2,6 +2,7 @@
 
 import type { DataKeyring } from '../session/data-keys.ts'
 import type { DataKeys } from '../session/session-record.ts'
+import { allPages } from '../stores/pages.ts'
 import type { Store } from '../stores/store.ts'
 import type { PlacedEvent, TrailQuery } from '../stores/trail.ts'
 import { type AuditEvent, openEvent, TAG_KINDS, type TagKind, tagOf, valuesOf } from './audit-event.ts'
@@ -84,15 +85,12 @@ export function createTrailReader({ store, keyring }: TrailReaderOptions): Trail
 
     async *walk(filter) {
       const opener = createOpener(filter, await keyring.current())
-      let after: string | undefined = ''
-      while (after !== undefined) {
-        const page = await store.trail.read({ ...opener.tag, after, limit: PAGE, scan: MOST_LOOKED_AT })
+      const read = (after = '') => store.trail.read({ ...opener.tag, after, limit: PAGE, scan: MOST_LOOKED_AT })
+      for await (const page of allPages(read))
         for (const placed of page.events) {
           const event = opener.open(placed)
           if (event && event !== 'too old') yield event
         }
-        after = page.next
-      }
     },
   }
 }

@@ -13,6 +13,7 @@ import { z } from 'zod'
 import { DEFAULT_ROLE } from '../config/config-file.ts'
 import { errorFields } from '../errors.ts'
 import type { Report } from '../events.ts'
+import { allEntries, entryPages } from '../stores/pages.ts'
 import { type Entry, newProof, type Proof, type Store, type Stored, type StoredValue } from '../stores/store.ts'
 import { keySha256, newKey } from '../util/key-form.ts'
 import type { DataKeyring } from './data-keys.ts'
@@ -233,7 +234,7 @@ export function createPersonalKeys(options: PersonalKeysOptions): PersonalKeys {
     const owner = storedOwner && (await owners.open(storedOwner))
     if (!owner) return []
     const opened = await Promise.all(
-      (await listEntries(store, listLabel(ownerKey))).map(async stored => {
+      (await allEntries(store, listLabel(ownerKey))).map(async stored => {
         const record = await open(stored)
         return record?.ownerId === owner.id ? [toKey(stored, record)] : []
       }),
@@ -331,26 +332,10 @@ async function endEach(store: Store, ownerKeys: readonly string[]): Promise<numb
 
 /** The record of the owner first: with it all keys end in one moment, whatever happens to theirs. */
 async function endAll(store: Store, ownerKey: string): Promise<number> {
-  const keys = await listEntries(store, listLabel(ownerKey))
+  const keys = await allEntries(store, listLabel(ownerKey))
   const hadOwner = await store.remove(ownerKey)
   const removed = await Promise.all(keys.map(({ key }) => store.remove(key)))
   return hadOwner ? removed.filter(Boolean).length : 0
-}
-
-async function listEntries(store: Store, label: string): Promise<Stored[]> {
-  const found: Stored[] = []
-  for await (const page of pagesOf(store, label)) found.push(...page)
-  return found
-}
-
-async function* pagesOf(store: Store, label: string): AsyncGenerator<readonly Stored[]> {
-  let after: string | undefined
-  // An empty page is not the last one unless `next` is absent.
-  do {
-    const page = await store.list({ label, limit: 100, ...(after === undefined ? {} : { after }) })
-    yield page.entries
-    after = page.next
-  } while (after !== undefined)
 }
 
 // The keys of all users, for operators: listed and revoked one by one, by user or by age.
@@ -363,7 +348,7 @@ export interface ListedKey extends PersonalKey {
 
 export interface KeyListing {
   /** The valid keys of one username or of all, in pages of any order. A page can be empty and not the last. */
-  list(query: { username?: string; after?: string; limit: number }): Promise<KeyPage>
+  list(query: { username?: string | undefined; after?: string | undefined; limit: number }): Promise<KeyPage>
   /** Revokes a key. `undefined` if there is no valid key with this id. */
   revoke(id: string): Promise<ListedKey | undefined>
   /** Revokes the keys of all users of this name, at any provider. How many there were. */
@@ -428,9 +413,12 @@ export function createKeyListing({ store, allKeys }: KeyListingOptions): KeyList
     return (await Promise.all(ofEach)).flat()
   }
 
-  async function listOf(username: string, { after = '', limit }: { after?: string; limit: number }): Promise<KeyPage> {
+  async function listOf(
+    username: string,
+    { after = '', limit }: { after?: string | undefined; limit: number },
+  ): Promise<KeyPage> {
     const owners = await ownersOf(username)
-    const entries = await Promise.all(owners.map(owner => listEntries(store, listLabel(owner))))
+    const entries = await Promise.all(owners.map(owner => allEntries(store, listLabel(owner))))
     const keys = (await openEach(entries.flat()))
       .filter(key => key !== UNREADABLE)
       .filter(({ id }) => recordKeyOf(id) > after)
@@ -459,8 +447,8 @@ export function createKeyListing({ store, allKeys }: KeyListingOptions): KeyList
     revokeOf: async username => endEach(store, await ownersOf(username)),
 
     async *revokeBefore(time) {
-      for await (const page of pagesOf(store, LABEL)) {
-        const found = (await openEach(page)).filter(key => key === UNREADABLE || key.createdAt < time)
+      for await (const entries of entryPages(store, LABEL)) {
+        const found = (await openEach(entries)).filter(key => key === UNREADABLE || key.createdAt < time)
         const remove = async (key: Found) => key === UNREADABLE || store.remove(recordKeyOf(key.id))
         const removed = await Promise.allSettled(found.map(remove))
         for (const [n, key] of found.entries()) {

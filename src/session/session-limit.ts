@@ -5,6 +5,7 @@
 // that of all others: clocks of instances differ, and may have been set back.
 
 import type { Report } from '../events.ts'
+import { allEntries } from '../stores/pages.ts'
 import type { Store, Stored } from '../stores/store.ts'
 import type { DataKeyring } from './data-keys.ts'
 import type { EndReasons } from './end-reasons.ts'
@@ -30,25 +31,12 @@ interface LimitOptions {
   readonly report: Report
 }
 
-const PAGE = 100
-
 export function createSessionLimit({ store, keyring, reasons, idle, report }: LimitOptions): SessionLimit {
   let most = 0
   const latests = createTurns<number>()
   const enforcements = createTurns<void>()
 
   const labelOf = async (session: Session) => userLabel(userIdOf(session), await keyring.current())
-
-  async function sessionsOf(label: string): Promise<Stored[]> {
-    const all: Stored[] = []
-    let after: string | undefined
-    do {
-      const page = await store.list({ label, limit: PAGE, ...(after === undefined ? {} : { after }) })
-      all.push(...page.entries)
-      after = page.next
-    } while (after !== undefined)
-    return all
-  }
 
   /** A session that has ended already takes no place. */
   async function isAlive({ key, value }: Stored, session: Session): Promise<boolean> {
@@ -58,11 +46,11 @@ export function createSessionLimit({ store, keyring, reasons, idle, report }: Li
   }
 
   async function latestOf(label: string): Promise<number> {
-    return (await sessionsOf(label)).reduce((latest, { since = 0 }) => Math.max(latest, since), 0)
+    return (await allEntries(store, label)).reduce((latest, { since = 0 }) => Math.max(latest, since), 0)
   }
 
   async function endBeyond(label: string, session: Session): Promise<void> {
-    const found = await sessionsOf(label)
+    const found = await allEntries(store, label)
     const alive = await Promise.all(found.map(stored => isAlive(stored, session)))
     const beyond = found
       .filter((_, n) => alive[n])

@@ -1,5 +1,6 @@
 // Sessions without their tickets: listed for the console, and ended one by one, by user or by provider session.
 import type { ProviderSession } from '../provider/id-token.ts'
+import { entryPages } from '../stores/pages.ts'
 import type { Page, Store, Stored } from '../stores/store.ts'
 import type { DataKeyring } from './data-keys.ts'
 import { type EndReason, endWithReason } from './end-reasons.ts'
@@ -33,11 +34,11 @@ interface SessionPage {
 
 export interface SessionListing {
   /** The sessions of all users, the newest first. */
-  newest(query: { before?: string; limit: number }): Promise<SessionPage>
+  newest(query: { before?: string | undefined; limit: number }): Promise<SessionPage>
   /** The sessions of one username or of all, in pages of any order, each with the newest first. */
-  list(query: { username?: string; after?: string; limit: number }): Promise<SessionPage>
+  list(query: { username?: string; after?: string | undefined; limit: number }): Promise<SessionPage>
   /** The sessions of one user, in pages of any order, each with the newest first. */
-  listOf(user: UserId, query: { after?: string; limit: number }): Promise<SessionPage>
+  listOf(user: UserId, query: { after?: string | undefined; limit: number }): Promise<SessionPage>
   /** How many `newest` lists. */
   count(): Promise<number>
   /** One session as the list shows it. */
@@ -84,17 +85,13 @@ export function createSessionListing({
     const keys = await keyring.current()
     let user: string | undefined
     let count = 0
-    let after: string | undefined
-    // An empty page is not the last one unless `next` is absent.
-    do {
-      const page = await store.list({ label, limit: 100, ...(after === undefined ? {} : { after }) })
-      const meant = page.entries.filter(isMeant)
+    for await (const entries of entryPages(store, label)) {
+      const meant = entries.filter(isMeant)
       const removed = await Promise.all(meant.map(({ key }) => endWithReason({ store, keyring }, key, reason)))
       const ended = meant.filter((_, n) => removed[n])
       for (const entry of ended) user ??= publicPartOf(entry, entry.key, keys)?.username
       count += ended.length
-      after = page.next
-    } while (after !== undefined)
+    }
     return user === undefined ? { count } : { count, user }
   }
 
@@ -122,7 +119,7 @@ export function createSessionListing({
 
   const livingIn = (page: SessionPage) => ({ ...page, sessions: page.sessions.filter(isAlive) })
 
-  async function listWith(label: string, query: { after?: string; limit: number }): Promise<SessionPage> {
+  async function listWith(label: string, query: { after?: string | undefined; limit: number }): Promise<SessionPage> {
     const page = livingIn(pageOf(await store.list({ label, ...query }), await keyring.current()))
     return { ...page, sessions: page.sessions.sort((one, other) => sinceOf(other) - sinceOf(one)) }
   }

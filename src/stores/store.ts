@@ -47,13 +47,13 @@ export interface Page {
 export interface ListQuery {
   readonly label: string
   /** Only keys after this one. */
-  readonly after?: string
+  readonly after?: string | undefined
   readonly limit: number
 }
 
 export interface NewestQuery {
   /** The `next` of an earlier page. Any other text is ignored. */
-  readonly before?: string
+  readonly before?: string | undefined
   readonly limit: number
 }
 

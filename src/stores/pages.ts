@@ -1,0 +1,30 @@
+// All pages of a listing. Each has the `next` that the following page begins after; the last one has none. A page can be empty
+// and not the last, so that only `next` ends the loop.
+
+import type { Store, Stored } from './store.ts'
+
+/** `read` gets the `next` of the page before. */
+export async function* allPages<Page extends { readonly next?: string }>(
+  read: (next: string | undefined) => Promise<Page>,
+): AsyncGenerator<Page> {
+  let next: string | undefined
+  do {
+    const page = await read(next)
+    yield page
+    next = page.next
+  } while (next !== undefined)
+}
+
+const ENTRIES_PER_PAGE = 100
+
+/** The entries with a label, page by page. */
+export async function* entryPages(store: Pick<Store, 'list'>, label: string): AsyncGenerator<readonly Stored[]> {
+  for await (const { entries } of allPages(after => store.list({ label, limit: ENTRIES_PER_PAGE, after })))
+    yield entries
+}
+
+export async function allEntries(store: Pick<Store, 'list'>, label: string): Promise<Stored[]> {
+  const all: Stored[] = []
+  for await (const entries of entryPages(store, label)) all.push(...entries)
+  return all
+}
