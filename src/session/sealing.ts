@@ -40,7 +40,7 @@ export function unseal(key: Uint8Array, sealed: Uint8Array, aad: string): Buffer
 //   everything else  1 byte format, the sealed bytes
 
 const VALUE_FORMAT = 1
-const SESSION_FORMAT = 3
+const SESSION_FORMAT = 1
 const TIME_BYTES = 8
 const LENGTH_BYTES = 4
 

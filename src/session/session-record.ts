@@ -347,10 +347,12 @@ export function withSeenAt(
   return { ...entry, value: packRecord(seen) }
 }
 
-// The sealed part of a session's record: the session, which only its ticket opens.
+// The sealed part of a session's record: the session, which only its ticket opens. It is JSON, for example:
 //
-// It is a JSON list with its fields in a fixed order. Reading it takes half of the time of named fields and a schema, and at most
-// a microsecond more than a binary format.
+//   {"signedInAt":1794900000000,"session":{"isAuthenticated":true,"accessToken":"at-1","refreshToken":"rt-1",
+//    "tokenIssuedAt":1794900000000,"tokenExpiresIn":7200,"userInfo":{"sub":"7",…},"userRole":"common"}}
+//
+// Its format version is the first byte of the whole record (sealing.ts).
 
 export interface SealedPart {
   readonly session: Session
@@ -359,74 +361,109 @@ export interface SealedPart {
   readonly bytes: number
 }
 
-type Writable<T> = { -readonly [Field in keyof T]: T[Field] }
-
-/** The name of the application's data among the mapped fields. No mapped field has it. */
-const DATA = ''
-
-/**
- * The name of the authentication among the mapped fields, where its value is a text as well: a former version reads it as a
- * field of the user, and writes it back unchanged. No mapped field has it.
- */
-const AUTHENTICATION = '\n'
-
-/** The name of the device in the same place. */
-const DEVICE = '\t'
-
-/** The name of the refresh token's end in the same place. */
-const REFRESH_END = '\r'
-
-/** Of the fields of specification 5.4, before those that the configuration maps: their names and values in turn. */
-const FIXED_FIELDS = 18
-
 export function sealSession(session: Session, signedInAt: number, ticket: string, key: string): Buffer {
-  return seal(sealingKey(ticket), encodeJson(toList(session, signedInAt)), key)
+  return seal(sealingKey(ticket), encodeJson({ signedInAt, session }), key)
 }
 
-/** `undefined` if the ticket does not open it, or if it holds no session. */
-export function openSession(parts: RecordParts, ticket: string, key: string): SealedPart | undefined {
-  const plain = unseal(sealingKey(ticket), parts.sealedPart, key)
-  if (!plain) return undefined
-  const opened = fromList(parseList(plain))
-  return opened && { ...opened, bytes: plain.length }
+/** `undefined` if the ticket does not open it, or if it is not a session. */
+export function openSession(
+  { sealedPart }: Pick<RecordParts, 'sealedPart'>,
+  ticket: string,
+  key: string,
+): SealedPart | undefined {
+  const plain = unseal(sealingKey(ticket), sealedPart, key)
+  const opened = plain && parse(plain)
+  return matches(opened, SEALED) && plain ? { ...opened, bytes: plain.length } : undefined
 }
 
-function toList(session: Session, signedInAt: number): unknown[] {
-  const { accessToken, refreshToken, tokenIssuedAt, tokenExpiresIn, userRole, provider, providerSession } = session
-  const { sub, ou_id, nickname, phone_number, ou_name, email, username, ...further } = session.userInfo
-  // A version that does not know of keys finds no session here, and not one with a token that it cannot use.
-  const access = session.dpopKey === undefined ? accessToken : [accessToken, session.dpopKey]
-  return [
-    ...[signedInAt, tokenIssuedAt, tokenExpiresIn, access, refreshToken, session.idToken],
-    ...[userRole, provider, providerSession?.issuer, providerSession?.sid, session.groups],
-    ...[sub, ou_id, nickname, phone_number, ou_name, email, username],
-    ...Object.entries(further).flat(),
-    ...(session.authentication === undefined ? [] : [AUTHENTICATION, authenticationText(session.authentication)]),
-    ...(session.refreshEndsAt === undefined ? [] : [REFRESH_END, String(session.refreshEndsAt)]),
-    ...(session.device === undefined ? [] : [DEVICE, JSON.stringify(session.device)]),
-    ...(session.data === undefined ? [] : [DATA, session.data]),
-  ]
-}
-
-function authenticationText({ time, acr, amr, failed, promptedAt }: Authentication): string {
-  return JSON.stringify([time, acr, amr, failed, promptedAt])
-}
-
-/** What cannot be read was not said. */
-function readAuthentication(text: string): Authentication {
+function parse(plain: Buffer): unknown {
   try {
-    const [time, acr, amr, failed, promptedAt]: unknown[] = JSON.parse(text)
-    return {
-      ...(isNumber(time) && { time }),
-      ...(isText(acr) && { acr }),
-      ...(isTexts(amr) && { amr }),
-      ...(isText(failed) && { failed }),
-      ...(isNumber(promptedAt) && { promptedAt }),
-    }
+    return JSON.parse(plain.toString())
   } catch {
-    return {}
+    return undefined
   }
 }
+
+// The schema of the sealed part, as a table of checks: to open a record takes 22 µs with them and 25 µs with zod (10,000 records
+// of 440 bytes; 12 µs are decryption).
+
+type Check = (value: unknown) => boolean
+/** One check per field. A check of an optional field accepts `undefined`. */
+type Checks<T> = { readonly [Field in keyof T]-?: Check }
+
+const isText: Check = value => typeof value === 'string'
+const isNumber: Check = value => typeof value === 'number'
+const isTexts: Check = value => Array.isArray(value) && value.every(isText)
+const isAny: Check = () => true
+const optional =
+  (check: Check): Check =>
+  value =>
+    value === undefined || check(value)
+
+/** Whether it is an object whose fields pass their checks. A field without a check has to pass that of `others`. */
+function matches<T>(value: unknown, checks: Checks<T>, others?: Check): value is T {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  const fields = value as Readonly<Record<string, unknown>>
+  for (const name in checks) if (!checks[name](fields[name])) return false
+  for (const name in fields) if (!Object.hasOwn(checks, name) && !others?.(fields[name])) return false
+  return true
+}
+
+const USER_INFO: Checks<UserInfo> = {
+  sub: isText,
+  ou_id: isText,
+  nickname: isText,
+  phone_number: isText,
+  ou_name: isText,
+  email: isText,
+  username: isText,
+}
+
+const PROVIDER_SESSION: Checks<ProviderSession> = { issuer: isText, sid: isText }
+
+const AUTHENTICATION: Checks<Authentication> = {
+  time: optional(isNumber),
+  acr: optional(isText),
+  amr: optional(isTexts),
+  promptedAt: optional(isNumber),
+  failed: optional(isText),
+}
+
+const COOKIE: Checks<BoundCookie> = { value: isText, until: isNumber }
+const OFFERED_DEVICE: Checks<OfferedDevice> = { challenge: isText }
+const BOUND_DEVICE: Checks<BoundDevice> = {
+  id: isText,
+  x: isText,
+  y: isText,
+  challenge: isText,
+  previousChallenge: optional(isText),
+  lastNonce: optional(isText),
+  cookie: value => matches(value, COOKIE),
+  previousCookie: optional(value => matches(value, COOKIE)),
+  isSeen: value => typeof value === 'boolean',
+}
+
+const SESSION: Checks<Session> = {
+  isAuthenticated: value => value === true,
+  accessToken: isText,
+  refreshToken: optional(isText),
+  tokenIssuedAt: isNumber,
+  tokenExpiresIn: isNumber,
+  refreshEndsAt: optional(isNumber),
+  userInfo: value => matches(value, USER_INFO, isText),
+  userRole: isText,
+  provider: optional(isText),
+  providerSession: optional(value => matches(value, PROVIDER_SESSION)),
+  idToken: optional(isText),
+  dpopKey: optional(isText),
+  groups: optional(isTexts),
+  authentication: optional(value => matches(value, AUTHENTICATION)),
+  // A device that cannot be read makes the session unreadable: it must not be treated as one that is not bound.
+  device: optional(value => matches(value, BOUND_DEVICE) || matches(value, OFFERED_DEVICE)),
+  data: optional(value => matches(value, {}, isAny)),
+}
+
+const SEALED: Checks<Omit<SealedPart, 'bytes'>> = { signedInAt: isNumber, session: value => matches(value, SESSION) }
 
 /**
  * Without OpenID Connect the user proved who they are when they signed in here. An id_token without `auth_time` leaves the time
@@ -434,141 +471,4 @@ function readAuthentication(text: string): Authentication {
  */
 export function authenticationOf({ session, signedInAt }: { session: Session; signedInAt: number }): Authentication {
   return session.authentication ?? { time: signedInAt }
-}
-
-function parseList(plain: Buffer): readonly unknown[] {
-  try {
-    const list: unknown = JSON.parse(plain.toString())
-    return Array.isArray(list) ? list : []
-  } catch {
-    return []
-  }
-}
-
-/** `undefined` if a field has the wrong type. Absent fields are null. */
-function fromList(list: readonly unknown[]): Omit<SealedPart, 'bytes'> | undefined {
-  const [signedInAt, tokenIssuedAt, tokenExpiresIn, access, refreshToken, idToken] = list
-  const [, , , , , , userRole, provider, issuer, sid, groups] = list
-  const read = userInfoFrom(list)
-  if (!read) return undefined
-  const { userInfo, authentication, device, refreshEnd } = read
-  if (!isNumber(signedInAt) || !isNumber(tokenIssuedAt) || !isNumber(tokenExpiresIn)) return undefined
-  // A token that is bound to a key is in a list with it.
-  let accessToken: unknown = access
-  let dpopKey: string | undefined
-  if (isTexts(access)) [accessToken, dpopKey] = access
-  if (!isText(accessToken) || !isText(userRole)) return undefined
-  // The same order for every session: objects of one shape are the fastest and the smallest.
-  const session: Writable<Session> = {
-    isAuthenticated: true,
-    accessToken,
-    tokenIssuedAt,
-    tokenExpiresIn,
-    userInfo,
-    userRole,
-  }
-  if (refreshEnd !== undefined) {
-    const refreshEndsAt = Number(refreshEnd)
-    if (!Number.isFinite(refreshEndsAt)) return undefined
-    session.refreshEndsAt = refreshEndsAt
-  }
-  if (isText(refreshToken)) session.refreshToken = refreshToken
-  else if (refreshToken !== null) return undefined
-  if (isText(provider)) session.provider = provider
-  else if (provider !== null) return undefined
-  if (isText(issuer) && isText(sid)) session.providerSession = { issuer, sid }
-  else if (issuer !== null || sid !== null) return undefined
-  if (isText(idToken)) session.idToken = idToken
-  else if (idToken !== null) return undefined
-  if (dpopKey !== undefined) session.dpopKey = dpopKey
-  if (isTexts(groups)) session.groups = groups
-  else if (groups !== null) return undefined
-  if (authentication) session.authentication = authentication
-  if (device !== undefined) {
-    const binding = readDevice(device)
-    if (!binding) return undefined
-    session.device = binding
-  }
-  if (hasData(list)) {
-    const data = list.at(-1)
-    if (!isData(data)) return undefined
-    session.data = data
-  }
-  return { session, signedInAt }
-}
-
-interface ReadUserInfo {
-  readonly userInfo: UserInfo
-  readonly authentication?: Authentication
-  readonly device?: string
-  readonly refreshEnd?: string
-}
-
-function userInfoFrom(list: readonly unknown[]): ReadUserInfo | undefined {
-  const [, , , , , , , , , , , sub, ou_id, nickname, phone_number, ou_name, email, username] = list
-  if (!isText(sub) || !isText(ou_id) || !isText(nickname) || !isText(phone_number)) return undefined
-  if (!isText(ou_name) || !isText(email) || !isText(username)) return undefined
-  const userInfo = { sub, ou_id, nickname, phone_number, ou_name, email, username }
-  if (list.length === FIXED_FIELDS) return { userInfo }
-  const further = list.slice(FIXED_FIELDS, hasData(list) ? -2 : undefined)
-  if (!isTexts(further) || further.length % 2 > 0) return undefined
-  const pairs = further.flatMap((name, n) => (n % 2 === 0 ? [[name, further[n + 1]] as const] : []))
-  const {
-    [AUTHENTICATION]: authentication,
-    [DEVICE]: device,
-    [REFRESH_END]: refreshEnd,
-    ...mapped
-  } = Object.fromEntries(pairs)
-  return {
-    userInfo: { ...mapped, ...userInfo },
-    ...(authentication !== undefined && { authentication: readAuthentication(authentication) }),
-    ...(device !== undefined && { device }),
-    ...(refreshEnd !== undefined && { refreshEnd }),
-  }
-}
-
-function hasData(list: readonly unknown[]): boolean {
-  return list.length > FIXED_FIELDS && list.at(-2) === DATA
-}
-
-function isData(value: unknown): value is SessionData {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-function isText(value: unknown): value is string {
-  return typeof value === 'string'
-}
-
-function isTexts(value: unknown): value is string[] {
-  return Array.isArray(value) && value.every(isText)
-}
-
-function isNumber(value: unknown): value is number {
-  return typeof value === 'number'
-}
-
-const cookieSchema = z.object({ value: z.string(), until: z.number() })
-
-const deviceSchema: z.ZodType<DeviceBinding> = z.union([
-  z.object({
-    id: z.string(),
-    x: z.string(),
-    y: z.string(),
-    challenge: z.string(),
-    previousChallenge: z.string().exactOptional(),
-    lastNonce: z.string().exactOptional(),
-    cookie: cookieSchema,
-    previousCookie: cookieSchema.exactOptional(),
-    isSeen: z.boolean(),
-  }),
-  z.strictObject({ challenge: z.string() }),
-])
-
-/** `undefined` if it cannot be read: such a session must not be treated as one that is not bound. */
-function readDevice(text: string): DeviceBinding | undefined {
-  try {
-    return deviceSchema.safeParse(JSON.parse(text)).data
-  } catch {
-    return undefined
-  }
 }

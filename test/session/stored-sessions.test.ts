@@ -40,12 +40,20 @@ const LEAST: Session = {
 const MOST: Session = {
   ...LEAST,
   ...TOKENS,
+  refreshEndsAt: START + 86_400_000,
   userInfo: { ...LISI, ...{ level: '7', __proto__x: '' } },
   userRole: 'auditor',
   provider: 'staff',
   providerSession: { issuer: 'https://idp.example.com', sid: 's-1' },
   idToken: 'a.b.c',
+  dpopKey: 'x.y.d',
   groups: ['audit', '主管'],
+  authentication: { time: START, acr: 'gold', amr: ['mfa'], promptedAt: START, failed: 'x' },
+  device: {
+    ...{ id: 'device-1', x: 'x', y: 'y', challenge: 'c-2', previousChallenge: 'c-1', lastNonce: 'n-1', isSeen: true },
+    cookie: { value: 'cookie-2', until: START },
+    previousCookie: { value: 'cookie-1', until: START },
+  },
 }
 /** With what an application keeps. */
 const WITH_DATA: Session = { ...MOST, data: { tenant: 7, tags: ['甲', null] } }
@@ -252,15 +260,15 @@ test('whatever its ticket opens is a session that is whole, or none, and never a
   const parts = stored && unpackRecord(stored.value)
   assert.ok(parts)
   const place = recordKey(ticket)
-  const openList = (plain: Buffer) =>
+  const openPlain = (plain: Buffer) =>
     openSession({ ...parts, sealedPart: seal(sealingKey(ticket), plain, place) }, ticket, place)
-  const list = listOf(WITH_DATA)
-  assert.deepEqual(openList(Buffer.from(JSON.stringify(list)))?.session, WITH_DATA)
+  const record = { signedInAt: START, session: WITH_DATA }
+  assert.deepEqual(openPlain(Buffer.from(JSON.stringify(record)))?.session, WITH_DATA)
   const random = createRandom(20261116)
   let opened = 0
   for (let n = 0; n < 3000; n++) {
-    const odd = random.chance(0.7) ? Buffer.from(JSON.stringify(mangle(list, random))) : scramble(list, random)
-    const found = openList(odd)
+    const odd = random.chance(0.7) ? Buffer.from(JSON.stringify(mangle(record, random))) : scramble(record, random)
+    const found = openPlain(odd)
     if (!found) continue
     opened++
     assertWhole(found.session, odd.toString())
@@ -293,40 +301,34 @@ test('bytes that somebody changed in the store are no session, whichever they ar
   assert.equal(await sessions.load(ticket), undefined)
 })
 
-/** As the format says. */
-function listOf({ userInfo, providerSession, ...session }: Session): unknown[] {
-  const { sub, ou_id, nickname, phone_number, ou_name, email, username, ...further } = userInfo
-  return [
-    ...[START, session.tokenIssuedAt, session.tokenExpiresIn],
-    ...[session.accessToken, session.refreshToken, session.idToken],
-    ...[session.userRole, session.provider, providerSession?.issuer, providerSession?.sid, session.groups],
-    ...[sub, ou_id, nickname, phone_number, ou_name, email, username],
-    ...Object.entries(further).flat(),
-    ...(session.data ? ['', session.data] : []),
-  ]
-}
-
 const ODD = [null, true, 0, -1.5, '', '__proto__', 'constructor', [], ['x', 7], [null], {}, { length: 3 }] as const
 
-function mangle(list: readonly unknown[], random: Random): unknown {
-  if (random.chance(0.05)) return random.pick(ODD.slice(1))
-  const mangled = [...list]
-  for (let n = random.below(3); n >= 0; n--) {
-    const removed = random.below(2)
-    const added = random.chance(0.8) ? [random.pick(ODD.slice(1))] : []
-    mangled.splice(random.below(mangled.length + 1), removed, ...added)
-  }
-  return mangled
+/** Removes or replaces fields of any depth, or adds one. */
+function mangle(value: unknown, random: Random): unknown {
+  if (typeof value !== 'object' || value === null || random.chance(0.05)) return random.pick(ODD)
+  const entries = Object.entries(value)
+  const at = random.below(entries.length + 1)
+  const [name, former] = entries[at] ?? [random.pick(['x', 'constructor', 'toString']), undefined]
+  const others = entries.filter((_, n) => n !== at)
+  const mangled = random.chance(0.2) ? others : [...others, [name, mangle(former, random)] as const]
+  return Array.isArray(value) ? mangled.map(([, each]) => each) : Object.fromEntries(mangled)
 }
 
-function scramble(list: readonly unknown[], random: Random): Buffer {
-  const bytes = Buffer.from(JSON.stringify(list))
+function scramble(record: unknown, random: Random): Buffer {
+  const bytes = Buffer.from(JSON.stringify(record))
   for (let n = random.below(4); n >= 0; n--) bytes[random.below(bytes.length)] = random.below(256)
   return bytes.subarray(0, random.chance(0.3) ? random.below(bytes.length) : bytes.length)
 }
 
 function assertWhole(session: Session, from: string): void {
   const text = z.string()
+  const cookie = z.strictObject({ value: text, until: z.number() })
+  const boundDevice = z.strictObject({
+    ...{ id: text, x: text, y: text, challenge: text, cookie, isSeen: z.boolean() },
+    previousChallenge: text.exactOptional(),
+    lastNonce: text.exactOptional(),
+    previousCookie: cookie.exactOptional(),
+  })
   const whole = z.strictObject({
     isAuthenticated: z.literal(true),
     accessToken: text,
@@ -348,7 +350,14 @@ function assertWhole(session: Session, from: string): void {
     provider: text.exactOptional(),
     providerSession: z.strictObject({ issuer: text, sid: text }).exactOptional(),
     idToken: text.exactOptional(),
+    refreshEndsAt: z.number().exactOptional(),
+    dpopKey: text.exactOptional(),
     groups: z.array(text).exactOptional(),
+    authentication: z
+      .strictObject({ time: z.number(), acr: text, amr: z.array(text), promptedAt: z.number(), failed: text })
+      .partial()
+      .exactOptional(),
+    device: z.union([z.strictObject({ challenge: text }), boundDevice]).exactOptional(),
     data: z.record(text, z.unknown()).exactOptional(),
   })
   assert.ok(whole.safeParse(session).success, from)
