@@ -6,20 +6,15 @@ import { systemCodeOf } from './util/system-code.ts'
 export interface Problem {
   /** The setting that it is about, by its name in the environment. */
   readonly setting?: string
+  /** The settings that the message names, where it is not `setting` alone. */
+  readonly namedSettings?: readonly string[]
   /** Where it is in the configuration, for example `rules.0.path`. */
   readonly path?: string
-  /** The whole sentence. */
+  /** The whole sentence. It names settings as the environment does. */
   readonly message: string
   /** A value that would be accepted. */
   readonly example?: string
 }
-
-/** A problem whose sentence may name settings. */
-export interface ProblemDraft extends Omit<Problem, 'message'> {
-  readonly message: string | Sentence
-}
-
-let draftsIn: (error: MenshenError) => readonly ProblemDraft[]
 
 /** Broken, not absent: thrown when something outside failed. Decide by `code` and `problems`; the message is for people. */
 export class MenshenError extends Error {
@@ -28,32 +23,20 @@ export class MenshenError extends Error {
   declare readonly problems: readonly Problem[]
   /** The same sentence for people who read another language than the log's, where there is one. */
   declare readonly phrase?: object
-  readonly #drafts: readonly ProblemDraft[]
 
-  static {
-    draftsIn = error => error.#drafts
-  }
-
-  constructor(code: ErrorCode, what: string | Sentence | readonly ProblemDraft[], cause?: unknown, phrase?: object) {
-    const drafts = isList(what) ? what : [{ message: what }]
-    const problems = drafts.map(draft => ({ ...draft, message: textOf(draft.message) }))
+  constructor(code: ErrorCode, what: string | readonly Problem[], cause?: unknown, phrase?: object) {
+    const problems = typeof what === 'string' ? [{ message: what }] : what
     super(problems.map(({ message }) => message).join('\n'), cause === undefined ? undefined : { cause })
     this.name = 'MenshenError'
     this.code = code
-    this.#drafts = drafts
     // Not enumerable: a log or a terminal that shows the error has the message already.
     Object.defineProperty(this, 'problems', { value: problems })
     if (phrase) Object.defineProperty(this, 'phrase', { value: phrase })
   }
 }
 
-/** To be told again as part of another error. */
-export function draftsOf(error: MenshenError): readonly ProblemDraft[] {
-  return draftsIn(error)
-}
-
 /** Refuses with everything that is wrong, if anything is. */
-export function refuseIf(problems: readonly ProblemDraft[]): void {
+export function refuseIf(problems: readonly Problem[]): void {
   if (problems.length > 0) throw new MenshenError('bad_settings', problems)
 }
 
@@ -62,62 +45,6 @@ export function errorFields(error: unknown): { error: ErrorCode; detail: string;
   if (!(error instanceof MenshenError)) return { err: error }
   const code = systemCodeOf(error.cause)
   return { error: error.code, detail: error.message, ...(code !== undefined && { code }) }
-}
-
-// Sentences that name settings. The environment calls a setting PORT, an option of the library calls it port: the name becomes
-// text only when it is known who reads it.
-
-export interface Sentence {
-  readonly parts: readonly (string | SettingName)[]
-}
-
-/** With a value, an assignment: `PKCE=S256`. */
-export interface SettingName {
-  readonly setting: string
-  readonly value?: string | undefined
-}
-
-export type NameSetting = (name: SettingName) => string
-
-type SentencePart = string | number | SettingName | Sentence
-
-export function setting(name: string, value?: string): SettingName {
-  return { setting: name, value }
-}
-
-/** A template tag: sentence`${setting('PORT')} is "${text}".` */
-export function sentence(texts: TemplateStringsArray, ...values: readonly SentencePart[]): Sentence {
-  return { parts: texts.flatMap((text, n) => [text, ...(n < values.length ? partsOf(values[n] ?? '') : [])]) }
-}
-
-export function joined(parts: readonly SentencePart[], separator: string): Sentence {
-  return { parts: parts.flatMap((part, n) => [...(n > 0 ? [separator] : []), ...partsOf(part)]) }
-}
-
-/** Settings have their names of the environment, unless `nameOf` says otherwise. */
-export function textOf(given: string | Sentence, nameOf: NameSetting = environmentName): string {
-  if (typeof given === 'string') return given
-  return given.parts.map(part => (typeof part === 'string' ? part : nameOf(part))).join('')
-}
-
-/** The same error for readers who know settings by other names. */
-export function withSettingNames(error: MenshenError, nameOf: NameSetting): MenshenError {
-  const drafts = draftsOf(error).map(draft => ({ ...draft, message: textOf(draft.message, nameOf) }))
-  return new MenshenError(error.code, drafts, error.cause)
-}
-
-function environmentName({ setting, value }: SettingName): string {
-  return value === undefined ? setting : `${setting}=${value}`
-}
-
-function partsOf(part: SentencePart): readonly (string | SettingName)[] {
-  if (typeof part !== 'object') return [String(part)]
-  return 'parts' in part ? part.parts : [part]
-}
-
-/** `Array.isArray` does not narrow a readonly list. */
-function isList(what: string | Sentence | readonly ProblemDraft[]): what is readonly ProblemDraft[] {
-  return Array.isArray(what)
 }
 
 export type ErrorCode = keyof typeof ERRORS

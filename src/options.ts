@@ -25,18 +25,7 @@ import {
 import { likelyMeantOf, settingOfAlias } from './config/suggestions.ts'
 import { certificateProblem } from './config/tls-files.ts'
 import type { DevProvider } from './dev-provider/dev-provider.ts'
-import {
-  draftsOf,
-  MenshenError,
-  type NameSetting,
-  type ProblemDraft,
-  refuseIf,
-  type Sentence,
-  sentence,
-  setting,
-  textOf,
-  withSettingNames,
-} from './errors.ts'
+import { MenshenError, type Problem, refuseIf } from './errors.ts'
 import { sendAnswer } from './gateway/embedded.ts'
 import { newRequestId } from './http/request.ts'
 import { createEventLog, type EventLog, type Log } from './log.ts'
@@ -120,11 +109,7 @@ export async function readOptions(options: MenshenOptions, nodeEnv: string | und
   const { texts, problems } = textsOf(given.filter(([name]) => !CONFIG_NAMES.includes(name)))
   const environment = { NODE_ENV: base?.NODE_ENV ?? nodeEnv, ...texts }
   const { settings, config: whole, errors } = await tryConfiguration({ environment, base, config }, 'stop')
-  refuseIf([
-    ...problems,
-    ...ownProblems({ log, now, devProvider, ...hooks }),
-    ...(errors.settings ? draftsOf(errors.settings) : []),
-  ])
+  refuseIf([...problems, ...ownProblems({ log, now, devProvider, ...hooks }), ...(errors.settings?.problems ?? [])])
   if (!settings || errors.config) throw errors.config
   const isPortGiven = base !== undefined || texts.DEV_PROVIDER_PORT !== undefined
   const fields = {
@@ -144,22 +129,22 @@ export async function readOptions(options: MenshenOptions, nodeEnv: string | und
 }
 
 /** As the environment would have them. */
-function textsOf(given: OptionEntries): { texts: Record<string, string>; problems: ProblemDraft[] } {
+function textsOf(given: OptionEntries): { texts: Record<string, string>; problems: Problem[] } {
   const texts: Record<string, string> = {}
-  const problems: ProblemDraft[] = []
+  const problems: Problem[] = []
   for (const [option, value] of given) {
     const setting = SETTING_BY_OPTION.get(option)
     if (setting === undefined) problems.push({ message: unknownOption(option, [...OWN_NAMES, ...CONFIG_NAMES]) })
     else if (typeof value === SETTINGS[setting].type && value !== '') texts[setting] = String(value)
-    else problems.push(wrongType(option, value, setting))
+    else problems.push(wrongType(value, setting))
   }
   return { texts, problems }
 }
 
-function wrongType(option: string, value: unknown, setting: Name): ProblemDraft {
+function wrongType(value: unknown, setting: Name): Problem {
   const { secret, expected, example }: Row<unknown> = SETTINGS[setting]
   const shown = secret ? 'not usable' : shownAs(value)
-  return { setting, message: `${option} is ${shown}; expected ${expected}, for example ${example}.`, example }
+  return { setting, message: `${setting} is ${shown}; expected ${expected}, for example ${example}.`, example }
 }
 
 function shownAs(value: unknown): string {
@@ -170,7 +155,7 @@ function shownAs(value: unknown): string {
 
 const LONGEST_SHOWN = 100
 
-function ownProblems({ log = SILENT, now, devProvider, ...hooks }: Record<string, unknown>): ProblemDraft[] {
+function ownProblems({ log = SILENT, now, devProvider, ...hooks }: Record<string, unknown>): Problem[] {
   const problems: string[] = []
   const isLog = ['info', 'warn', 'error'].every(level => typeof Object(log)[level] === 'function')
   if (!isLog)
@@ -211,9 +196,12 @@ export function optionName(setting: string): string {
 
 const LONGEST_SHOWN_NAME = 60
 
-/** How a sentence names a setting to a program: `pkce`, `pkce: S256`. */
-const asOption: NameSetting = ({ setting, value }) =>
-  value === undefined ? optionName(setting) : `${optionName(setting)}: ${value}`
+/** A program knows BASE_URL as `baseUrl`: "baseUrl: BASE_URL is …". */
+function withOptionNames(problem: Problem): Problem {
+  const { setting, namedSettings = setting === undefined ? [] : [setting], message } = problem
+  if (namedSettings.length === 0) return problem
+  return { ...problem, message: `${namedSettings.map(optionName).join(', ')}: ${message}` }
+}
 
 /** The sentence about an option that there is not, with the name that was probably meant. */
 export function unknownOption(given: string, others: readonly string[]): string {
@@ -241,7 +229,7 @@ export async function createMenshen<R extends Role = DefaultRole, F extends stri
   } catch (error) {
     // A program that gives settings of the environment knows them by those names.
     if (!(error instanceof MenshenError) || options?.settings) throw error
-    throw withSettingNames(error, asOption)
+    throw new MenshenError(error.code, error.problems.map(withOptionNames), error.cause, error.phrase)
   }
 }
 
@@ -364,16 +352,13 @@ function usersOf({ users }: DevProviderConfig = {}) {
 /** It lets anybody in: only on a developer's own machine, and never beside a real provider. */
 export function assertDevelopment(settings: Settings, { provider, providers }: Config): void {
   const { NODE_ENV = '', BASE_URL } = settings
-  const refuse = (reason: string | Sentence, expected: string | Sentence) => {
-    throw new MenshenError('bad_settings', sentence`devProvider is true although ${reason}; expected ${expected}.`)
+  const refuse = (reason: string, expected: string, setting?: Name) => {
+    const message = `devProvider is true although ${reason}; expected ${expected}.`
+    throw new MenshenError('bad_settings', [{ ...(setting && { setting }), message }])
   }
-  if (isProduction(settings))
-    refuse(sentence`${setting('NODE_ENV')} is "${NODE_ENV}"`, 'a provider: it lets anybody in')
+  if (isProduction(settings)) refuse(`NODE_ENV is "${NODE_ENV}"`, 'a provider: it lets anybody in', 'NODE_ENV')
   if (!isLoopback(BASE_URL))
-    refuse(
-      sentence`${setting('BASE_URL')} is "${BASE_URL}"`,
-      sentence`a ${setting('BASE_URL')} on this machine, for example http://localhost:3000`,
-    )
+    refuse(`BASE_URL is "${BASE_URL}"`, 'a BASE_URL on this machine, for example http://localhost:3000', 'BASE_URL')
   if (namesProvider(settings) || provider !== undefined || providers !== undefined)
     refuse('there is a provider', 'one of them')
 }
@@ -397,31 +382,30 @@ interface FailedAddress {
 }
 
 export function refuseToListen({ code }: NodeJS.ErrnoException, failed: FailedAddress): never {
-  const { port, host } = failed
-  const name = setting(failed.setting)
-  const refuse = (about: string, message: Sentence): never => {
+  const { setting: name, port, host } = failed
+  const refuse = (about: string, message: string): never => {
     throw new MenshenError('cannot_start', [{ setting: about, message }])
   }
   if (code === 'EADDRINUSE')
     return refuse(
-      failed.setting,
-      sentence`${name}: port ${port} is already in use; stop what uses it, or choose another by ${name}${PROXY_HINT[failed.setting]}.`,
+      name,
+      `${name}: port ${port} is already in use; stop what uses it, or choose another by ${name}${PROXY_HINT[name]}.`,
     )
   if (code === 'EACCES')
     return refuse(
-      failed.setting,
-      sentence`${name}: this user may not listen on port ${port} (${code}); choose one from 1024 on by ${name}, or let the service manager open it.`,
+      name,
+      `${name}: this user may not listen on port ${port} (${code}); choose one from 1024 on by ${name}, or let the service manager open it.`,
     )
-  if (code?.startsWith('ERR_OSSL')) throw new MenshenError('cannot_start', certificateProblem(code))
+  if (code?.startsWith('ERR_OSSL')) throw new MenshenError('cannot_start', [certificateProblem(code)])
   return refuse(
     'HOST',
-    sentence`${setting('HOST')} is "${host}", where port ${port} cannot be listened on (${String(code)}); expected an address of this machine and a port that this user may use.`,
+    `HOST is "${host}", where port ${port} cannot be listened on (${String(code)}); expected an address of this machine and a port that this user may use.`,
   )
 }
 
 /** Without PORT, the port of a local BASE_URL is taken, where a proxy may be listening. */
 const PROXY_HINT = {
-  PORT: sentence` (behind a proxy ${setting('BASE_URL')} has its port, and ${setting('PORT')} is another)`,
+  PORT: ` (behind a proxy BASE_URL has its port, and PORT is another)`,
   DEV_PROVIDER_PORT: '',
 }
 
@@ -445,8 +429,11 @@ const REMEDY = 'set them, or devProvider: true while you develop on your own mac
 export function reportStart({ settings, config, users, log, now, byOptions }: StartReport): void {
   const { NODE_ENV = '', BASE_URL } = settings
   if (isProduction(settings) && isLoopback(BASE_URL)) {
-    const found = sentence`${setting('NODE_ENV')} is "${NODE_ENV}" and ${setting('BASE_URL')} is "${BASE_URL}"`
-    reportLocalAddress(log, now, textOf(found, byOptions ? asOption : undefined))
+    const problem = {
+      namedSettings: ['NODE_ENV', 'BASE_URL'],
+      message: `NODE_ENV is "${NODE_ENV}" and BASE_URL is "${BASE_URL}"`,
+    }
+    reportLocalAddress(log, now, (byOptions ? withOptionNames(problem) : problem).message)
   }
   const missing = planProviders(config, settings)
     .flatMap(plan => plan.missing)

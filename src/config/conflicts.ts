@@ -1,7 +1,7 @@
 // Conflicts between settings that are valid one by one.
 
 import { networkInterfaces } from 'node:os'
-import { joined, type ProblemDraft, refuseIf, type SettingName, sentence, setting } from '../errors.ts'
+import { type Problem, refuseIf } from '../errors.ts'
 import { areNested, ownPathsOf, type SignInPathSettings } from '../paths.ts'
 import { matchHeaders, NEVER_KEPT, plainName } from '../util/header-names.ts'
 import type { Config } from './config-file.ts'
@@ -18,36 +18,37 @@ const IDENTITY_SETTINGS = [
   'IDENTITY_ASSERTION',
 ] as const
 
-export function conflictsIn(checked: CheckedSettings, isGiven: (name: Name) => boolean): ProblemDraft[] {
-  const problems: ProblemDraft[] = []
+export function conflictsIn(checked: CheckedSettings, isGiven: (name: Name) => boolean): Problem[] {
+  const problems: Problem[] = []
   for (const name of ['CLIENT_SECRET', 'SECRET'] as const)
     if (isGiven(name) && isGiven(`${name}_FILE`))
       problems.push({
-        message: sentence`${setting(name)} and ${setting(`${name}_FILE`)} are both set; expected one of them.`,
+        namedSettings: [name, `${name}_FILE`],
+        message: `${name} and ${name}_FILE are both set; expected one of them.`,
       })
   if (isGiven('TLS_CERT_FILE') !== isGiven('TLS_KEY_FILE'))
     problems.push({
-      message: sentence`${setting('TLS_CERT_FILE')} and ${setting('TLS_KEY_FILE')} go together; expected both of them or none.`,
+      namedSettings: ['TLS_CERT_FILE', 'TLS_KEY_FILE'],
+      message: `TLS_CERT_FILE and TLS_KEY_FILE go together; expected both of them or none.`,
     })
   const headers = IDENTITY_SETTINGS.map(name => checked[name]).filter(name => name !== undefined)
   if (new Set(headers).size < headers.length)
     problems.push({
-      message: sentence`${joined(
-        IDENTITY_SETTINGS.map(name => setting(name)),
-        ', ',
-      )} share a name; expected a header of its own for each.`,
+      namedSettings: IDENTITY_SETTINGS,
+      message: `${IDENTITY_SETTINGS.join(', ')} share a name; expected a header of its own for each.`,
     })
   const unkept = (checked.KEEP_HEADERS ?? []).filter(name => [...NEVER_KEPT, ...headers].some(matchHeaders([name])))
   if (unkept.length > 0)
     problems.push({
       setting: 'KEEP_HEADERS',
-      message: sentence`${setting('KEEP_HEADERS')} names ${unkept.join(', ')}, which Menshen says itself or which is for one connection; expected other headers, for example x-user-id.`,
+      message: `KEEP_HEADERS names ${unkept.join(', ')}, which Menshen says itself or which is for one connection; expected other headers, for example x-user-id.`,
       example: 'x-user-id',
     })
   if (checked.STORE === 'memory:' && checked.WORKERS > 1)
     problems.push({
       setting: 'STORE',
-      message: sentence`${setting('STORE')} is "memory:", which ${setting('WORKERS')} cannot share; expected a store for all, for example sqlite:./data/menshen.db.`,
+      namedSettings: ['STORE', 'WORKERS'],
+      message: `STORE is "memory:", which WORKERS cannot share; expected a store for all, for example sqlite:./data/menshen.db.`,
       example: 'sqlite:./data/menshen.db',
     })
   // Without a BASE_URL, it follows from the certificate.
@@ -55,7 +56,8 @@ export function conflictsIn(checked: CheckedSettings, isGiven: (name: Name) => b
   if (checked.DEVICE_BOUND_SESSIONS === 'on' && isPlain)
     problems.push({
       setting: 'DEVICE_BOUND_SESSIONS',
-      message: sentence`${setting('DEVICE_BOUND_SESSIONS')} is "on" and ${setting('BASE_URL')} is "${checked.BASE_URL}"; expected an https address, for example ${OWN_EXAMPLE}: browsers bind sessions on https alone.`,
+      namedSettings: ['DEVICE_BOUND_SESSIONS', 'BASE_URL'],
+      message: `DEVICE_BOUND_SESSIONS is "on" and BASE_URL is "${checked.BASE_URL}"; expected an https address, for example ${OWN_EXAMPLE}: browsers bind sessions on https alone.`,
       example: OWN_EXAMPLE,
     })
   problems.push(...nestedPathsIn(checked))
@@ -65,14 +67,15 @@ export function conflictsIn(checked: CheckedSettings, isGiven: (name: Name) => b
 const SIGN_IN_PATH_SETTINGS = ['LOGIN_PATH', 'CALLBACK_PATH', 'LOGOUT_PATH'] as const
 
 /** With `providers` there are paths below CALLBACK_PATH, so none of the three is below another. */
-function nestedPathsIn(checked: CheckedSettings): ProblemDraft[] {
+function nestedPathsIn(checked: CheckedSettings): Problem[] {
   return SIGN_IN_PATH_SETTINGS.flatMap((name, n) =>
     SIGN_IN_PATH_SETTINGS.slice(n + 1)
       // A path that is refused by itself has no value here.
       .filter(other => checked[name] && checked[other] && areNested(checked[name], checked[other]))
       .map(other => ({
         setting: other,
-        message: sentence`${setting(name)} is "${checked[name]}" and ${setting(other)} "${checked[other]}"; expected paths of which none is the same as another or below it.`,
+        namedSettings: [name, other],
+        message: `${name} is "${checked[name]}" and ${other} "${checked[other]}"; expected paths of which none is the same as another or below it.`,
       })),
   )
 }
@@ -105,10 +108,10 @@ function takenPathsIn(
   { rules, upstreams, providers }: Required<Pick<Config, 'rules' | 'upstreams' | 'providers'>>,
   below: string,
   source: string | undefined,
-): ProblemDraft[] {
+): Problem[] {
   const at = (path: string) => ({ path, message: `${source ? `${source}: ` : ''}${path}: ${OUR_OWN}` })
   const { signIn, ...paths } = ownPathsOf(settings, Object.keys(providers ?? {}))
-  const problems: ProblemDraft[] = []
+  const problems: Problem[] = []
   for (const [i, { path }] of (rules ?? []).entries())
     if (signIn.has(path)) problems.push(at(`${below}rules.${i}.path`))
   for (const prefix of Object.keys(upstreams ?? {})) {
@@ -122,7 +125,7 @@ function takenPathsIn(
         if (`${path}/`.startsWith(`${prefix}/`))
           problems.push({
             setting: name,
-            message: sentence`${setting(name)} is "${path}", which is below the upstream ${prefix}; expected a path outside of it, for example /_menshen${path.slice(path.lastIndexOf('/'))}.`,
+            message: `${name} is "${path}", which is below the upstream ${prefix}; expected a path outside of it, for example /_menshen${path.slice(path.lastIndexOf('/'))}.`,
           })
   }
   return problems
@@ -139,7 +142,7 @@ export function refuseTakenHeaders(
   source?: string,
 ): void {
   const identity = new Set([...IDENTITY_SETTINGS.map(name => plainName(settings[name])), ASSERTION_HEADER])
-  const problems = placedUpstreams(config).flatMap(({ path: place, option }): ProblemDraft[] => {
+  const problems = placedUpstreams(config).flatMap(({ path: place, option }): Problem[] => {
     if (typeof option === 'string') return []
     const { headers = {}, accessToken = settings.FORWARD_ACCESS_TOKEN } = option
     return Object.keys(headers).flatMap(name => {
@@ -167,7 +170,8 @@ export function refuseSharedPort({ PORT, DEV_PROVIDER_PORT }: Pick<Settings, 'PO
   refuseIf([
     {
       setting: 'DEV_PROVIDER_PORT',
-      message: sentence`${setting('PORT')} and ${setting('DEV_PROVIDER_PORT')} are both "${PORT}"; expected a port of its own for the development provider, for example ${example}.`,
+      namedSettings: ['PORT', 'DEV_PROVIDER_PORT'],
+      message: `PORT and DEV_PROVIDER_PORT are both "${PORT}"; expected a port of its own for the development provider, for example ${example}.`,
       example,
     },
   ])
@@ -186,14 +190,15 @@ export function refuseForwardedToken(
   refuseIf([
     {
       setting: 'FORWARD_ACCESS_TOKEN',
-      message: sentence`${setting('FORWARD_ACCESS_TOKEN')} is "true" without ${setting('UPSTREAM')}: with forward-auth no proxy gets the access token; expected ${setting('UPSTREAM')}, or false.`,
+      namedSettings: ['FORWARD_ACCESS_TOKEN', 'UPSTREAM'],
+      message: `FORWARD_ACCESS_TOKEN is "true" without UPSTREAM: with forward-auth no proxy gets the access token; expected UPSTREAM, or false.`,
       example: 'false',
     },
   ])
 }
 
 /** In production only loopback addresses may be plain http, unless ALLOW_PLAIN_HTTP accepts the risk. */
-export function plainHttpIn(settings: CheckedSettings): ProblemDraft[] {
+export function plainHttpIn(settings: CheckedSettings): Problem[] {
   if (!demandsHttps(settings)) return []
   return (['BASE_URL', 'AUTH_URL', 'LOGOUT_URL', 'JWKS_URL'] as const)
     .filter(name => isPlainHttp(settings[name] ?? ''))
@@ -201,7 +206,8 @@ export function plainHttpIn(settings: CheckedSettings): ProblemDraft[] {
       const example = name === 'BASE_URL' ? OWN_EXAMPLE : PROVIDER_EXAMPLE
       return {
         setting: name,
-        message: sentence`${setting(name)} is "${settings[name] ?? ''}"; ${httpsExpected(example)}`,
+        namedSettings: [name, 'ALLOW_PLAIN_HTTP'],
+        message: `${name} is "${settings[name] ?? ''}"; ${httpsExpected(example)}`,
         example,
       }
     })
@@ -210,7 +216,7 @@ export function plainHttpIn(settings: CheckedSettings): ProblemDraft[] {
 const OWN_EXAMPLE = 'https://app.example.com'
 const PROVIDER_EXAMPLE = 'https://idp.example.com'
 const httpsExpected = (example: string) =>
-  sentence`in production expected an https address, for example ${example} (${setting('ALLOW_PLAIN_HTTP', 'true')} accepts the risk).`
+  `in production expected an https address, for example ${example} (ALLOW_PLAIN_HTTP=true accepts the risk).`
 
 export function demandsHttps(settings: Pick<CheckedSettings, 'NODE_ENV' | 'ALLOW_PLAIN_HTTP'>): boolean {
   return isProduction(settings) && !settings.ALLOW_PLAIN_HTTP
@@ -225,10 +231,10 @@ export function isPlainHttp(address: string): boolean {
 export function addressProblems(
   addresses: Readonly<Record<string, string | undefined>>,
   settings: Pick<CheckedSettings, 'NODE_ENV' | 'ALLOW_PLAIN_HTTP'>,
-): ProblemDraft[] {
+): Problem[] {
   // An address with a variable that has no value counts as missing, which is reported elsewhere.
   const complete = Object.entries(addresses).filter(([, url]) => url !== undefined && !url.includes('{'))
-  return complete.flatMap(([path, url = '']): ProblemDraft[] => {
+  return complete.flatMap(([path, url = '']): Problem[] => {
     if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
       return [
         {
@@ -238,7 +244,7 @@ export function addressProblems(
         },
       ]
     if (!demandsHttps(settings) || !isPlainHttp(url)) return []
-    const message = sentence`${path} leads to "${shown(url)}"; ${httpsExpected(PROVIDER_EXAMPLE)}`
+    const message = `${path} leads to "${shown(url)}"; ${httpsExpected(PROVIDER_EXAMPLE)}`
     return [{ path, message, example: PROVIDER_EXAMPLE }]
   })
 }
@@ -269,14 +275,14 @@ function refuseOwnUpstreams(
   isOwn: (url: string) => boolean,
 ): void {
   const isRefused = (url: string) => /^(?:https?|h2c):/.test(url) && isOwn(url.replace(/^h2c:/, 'http:'))
-  const message = (name: string | SettingName, url: string) =>
-    sentence`${name} is "${url}", which is Menshen itself; expected the address of the application behind it.`
-  const problems: ProblemDraft[] = placedUpstreams(config).flatMap(({ path: place, option }) => {
+  const message = (name: string, url: string) =>
+    `${name} is "${url}", which is Menshen itself; expected the address of the application behind it.`
+  const problems: Problem[] = placedUpstreams(config).flatMap(({ path: place, option }) => {
     const path = place.join('.')
     const url = typeof option === 'string' ? option : option.url
     return isRefused(url) ? [{ path, message: message(path, url) }] : []
   })
-  if (isRefused(UPSTREAM)) problems.unshift({ setting: 'UPSTREAM', message: message(setting('UPSTREAM'), UPSTREAM) })
+  if (isRefused(UPSTREAM)) problems.unshift({ setting: 'UPSTREAM', message: message('UPSTREAM', UPSTREAM) })
   refuseIf(problems)
 }
 

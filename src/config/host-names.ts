@@ -1,7 +1,7 @@
 // The names of `hosts`, as browsers send them in Host: which are refused, and what is wrong with them beside BASE_URL.
 
 import { z } from 'zod'
-import { type ProblemDraft, refuseIf, sentence, setting } from '../errors.ts'
+import { type Problem, refuseIf } from '../errors.ts'
 import type { Settings } from './settings.ts'
 
 const EXAMPLE = 'for example "wiki.example.com"'
@@ -50,30 +50,32 @@ export function refuseHosts(
   source?: string,
 ): void {
   const portal = new URL(BASE_URL)
-  const problems: ProblemDraft[] = []
-  const byName = new Map([[portal.hostname, sentence`${setting('BASE_URL')}`]])
+  const problems: Problem[] = []
+  const byName = new Map([[portal.hostname, 'BASE_URL']])
   for (const host of Object.keys(hosts)) {
     const path = `hosts.${host}`
-    const refuse = (message: string | ReturnType<typeof sentence>) =>
-      problems.push({ path, message: sentence`${source ? `${source}: ` : ''}${path}: ${message}` })
+    const refuse = (message: string, ...namedSettings: string[]) =>
+      problems.push({ path, namedSettings, message: `${source ? `${source}: ` : ''}${path}: ${message}` })
     const { host: asSent, hostname } = new URL(`${portal.protocol}//${host}`)
     const other = byName.get(hostname)
     if (host === portal.host || (asSent === portal.host && asSent !== host))
       refuse(
-        sentence`this is the host of ${setting('BASE_URL')}, whose upstreams and rules are at the top; expected another host.`,
+        'this is the host of BASE_URL, whose upstreams and rules are at the top; expected another host.',
+        'BASE_URL',
       )
     else if (asSent !== host)
       refuse(`browsers leave the port of ${portal.protocol.slice(0, -1)} out; expected "${asSent}".`)
     else if (other)
       refuse(
-        sentence`has the name of ${other} and another port, and cookies are the same for all ports; expected another name.`,
+        `has the name of ${other} and another port, and cookies are the same for all ports; expected another name.`,
+        ...(other === 'BASE_URL' ? [other] : []),
       )
-    byName.set(hostname, sentence`hosts.${host}`)
+    byName.set(hostname, `hosts.${host}`)
   }
   if (DEVICE_BOUND_SESSIONS === 'on' && Object.keys(hosts).length > 0)
     problems.push({
       setting: 'DEVICE_BOUND_SESSIONS',
-      message: sentence`${setting('DEVICE_BOUND_SESSIONS')} is "on" with hosts: a browser binds a session to one host, and the cookies of the others could still be copied; expected one of the two.`,
+      message: `DEVICE_BOUND_SESSIONS is "on" with hosts: a browser binds a session to one host, and the cookies of the others could still be copied; expected one of the two.`,
     })
   refuseIf(problems)
 }

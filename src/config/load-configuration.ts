@@ -6,7 +6,7 @@ import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { createRequire, type LoadHookSync, type ResolveHookSync, registerHooks } from 'node:module'
 import { join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { draftsOf, MenshenError, sentence, setting } from '../errors.ts'
+import { MenshenError } from '../errors.ts'
 import { type Config, checkConfig } from './config-file.ts'
 import { refuseTakenHeaders, refuseTakenPaths } from './conflicts.ts'
 import { DEVELOPMENT_CLIENT } from './dev-provider-config.ts'
@@ -116,7 +116,7 @@ export class ConfigurationError extends MenshenError {
   readonly files: readonly string[]
 
   constructor(file: string, error: MenshenError, files: Iterable<string> = []) {
-    super(error.code, draftsOf(error), error.cause)
+    super(error.code, error.problems, error.cause)
     this.file = file
     this.files = [...new Set([file, ...files].map(each => resolve(each)))]
   }
@@ -161,13 +161,13 @@ function findConfigFile(folder: string | undefined, named: string | undefined): 
   if (found.length > 1)
     throw new MenshenError(
       'bad_settings',
-      sentence`${found.join(' and ')} are both in ${folder}; expected one of them, or ${setting('CONFIG')} with the name of the one that counts.`,
+      `${found.join(' and ')} are both in ${folder}; expected one of them, or CONFIG with the name of the one that counts.`,
     )
   const unread = OTHER_ENDINGS.map(ending => `${CONFIG_FILE}.${ending}`).find(name => existsSync(join(folder, name)))
   if (unread && found.length === 0)
     throw new MenshenError(
       'bad_settings',
-      sentence`${join(folder, unread)} is not read; expected ${CONFIG_FILE}.ts, .mts, .js or .mjs with export default { … }.`,
+      `${join(folder, unread)} is not read; expected ${CONFIG_FILE}.ts, .mts, .js or .mjs with export default { … }.`,
     )
   return found[0] && join(folder, found[0])
 }
@@ -182,7 +182,7 @@ function namedFile(file: string): string {
   throw new MenshenError('bad_settings', [
     {
       setting: 'CONFIG',
-      message: sentence`${setting('CONFIG')} is "${file}", where there is no file; expected the path of a configuration, for example ./menshen.config.ts.`,
+      message: `CONFIG is "${file}", where there is no file; expected the path of a configuration, for example ./menshen.config.ts.`,
       example: `${CONFIG_FILE}.ts`,
     },
   ])

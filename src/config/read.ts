@@ -1,6 +1,6 @@
 // Reads the settings from an environment by the rows of settings.ts, and derives what follows from them.
 
-import { type ProblemDraft, refuseIf, sentence, setting } from '../errors.ts'
+import { type Problem, refuseIf } from '../errors.ts'
 import { conflictsIn, plainHttpIn } from './conflicts.ts'
 import { isLoopback, isProduction, portIn } from './deployment.ts'
 import { fileProblem } from './kinds.ts'
@@ -44,7 +44,7 @@ function secretsIn(settings: Settings, changed: Partial<Settings>): Partial<Sett
 }
 
 function checkRows(given: (name: string) => string | undefined) {
-  const problems: ProblemDraft[] = []
+  const problems: Problem[] = []
   const values: Partial<Record<Name, unknown>> = {}
   for (const [name, row] of ROWS) {
     const text = given(name) ?? row.default
@@ -115,7 +115,7 @@ export function isSecure(settings: Pick<Settings, 'BASE_URL'>): boolean {
   return settings.BASE_URL.startsWith('https:')
 }
 
-function problemWith(name: string, text: string, row: Row<unknown>): ProblemDraft {
+function problemWith(name: string, text: string, row: Row<unknown>): Problem {
   // A line break or an escape sequence in the value must not forge a line or move the cursor.
   const plain = hidePassword(text)
     .replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')
@@ -125,11 +125,11 @@ function problemWith(name: string, text: string, row: Row<unknown>): ProblemDraf
   if (state && /^\.{0,2}\//.test(text)) return drafted(`"${plain}", which ${state}`)
   return drafted(row.secret ? 'not usable' : `"${plain}"`)
 
-  function drafted(shown: string): ProblemDraft {
+  function drafted(shown: string): Problem {
     const { expected, example } = row
     return {
       setting: name,
-      message: sentence`${setting(name)} is ${shown}; expected ${expected}, for example ${example}.`,
+      message: `${name} is ${shown}; expected ${expected}, for example ${example}.`,
       example,
     }
   }

@@ -3,7 +3,7 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
-import { MenshenError, type Sentence, sentence, setting } from '../errors.ts'
+import { MenshenError, type Problem } from '../errors.ts'
 import type { Settings } from './settings.ts'
 
 export function assertCertificate({ TLS_CERT_FILE, TLS_KEY_FILE }: Settings): void {
@@ -11,12 +11,15 @@ export function assertCertificate({ TLS_CERT_FILE, TLS_KEY_FILE }: Settings): vo
   try {
     createSecureContext({ cert: readFileSync(TLS_CERT_FILE), key: readFileSync(TLS_KEY_FILE) })
   } catch (error) {
-    throw new MenshenError('bad_settings', certificateProblem((error as NodeJS.ErrnoException).code))
+    throw new MenshenError('bad_settings', [certificateProblem((error as NodeJS.ErrnoException).code)])
   }
 }
 
-export function certificateProblem(code: string | undefined): Sentence {
-  return sentence`${setting('TLS_CERT_FILE')} and ${setting('TLS_KEY_FILE')} cannot be used (${String(code)}); expected a certificate and its key in PEM.`
+export function certificateProblem(code: string | undefined): Problem {
+  return {
+    namedSettings: ['TLS_CERT_FILE', 'TLS_KEY_FILE'],
+    message: `TLS_CERT_FILE and TLS_KEY_FILE cannot be used (${code}); expected a certificate and its key in PEM.`,
+  }
 }
 
 export function assertUpstreamAuthority({ UPSTREAM_CA_FILE }: Settings): void {
@@ -27,7 +30,7 @@ export function assertUpstreamAuthority({ UPSTREAM_CA_FILE }: Settings): void {
     throw new MenshenError('bad_settings', [
       {
         setting: 'UPSTREAM_CA_FILE',
-        message: sentence`${setting('UPSTREAM_CA_FILE')} is "${UPSTREAM_CA_FILE}", which holds no certificate; expected one in PEM.`,
+        message: `UPSTREAM_CA_FILE is "${UPSTREAM_CA_FILE}", which holds no certificate; expected one in PEM.`,
       },
     ])
   }

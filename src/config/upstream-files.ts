@@ -3,7 +3,7 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
-import { type ProblemDraft, refuseIf } from '../errors.ts'
+import { type Problem, refuseIf } from '../errors.ts'
 import {
   HEADER_TEXT,
   LONGEST_TEXT,
@@ -41,7 +41,7 @@ export function filesOfUpstreams(config: PlacedUpstreams): Map<string, string> {
 
 /** Refuses with everything that is wrong with them. What is in a file is never part of the sentence. */
 export function assertUpstreamFiles(config: PlacedUpstreams, source: string): void {
-  const problems: ProblemDraft[] = []
+  const problems: Problem[] = []
   for (const { path, option } of placedUpstreams(config))
     if (typeof option === 'object') readChecked(path.join('.'), option, source, problems)
   refuseIf(problems)
@@ -49,7 +49,7 @@ export function assertUpstreamFiles(config: PlacedUpstreams, source: string): vo
 
 /** Throws if one of them cannot be used. */
 export function readUpstreamFiles(prefix: string, option: UpstreamConfig): UpstreamFiles {
-  const problems: ProblemDraft[] = []
+  const problems: Problem[] = []
   const files = readChecked(`upstreams.${prefix}`, option, undefined, problems)
   refuseIf(problems)
   return files
@@ -60,7 +60,7 @@ function readChecked(
   below: string,
   option: UpstreamConfig,
   source: string | undefined,
-  problems: ProblemDraft[],
+  problems: Problem[],
 ): UpstreamFiles {
   const refuse = (place: string, what: string) => {
     const path = `${below}.${place}`

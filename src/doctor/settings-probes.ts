@@ -7,7 +7,7 @@ import { hasExpiredMachine } from '../config/machines.ts'
 import { isSecure } from '../config/read.ts'
 import type { Settings } from '../config/settings.ts'
 import type { MisspeltName } from '../config/suggestions.ts'
-import { textOf } from '../errors.ts'
+
 import type { ProviderPlan } from '../provider/plan.ts'
 import { secretProblem } from '../session/derived-keys.ts'
 import { phrase, quoted } from '../text/text.ts'
@@ -26,7 +26,7 @@ export function settingsFindings(
 ): Finding[] {
   const secret = secretProblem(settings, plans[0])
   const found = [
-    ...(secret ? [failure('settings', quoted(textOf(secret)), phrase('set_secret'))] : []),
+    ...(secret ? [failure('settings', quoted(secret), phrase('set_secret'))] : []),
     ...misspelt.map(misspeltFinding),
     ...adviceFor(settings, plans, config.roles, hasExpiredMachine(config.machines, now), config).map(
       ({ code, remedy }) => warning('settings', phrase(`advice_${code}`), remedy),

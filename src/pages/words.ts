@@ -5,7 +5,7 @@ import { parseAccept } from 'hono/utils/accept'
 import { AUTO_LANGUAGE, type Config } from '../config/config-file.ts'
 import { SETTINGS, type Settings } from '../config/settings.ts'
 import { nearest } from '../config/suggestions.ts'
-import { type ProblemDraft, refuseIf, sentence, setting } from '../errors.ts'
+import { type Problem, refuseIf } from '../errors.ts'
 import { type SignInPathSettings, type SignInPaths, signInPathsOf } from '../paths.ts'
 import { fill, placeholdersIn, type Sentence } from '../text/placeholders.ts'
 import {
@@ -224,14 +224,14 @@ export function checkSentences(
   ]
 }
 
-export function checkPageLanguage(given: string, names: readonly string[]): ProblemDraft[] {
+export function checkPageLanguage(given: string, names: readonly string[]): Problem[] {
   if (names.includes(given)) return []
   const [primary] = given.toLowerCase().split('-')
   const likely =
     names.find(name => name.toLowerCase().split('-')[0] === primary) ?? nearest(given, names, letters => letters <= 2)
   const expected = `expected ${names.join(', ')}, or a name of languages in the configuration`
   const remedy = likely ? `; did you mean ${likely}?` : ', for example en.'
-  const message = sentence`${setting('PAGE_LANGUAGE')} is "${given}"; ${expected}${remedy}`
+  const message = `PAGE_LANGUAGE is "${given}"; ${expected}${remedy}`
   return [{ setting: 'PAGE_LANGUAGE', message, example: likely ?? 'en' }]
 }
 

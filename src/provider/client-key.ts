@@ -3,7 +3,7 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { z } from 'zod'
 import { ASSERTION_ALGORITHMS } from '../config/provider-fields.ts'
-import { MenshenError, sentence, setting } from '../errors.ts'
+import { MenshenError } from '../errors.ts'
 
 export interface ClientKey {
   readonly key: KeyObject
@@ -61,15 +61,17 @@ export function thumbprintOf(pem: string, { key }: ClientKey): string {
     throw new MenshenError('bad_settings', [
       {
         setting: 'CLIENT_CERT_FILE',
-        message: sentence`${setting('CLIENT_CERT_FILE')} holds no certificate; expected one in PEM.`,
+        message: `CLIENT_CERT_FILE holds no certificate; expected one in PEM.`,
       },
     ])
   }
   if (!certificate.checkPrivateKey(key))
-    throw new MenshenError(
-      'bad_settings',
-      sentence`${setting('CLIENT_CERT_FILE')} and ${setting('CLIENT_KEY_FILE')} do not belong together; expected the certificate of the key.`,
-    )
+    throw new MenshenError('bad_settings', [
+      {
+        namedSettings: ['CLIENT_CERT_FILE', 'CLIENT_KEY_FILE'],
+        message: 'CLIENT_CERT_FILE and CLIENT_KEY_FILE do not belong together; expected the certificate of the key.',
+      },
+    ])
   return Buffer.from(certificate.fingerprint256.replaceAll(':', ''), 'hex').toString('base64url')
 }
 
@@ -78,7 +80,8 @@ function assertAlgorithm({ algorithms }: ClientKey, wanted: string): string {
   throw new MenshenError('bad_settings', [
     {
       setting: 'CLIENT_ASSERTION_ALGORITHM',
-      message: sentence`${setting('CLIENT_ASSERTION_ALGORITHM')} is ${wanted}, which is not of the key in ${setting('CLIENT_KEY_FILE')}; expected ${algorithms.join(', ')}.`,
+      namedSettings: ['CLIENT_ASSERTION_ALGORITHM', 'CLIENT_KEY_FILE'],
+      message: `CLIENT_ASSERTION_ALGORITHM is ${wanted}, which is not of the key in CLIENT_KEY_FILE; expected ${algorithms.join(', ')}.`,
     },
   ])
 }
@@ -118,6 +121,6 @@ function parseJson(text: string): unknown {
 
 function refusal(what: string): MenshenError {
   return new MenshenError('bad_settings', [
-    { setting: 'CLIENT_KEY_FILE', message: sentence`${setting('CLIENT_KEY_FILE')} holds ${what}; ${EXPECTED}.` },
+    { setting: 'CLIENT_KEY_FILE', message: `CLIENT_KEY_FILE holds ${what}; ${EXPECTED}.` },
   ])
 }

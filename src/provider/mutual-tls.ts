@@ -4,7 +4,7 @@
 import { createSecureContext } from 'node:tls'
 import type { ProviderConfig } from '../config/provider-config.ts'
 import { Secret } from '../config/secret.ts'
-import { MenshenError, sentence, setting } from '../errors.ts'
+import { MenshenError } from '../errors.ts'
 import { phrase, phrasedError } from '../text/text.ts'
 import { readClientKey } from './client-key.ts'
 
@@ -26,10 +26,12 @@ export function certificateOf(key: Secret | undefined, cert: Secret | undefined)
     createSecureContext({ cert: cert.reveal(), key: pem })
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    throw new MenshenError(
-      'bad_settings',
-      sentence`${setting('CLIENT_CERT_FILE')} and ${setting('CLIENT_KEY_FILE')} cannot be used (${String(code)}); expected a certificate and its key in PEM.`,
-    )
+    throw new MenshenError('bad_settings', [
+      {
+        namedSettings: ['CLIENT_CERT_FILE', 'CLIENT_KEY_FILE'],
+        message: `CLIENT_CERT_FILE and CLIENT_KEY_FILE cannot be used (${code}); expected a certificate and its key in PEM.`,
+      },
+    ])
   }
   return { cert, key: new Secret(pem) }
 }

@@ -15,7 +15,7 @@ import { FIELD_ROWS, type FieldPath, type FieldSettingName, settingFor } from '.
 import { Secret } from '../config/secret.ts'
 import type { Settings } from '../config/settings.ts'
 import { likelyMeantOf } from '../config/suggestions.ts'
-import { MenshenError, type ProblemDraft, refuseIf, type SettingName, sentence, setting } from '../errors.ts'
+import { MenshenError, type Problem, refuseIf } from '../errors.ts'
 import { callbackPathOf, DEFAULT_SIGN_IN_PATHS } from '../paths.ts'
 import { algorithmFor, readClientKey, thumbprintOf } from './client-key.ts'
 import { type ClientCertificate, certificateOf, usesMutualTls } from './mutual-tls.ts'
@@ -32,26 +32,32 @@ export function planProvider(given: ProviderConfig | string | undefined, setting
   const config = typeof given === 'object' ? given : {}
   const name = settings.PROVIDER ?? (typeof given === 'string' ? given : config.preset)
   const inConfig = typeof given === 'string' ? 'provider' : 'provider.preset'
-  const preset = presetNamed(name ?? 'idaas', settings.PROVIDER === undefined ? inConfig : setting('PROVIDER'))
+  const preset = presetNamed(
+    name ?? 'idaas',
+    settings.PROVIDER === undefined ? { path: inConfig } : { setting: 'PROVIDER' },
+  )
   return plan(ONLY_PROVIDER, mergeConfig(config, fromEnvironment(settings)), preset, settings)
 }
 
 /** One of the configuration's `providers`. No settings apply to it. */
 export function planNamedProvider(id: string, config: ProviderConfig): ProviderPlan {
-  return plan(id, config, presetNamed(config.preset ?? 'oauth2', `providers.${id}.preset`), {})
+  return plan(id, config, presetNamed(config.preset ?? 'oauth2', { path: `providers.${id}.preset` }), {})
 }
 
 /** `where` is the setting or the path that has the name. */
-function presetNamed(name: string, where: string | SettingName): Preset & { readonly preset: string } {
+function presetNamed(name: string, where: Pick<Problem, 'setting' | 'path'>): Preset & { readonly preset: string } {
   const preset = Object.hasOwn(PRESETS, name) ? PRESETS[name] : undefined
   if (preset) return { ...preset, preset: name }
   const names = Object.keys(PRESETS)
   const likely = likelyMeantOf(name, names)
   const expected = `expected one of ${names.join(', ')}.`
   const remedy = likely === undefined ? expected : `did you mean ${likely}? Otherwise ${expected}`
-  const source = typeof where === 'string' ? { path: where } : { setting: where.setting }
   throw new MenshenError('bad_settings', [
-    { ...source, message: sentence`${where} is "${name.slice(0, 40)}"; ${remedy}`, example: likely ?? 'oidc' },
+    {
+      ...where,
+      message: `${where.setting ?? where.path} is "${name.slice(0, 40)}"; ${remedy}`,
+      example: likely ?? 'oidc',
+    },
   ])
 }
 
@@ -218,7 +224,7 @@ const OWN_PARAMS = [
 function refuseOwnParams(id: string, { authorizationParams = {}, authorizationNames = {} }: ProviderConfig): void {
   const where = `${configPath(id)}.authorizationParams`
   const ours = new Set(OWN_PARAMS.flatMap(name => [name, authorizationNames[name] ?? name]))
-  const problems = Object.entries(authorizationParams).flatMap(([name, value]): ProblemDraft[] => {
+  const problems = Object.entries(authorizationParams).flatMap(([name, value]): Problem[] => {
     const sent = authorizationNames[name] ?? name
     const path = `${where}.${name}`
     if (ours.has(name) || ours.has(sent))

@@ -5,7 +5,7 @@ import { addressProblems, demandsHttps } from '../config/conflicts.ts'
 import { FIELD_ROWS, type FieldPath, settingFor } from '../config/provider-fields.ts'
 import type { Settings } from '../config/settings.ts'
 import { placedUpstreams, type UpstreamConfig } from '../config/upstream-config.ts'
-import { type ProblemDraft, refuseIf, type SettingName, sentence, setting } from '../errors.ts'
+import { type Problem, refuseIf } from '../errors.ts'
 import { issuerIn, refused } from './bearer.ts'
 import { needsDiscovery } from './discovery.ts'
 import { usesMutualTls } from './mutual-tls.ts'
@@ -43,7 +43,7 @@ export function planProviders(config: Config, settings: Settings): Plans {
 }
 
 /** Problems that would otherwise appear at a sign-in or sign-out, or never. */
-function problemsOf(plan: ProviderPlan, config: Config, settings: Settings): ProblemDraft[] {
+function problemsOf(plan: ProviderPlan, config: Config, settings: Settings): Problem[] {
   const { id, kind, issuer, discoveryUrl, endpoints, emailStep, clientAuth, pkce, logout } = plan
   const where = configPath(id)
   const problems = addressProblems(
@@ -57,42 +57,46 @@ function problemsOf(plan: ProviderPlan, config: Config, settings: Settings): Pro
     settings,
   )
   /** A setting counts for a single provider only. */
-  const or = (name: SettingName) => (id === ONLY_PROVIDER ? sentence` or ${name}` : '')
+  const or = (name: string) => (id === ONLY_PROVIDER ? ` or ${name}` : '')
   if (clientAuth === 'none' && !pkce)
     problems.push({
       path: `${where}.clientAuth`,
-      message: sentence`${where}.clientAuth is "none" without ${setting('PKCE')}, so that anyone who gets hold of a code can redeem it; expected ${where}.pkce: true${or(setting('PKCE', 'S256'))}.`,
+      message: `${where}.clientAuth is "none" without PKCE, so that anyone who gets hold of a code can redeem it; expected ${where}.pkce: true${or('PKCE=S256')}.`,
     })
   problems.push(...profileProblems(plan, config, settings, where))
   // OpenID Connect: the metadata may have one.
   if (kind !== 'oidc' && (logout.style === 'browser' || logout.style === 'server') && !endpoints.logout)
     problems.push({
       path: `${where}.logout.style`,
-      message: sentence`${where}.logout.style is "${logout.style}", but there is no address for it; expected ${where}.logoutUrl${or(setting('LOGOUT_URL'))}.`,
+      message: `${where}.logout.style is "${logout.style}", but there is no address for it; expected ${where}.logoutUrl${or('LOGOUT_URL')}.`,
     })
   return problems
 }
 
 /** Problems of pushed requests, mutual TLS and DPoP. */
-function profileProblems(plan: ProviderPlan, config: Config, settings: Settings, where: string): ProblemDraft[] {
+function profileProblems(plan: ProviderPlan, config: Config, settings: Settings, where: string): Problem[] {
   const { id, par, dpop, clientAuth, certificate, endpoints } = plan
   /** A named provider has no settings. */
-  const named = (path: FieldPath) => (id === ONLY_PROVIDER ? setting(settingFor(path) ?? path) : `${where}.${path}`)
-  const problems: ProblemDraft[] = []
+  const named = (path: FieldPath) => (id === ONLY_PROVIDER ? (settingFor(path) ?? path) : `${where}.${path}`)
+  const naming = (...names: string[]) => (id === ONLY_PROVIDER ? { namedSettings: names } : {})
+  const problems: Problem[] = []
   if (usesMutualTls(plan) && !certificate)
     problems.push({
       path: `${where}.clientAuth`,
-      message: sentence`${named('clientAuth')} is "${clientAuth ?? ''}", which needs a certificate and its key; expected both ${named('clientCertFile')} and ${named('clientKeyFile')}.`,
+      ...naming('CLIENT_AUTH', 'CLIENT_CERT_FILE', 'CLIENT_KEY_FILE'),
+      message: `${named('clientAuth')} is "${clientAuth ?? ''}", which needs a certificate and its key; expected both ${named('clientCertFile')} and ${named('clientKeyFile')}.`,
     })
   if (par === 'on' && !endpoints.par && !needsDiscovery(plan))
     problems.push({
       path: `${where}.par`,
-      message: sentence`${named('par')} is "on", but there is no address to push requests to; expected ${where}.parUrl, or a provider with discovery.`,
+      ...naming('PAR'),
+      message: `${named('par')} is "on", but there is no address to push requests to; expected ${where}.parUrl, or a provider with discovery.`,
     })
   if (dpop === 'on' && forwardsTokens(config, settings))
     problems.push({
       path: `${where}.dpop`,
-      message: sentence`${named('dpop')} is "on" with ${settings.FORWARD_ACCESS_TOKEN ? setting('FORWARD_ACCESS_TOKEN') : 'accessToken of an upstream'}: an application has no use for a token that is bound to a key of Menshen; expected one of the two.`,
+      ...naming('DPOP', ...(settings.FORWARD_ACCESS_TOKEN ? ['FORWARD_ACCESS_TOKEN'] : [])),
+      message: `${named('dpop')} is "on" with ${settings.FORWARD_ACCESS_TOKEN ? 'FORWARD_ACCESS_TOKEN' : 'accessToken of an upstream'}: an application has no use for a token that is bound to a key of Menshen; expected one of the two.`,
     })
   return problems
 }
@@ -107,7 +111,7 @@ function accessTokenOf(option: string | UpstreamConfig): UpstreamConfig['accessT
 }
 
 /** Where no provider has tokens of users, none can be exchanged. */
-function exchangeProblems(plans: Plans, config: Config): ProblemDraft[] {
+function exchangeProblems(plans: Plans, config: Config): Problem[] {
   if (plans.some(({ kind }) => kind !== 'company_token')) return []
   return placedUpstreams(config)
     .filter(({ option }) => typeof accessTokenOf(option) === 'object')
@@ -125,7 +129,7 @@ function planAll({ provider, providers }: Config, settings: Settings): Plans {
     // The secret of CLIENT_SECRET_FILE is CLIENT_SECRET by now.
     if (name === undefined || name === 'CLIENT_SECRET_FILE' || !settings[name]) return []
     const instead = `providers.${first.id}.${path}`
-    const message = sentence`${setting(name)} speaks of one provider, but the configuration has providers; expected ${instead} instead.`
+    const message = `${name} speaks of one provider, but the configuration has providers; expected ${instead} instead.`
     return [{ setting: name, message }]
   })
   refuseIf(problems)

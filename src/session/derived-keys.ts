@@ -4,7 +4,7 @@ import { createHash, hkdfSync, randomBytes } from 'node:crypto'
 import { isProduction } from '../config/deployment.ts'
 import { Secret } from '../config/secret.ts'
 import type { Settings } from '../config/settings.ts'
-import { type Sentence, sentence, setting } from '../errors.ts'
+
 import type { ProviderPlan } from '../provider/plan.ts'
 
 /** The first one seals and signs, all of them open. */
@@ -73,15 +73,15 @@ const SHORTEST_CLIENT_SECRET = 16
 export function secretProblem(
   { SECRET, NODE_ENV }: Pick<Settings, 'SECRET' | 'NODE_ENV'>,
   { clientSecret, missing }: Pick<ProviderPlan, 'clientSecret' | 'missing'>,
-): Sentence | undefined {
+): string | undefined {
   if (SECRET || missing.length > 0) return undefined
   if (clientSecret) {
     const isShort = clientSecret.reveal().length < SHORTEST_CLIENT_SECRET
     return isShort && isProduction({ NODE_ENV })
-      ? sentence`${setting('SECRET')} is not set, and the client secret, which has fewer than ${String(SHORTEST_CLIENT_SECRET)} characters, is too short to derive keys from; expected any text of 32 characters or more, for example from openssl rand -hex 32.`
+      ? `SECRET is not set, and the client secret, which has fewer than ${SHORTEST_CLIENT_SECRET} characters, is too short to derive keys from; expected any text of 32 characters or more, for example from openssl rand -hex 32.`
       : undefined
   }
-  return sentence`${setting('SECRET')} is not set, and there is no client secret to derive it from; expected any text of 32 characters or more, for example from openssl rand -hex 32.`
+  return `SECRET is not set, and there is no client secret to derive it from; expected any text of 32 characters or more, for example from openssl rand -hex 32.`
 }
 
 function wrappingKey(secret: Secret): WrappingKey {

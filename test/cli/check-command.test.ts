@@ -165,7 +165,7 @@ suite('what is wrong', () => {
     const { code, output } = await runMenshen({ ...PROVIDER, UPSTREAM: 'http://127.0.0.1:3000' })
     assert.deepEqual([code, output], [1, sentence('UPSTREAM', 'http://127.0.0.1:3000')])
     await assert.rejects(createMenshen({ upstream: 'http://localhost:3000', store: 'memory:' }), {
-      message: sentence('upstream', 'http://localhost:3000'),
+      message: `upstream: ${sentence('UPSTREAM', 'http://localhost:3000')}`,
     })
   })
 

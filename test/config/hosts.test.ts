@@ -45,8 +45,8 @@ test('a name that browsers do not send as Host is refused, with the name that wa
     ['wiki.example.com:', /is not the name of a host/],
     ['', /is not the name of a host/],
     ['127.1', /is not as browsers send it.*did you mean "127\.0\.0\.1"\?/],
-    ['portal.example.com', /this is the host of baseUrl/],
-    ['portal.example.com:443', /this is the host of baseUrl/],
+    ['portal.example.com', /^baseUrl: createMenshen: hosts\.portal\.example\.com.*: this is the host of BASE_URL/],
+    ['portal.example.com:443', /^baseUrl: createMenshen: hosts\.portal\.example\.com.*: this is the host of BASE_URL/],
     ['portal.example.com:8443', /cookies are the same for all ports; expected another name/],
     ['wiki.example.com:443', /leave the port of https out; expected "wiki\.example\.com"/],
   ] as const) {

@@ -98,40 +98,58 @@ suite('the options', () => {
 
   test('the options are refused with the sentences of the command, by the names of the options', async () => {
     const rows: [options: object, expected: RegExp][] = [
-      [{ baseUrl: 'https://a.example/path' }, /^baseUrl is "https:\/\/a\.example\/path"; expected an http or https/],
-      [{ baseUrl: new URL('https://a.example') }, /^baseUrl is of the type object; expected an http or https address/],
-      [{ baseUrl: '' }, /^baseUrl is the text ""; expected /],
-      [{ baseUrl: null }, /^baseUrl is null; expected /],
-      [{ appName: 5 }, /^appName is the number 5; expected a name/],
-      [{ appName: ['a'] }, /^appName is of the type array; expected a name/],
-      [{ sessionMaxHours: '168' }, /^sessionMaxHours is the text "168"; expected a number of hours from 1 to 8760/],
+      [
+        { baseUrl: 'https://a.example/path' },
+        /^baseUrl: BASE_URL is "https:\/\/a\.example\/path"; expected an http or https/,
+      ],
+      [
+        { baseUrl: new URL('https://a.example') },
+        /^baseUrl: BASE_URL is of the type object; expected an http or https address/,
+      ],
+      [{ baseUrl: '' }, /^baseUrl: BASE_URL is the text ""; expected /],
+      [{ baseUrl: null }, /^baseUrl: BASE_URL is null; expected /],
+      [{ appName: 5 }, /^appName: APP_NAME is the number 5; expected a name/],
+      [{ appName: ['a'] }, /^appName: APP_NAME is of the type array; expected a name/],
+      [
+        { sessionMaxHours: '168' },
+        /^sessionMaxHours: SESSION_MAX_HOURS is the text "168"; expected a number of hours from 1 to 8760/,
+      ],
       [
         { sessionMaxHours: 0 },
-        /^sessionMaxHours is "0"; expected a number of hours from 1 to 8760, for example 168\.$/,
+        /^sessionMaxHours: SESSION_MAX_HOURS is "0"; expected a number of hours from 1 to 8760, for example 168\.$/,
       ],
-      [{ sessionMaxHours: Number.NaN }, /^sessionMaxHours is "NaN"; expected /],
-      [{ sessionMaxHours: 1.5 }, /^sessionMaxHours is "1\.5"; expected /],
-      [{ forwardAccessToken: 'true' }, /^forwardAccessToken is the text "true"; expected true or false/],
-      [{ clientSecret: ['CANARY'] }, /^clientSecret is not usable; expected the secret/],
-      [{ secret: 'CANARY' }, /^secret is not usable; expected one or more secrets/],
-      [{ store: 'redis://:CANARY@h', workers: 0 }, /^workers is "0"; /],
-      [{ store: 'what:CANARY@h' }, /^store is "what:CANARY@h"; expected memory:/],
-      [{ trustedProxies: 'my network' }, /^trustedProxies is "my network"; expected addresses/],
+      [{ sessionMaxHours: Number.NaN }, /^sessionMaxHours: SESSION_MAX_HOURS is "NaN"; expected /],
+      [{ sessionMaxHours: 1.5 }, /^sessionMaxHours: SESSION_MAX_HOURS is "1\.5"; expected /],
+      [
+        { forwardAccessToken: 'true' },
+        /^forwardAccessToken: FORWARD_ACCESS_TOKEN is the text "true"; expected true or false/,
+      ],
+      [{ clientSecret: ['CANARY'] }, /^clientSecret: CLIENT_SECRET is not usable; expected the secret/],
+      [{ secret: 'CANARY' }, /^secret: SECRET is not usable; expected one or more secrets/],
+      [{ store: 'redis://:CANARY@h', workers: 0 }, /^workers: WORKERS is "0"; /],
+      [{ store: 'what:CANARY@h' }, /^store: STORE is "what:CANARY@h"; expected memory:/],
+      [{ trustedProxies: 'my network' }, /^trustedProxies: TRUSTED_PROXIES is "my network"; expected addresses/],
       [{ provider: 'no-such-one' }, /^provider is "no-such-one"; expected one of idaas, /],
       [{ provider: 5 }, /^createMenshen: provider: /],
-      [{ clientSecret: 'a', clientSecretFile: '/etc/hosts' }, /^clientSecret and clientSecretFile are both set/],
-      [{ workers: 2 }, /^store is "memory:", which workers cannot share/],
-      [{ tlsCertFile: '/etc/hosts' }, /^tlsCertFile and tlsKeyFile go together; expected both of them or none\.$/],
+      [
+        { clientSecret: 'a', clientSecretFile: '/etc/hosts' },
+        /^clientSecret, clientSecretFile: CLIENT_SECRET and CLIENT_SECRET_FILE are both set/,
+      ],
+      [{ workers: 2 }, /^store, workers: STORE is "memory:", which WORKERS cannot share/],
+      [
+        { tlsCertFile: '/etc/hosts' },
+        /^tlsCertFile, tlsKeyFile: TLS_CERT_FILE and TLS_KEY_FILE go together; expected both of them or none\.$/,
+      ],
       [
         { nodeEnv: 'production', baseUrl: 'http://a.example' },
-        /^baseUrl is "http:\/\/a\.example"; in production .* \(allowPlainHttp: true accepts the risk\)\.$/,
+        /^baseUrl, allowPlainHttp: BASE_URL is "http:\/\/a\.example"; in production .* \(ALLOW_PLAIN_HTTP=true accepts/,
       ],
       [{ rules: [{ path: '/admin/', roles: ['developer'] }] }, /^createMenshen: rules\.0\.path: expected no slash/],
       [{ rules: [{ path: '/_menshen/x', public: true }] }, /^createMenshen: rules\.0\.path: this path is our own/],
       [{ upstreams: { '/login': 'http://127.0.0.1:1' } }, /^createMenshen: upstreams\.\/login: this path is our own/],
       [
         { provider: { preset: 'oidc', clientAuth: 'none', clientId: 'x', issuer: 'https://a.example' } },
-        /^secret is not set/,
+        /^secret: SECRET is not set/,
       ],
       [{ log: {} }, /^log cannot be written to; expected an object with info, warn and error/],
       [{ now: 5 }, /^now is the number 5; expected a function/],
@@ -179,7 +197,7 @@ suite('the options', () => {
     const refusal = await refusalOf({ baseUrl: 'x', appName: 5, colour: 1, workers: 0 } as unknown as MenshenOptions)
     assert.deepEqual(
       refusal.split('\n').map(line => line.split(' ')[0]),
-      ['appName', '"colour"', 'baseUrl', 'workers'],
+      ['appName:', '"colour"', 'baseUrl:', 'workers:'],
     )
   })
 
@@ -196,7 +214,8 @@ suite('the options', () => {
     const [setting] = await problemsOf(options)
     assert.deepEqual(setting, {
       setting: 'BASE_URL',
-      message: 'baseUrl is "x"; expected an http or https address without a path, for example https://app.example.com.',
+      message:
+        'baseUrl: BASE_URL is "x"; expected an http or https address without a path, for example https://app.example.com.',
       example: 'https://app.example.com',
     })
     const [path] = await problemsOf({ ...options, baseUrl: undefined })
@@ -239,9 +258,9 @@ suite('the options', () => {
 suite('the development provider', () => {
   test('the development provider is refused in production, beyond this machine, and beside a real one', async t => {
     const rows: [options: MenshenOptions, expected: RegExp][] = [
-      [{ nodeEnv: 'production' }, /^devProvider is true although nodeEnv is "production"; /],
-      [{ nodeEnv: 'staging' }, /^devProvider is true although nodeEnv is "staging"; /],
-      [{ baseUrl: 'https://a.example' }, /^devProvider is true although baseUrl is "https:\/\/a\.example"; /],
+      [{ nodeEnv: 'production' }, /^nodeEnv: devProvider is true although NODE_ENV is "production"; /],
+      [{ nodeEnv: 'staging' }, /^nodeEnv: devProvider is true although NODE_ENV is "staging"; /],
+      [{ baseUrl: 'https://a.example' }, /^baseUrl: devProvider is true although BASE_URL is "https:\/\/a\.example"; /],
       [{ authUrl: 'https://idp.example' }, /^devProvider is true although there is a provider; /],
       [{ provider: 'oidc' }, /^devProvider is true although there is a provider; /],
       [{ providers: { a: { preset: 'github' } } }, /^devProvider is true although there is a provider; /],
@@ -251,7 +270,7 @@ suite('the development provider', () => {
     const taken = await listening(t)
     assert.match(
       await refusalOf({ ...MEMORY, devProvider: true, devProviderPort: taken }, 'cannot_start'),
-      new RegExp(`^devProviderPort: port ${taken} is already in use`),
+      new RegExp(`^devProviderPort: DEV_PROVIDER_PORT: port ${taken} is already in use`),
     )
   })
 

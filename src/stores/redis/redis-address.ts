@@ -9,7 +9,7 @@
 // the names of all keys begin with, in place of `menshen`: for several installations in one database.
 
 import { likelyMeantOf } from '../../config/suggestions.ts'
-import { MenshenError, type Sentence, sentence, setting } from '../../errors.ts'
+import { MenshenError } from '../../errors.ts'
 
 export interface Host {
   readonly host: string
@@ -72,22 +72,22 @@ export function parseRedisAddress(text: string): RedisAddress {
   const forms =
     'redis://, redis+sentinel://host,host/MASTERNAME or redis+cluster://host,host, each with rediss for TLS (and ?ca=FILE) and ?prefix=NAME for a prefix of all keys'
   const remedy = 'with special characters of a password written as %40 and the like'
-  const message = sentence`${setting('STORE')} is not a Redis address; expected ${forms}, ${remedy}.`
+  const message = `STORE is not a Redis address; expected ${forms}, ${remedy}.`
   throw new MenshenError('bad_settings', [{ setting: 'STORE', message }])
 }
 
 const OPTION_NAMES = ['ca', 'prefix']
 
 /** What is wrong with a parameter, by its name: the rest of the address may hold a password. */
-function optionProblem(text: string): Sentence | undefined {
+function optionProblem(text: string): string | undefined {
   const [, options = ''] = /^[^?]*\?([^#]*)$/.exec(text) ?? []
   for (const [name, value] of new URLSearchParams(options)) {
     const shown = name.replace(/[^\w.-]/g, '').slice(0, 40)
     const likely = likelyMeantOf(name, OPTION_NAMES)
     if (!OPTION_NAMES.includes(name))
-      return sentence`${setting('STORE')} has the parameter ${shown}, which there is not; ${likely ? `did you mean ${likely}?` : 'expected ca or prefix.'}`
+      return `STORE has the parameter ${shown}, which there is not; ${likely ? `did you mean ${likely}?` : 'expected ca or prefix.'}`
     if (name === 'prefix' && !PREFIX.test(value))
-      return sentence`${setting('STORE')} has a prefix that cannot be used; expected at most 64 letters, digits and . : _ -, for example prefix=wiki.`
+      return `STORE has a prefix that cannot be used; expected at most 64 letters, digits and . : _ -, for example prefix=wiki.`
   }
   return undefined
 }

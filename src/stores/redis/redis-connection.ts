@@ -5,7 +5,7 @@ import { isIP } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { createClient, RedisClient, RedisCluster } from 'redis'
-import { MenshenError, sentence, setting } from '../../errors.ts'
+import { MenshenError } from '../../errors.ts'
 import type { Report } from '../../events.ts'
 import { withDeadline } from '../../util/deadline.ts'
 import {
@@ -248,7 +248,7 @@ function readAuthority(file: string): Buffer {
   try {
     return readFileSync(file)
   } catch (cause) {
-    const message = sentence`${setting('STORE')} names ${file} as ca, which cannot be read.`
+    const message = `STORE names ${file} as ca, which cannot be read.`
     throw new MenshenError('bad_settings', [{ setting: 'STORE', message }], cause)
   }
 }

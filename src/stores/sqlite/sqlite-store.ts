@@ -3,7 +3,7 @@
 import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { MenshenError, sentence, setting } from '../../errors.ts'
+import { MenshenError } from '../../errors.ts'
 import { phrase, phraseIn } from '../../text/text.ts'
 import type { Store } from '../store.ts'
 import { pageInSteps } from '../trail.ts'
@@ -160,8 +160,6 @@ function unavailable(file: string, problem: string, cause: unknown): MenshenErro
 }
 
 export function cannotOpen(file: string, cause: unknown): MenshenError {
-  const fault = faultPhrase(cause)
-  const message = sentence`The store cannot be opened in ${file}: ${phraseIn('en', fault)}, or name another one in ${setting('STORE')}.`
-  const said = phrase('store_cannot_be_opened', { file, fault })
-  return new MenshenError('cannot_start', [{ setting: 'STORE', message }], cause, said)
+  const problem = phrase('store_cannot_be_opened', { file, fault: faultPhrase(cause) })
+  return new MenshenError('cannot_start', [{ setting: 'STORE', message: phraseIn('en', problem) }], cause, problem)
 }
