@@ -88,7 +88,7 @@ export interface PublishedKeySet {
 /** The next key is published a month before it signs, so a set of a minute ago contains the key that signs now. */
 const KEPT_MS = 60_000
 
-/** Anybody may request the set as often as they like: the store is read once a minute at most. */
+/** Any client may request the set at any rate: the store is read once a minute at most. */
 export function createPublishedKeys(keys: SigningKeys, now: () => number): () => Promise<PublishedKeySet> {
   async function load(): Promise<PublishedKeySet> {
     const jwks = (await keys.all()).map(async ({ id, key }) => ({

@@ -26,8 +26,8 @@ export function createExchangedTokenFor(tokens: ExchangedTokens, report: Report)
     if (bearer?.who.keyKind)
       throw new TokenExchangeError(new MenshenError('provider_refused', 'a key is no token that could be exchanged'))
     // Only a token that was verified; it is one word behind the scheme.
-    const brought = (bearer && request.headers.authorization?.split(' ').at(-1)) ?? ''
-    return tokens.getForMachine(brought, bearer?.session.provider, target)
+    const presented = (bearer && request.headers.authorization?.split(' ').at(-1)) ?? ''
+    return tokens.getForMachine(presented, bearer?.session.provider, target)
   }
 
   return (upstream, target, request, identification) => {

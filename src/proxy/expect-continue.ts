@@ -30,7 +30,7 @@ export interface ExpectingRequest {
     readonly maxHeaderSize?: number
   }
   readonly deadlines: Deadlines
-  /** The application wants the body, or has not said anything for too long. */
+  /** The application wants the body, or was silent for too long. */
   onContinue(): void
 }
 

@@ -95,7 +95,7 @@ export function createForward(options: ForwardOptions): Forward {
 const EXPECTS_BODY = new Set(['POST', 'PUT', 'PATCH'])
 
 /**
- * One request while the application answers it. A class, because this is made for every request: a literal would bring a
+ * One request while the application answers it. A class, because this is made for every request: a literal would create a
  * function for each method, and one with a getter also a hidden class that keeps the whole request in memory until the next
  * full collection.
  */
@@ -230,7 +230,7 @@ class ForwardedRequest implements ExchangeOptions, AnswerSender {
     if (!hasTakenAll(this.response) || !this.incoming.complete) this.#watchClient()
   }
 
-  /** Most clients have taken all of their answer after a moment: to watch each costs 2 % where each brings a new connection. */
+  /** Most clients have taken all of their answer after a moment: to watch each costs 2 % where each opens a new connection. */
   #watchClient(): void {
     this.#options.slowClients.watch(this.#request.observed, this.response)
   }
@@ -294,7 +294,7 @@ export interface ExchangeOptions {
   readonly hasBody: boolean
   /** For HTTP/1.1. */
   readonly body: AsyncIterable<Buffer> | null
-  /** An application may not read this body, and take it for the next request on the connection. */
+  /** An application may leave this body unread, and take it for the next request on the connection. */
   readonly isBodyUnusual: boolean
   /** The client waits until it is asked for the body. */
   readonly expectsContinue: boolean

@@ -232,7 +232,7 @@ class PooledConnection implements Http2Connection {
   /** Streams that are to be reset, in the order in which their exchanges ended. */
   readonly #abandoned = new Set<ClientHttp2Stream>()
   #laterResets: NodeJS.Timeout | undefined
-  /** The last one that the application processes, if it has said so. */
+  /** The last one that the application processes, after GOAWAY. */
   #lastStream = Number.POSITIVE_INFINITY
 
   constructor(pool: Pool, socket: Socket, events: ConnectionEvents) {

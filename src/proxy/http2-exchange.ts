@@ -84,7 +84,7 @@ export class Http2Exchange {
   #state: 'queued' | 'expecting' | 'sent' | 'answered' | 'over' = 'queued'
   #connection: Http2Connection | undefined
   #stream: ClientHttp2Stream | undefined
-  /** The rest of the answer; not a number if the application has not said its length. */
+  /** The rest of the answer; not a number if its length is unknown. */
   #bytesLeft = Number.NaN
   #trailers: IncomingHttpHeaders = {}
   #timer: NodeJS.Timeout | undefined
@@ -108,12 +108,12 @@ export class Http2Exchange {
 
   // What a handler may do with it: it is undici's controller, too.
 
-  /** Where the application is not told at once, the exchange lasts until it is: it still occupies the application. */
+  /** Where the reset has to wait, the exchange lasts until it is sent: it still occupies the application. */
   abort(reason: Error): void {
     if (this.isOver) return
-    const isTold = this.#release(constants.NGHTTP2_CANCEL)
+    const isReset = this.#release(constants.NGHTTP2_CANCEL)
     const done = () => this.#handler.onResponseError?.(this.#controller, reason)
-    if (isTold) done()
+    if (isReset) done()
     else this.#stream?.once('close', done)
   }
 
@@ -174,7 +174,7 @@ export class Http2Exchange {
     else this.#body?.sendTo(stream)
   }
 
-  /** The application wants the body, or has not said anything for too long. */
+  /** The application wants the body, or was silent for too long. */
   #proceed(): void {
     clearTimeout(this.#continueTimer)
     const stream = this.#stream

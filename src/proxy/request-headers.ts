@@ -69,7 +69,7 @@ export function createRequestHeaders(options: RequestHeadersOptions): RequestHea
       const value = rawHeaders[i + 1] as string
       if (policy === 'kept') headers.push(name, value)
       else if (policy === 'credentials') {
-        // No matter who the caller is, and whether or not the key counts here.
+        // No matter who the caller is, and whether or not the key is valid here.
         if (!isTokenOurs && !holdsKey(value)) headers.push(name, value)
       } else if (policy === 'address') headers.push(name, sentAddress(upstream, value, ownOrigin))
       else if (policy === 'destination')
@@ -300,7 +300,7 @@ export function isClaim(plain: string): boolean {
 // Which of a browser's headers reach the application.
 
 export interface KnownHeader {
-  /** As it was sent. One string for all requests that bring it, so that comparing it is cheap. */
+  /** As it was sent. One string for all requests that have it, so that comparing it is cheap. */
   readonly name: string
   /** See plainName. */
   readonly plain: string
@@ -343,7 +343,7 @@ export function createHeaderPolicies(
     return header
   }
 
-  // Most requests bring the names of the request before, in the same order. Comparing two strings takes a fraction of a
+  // Most requests have the names of the request before, in the same order. Comparing two strings takes a fraction of a
   // lookup, for which V8 first interns every new string.
   const latest: KnownHeader[] = []
   return (name, index) => {

@@ -27,7 +27,7 @@ export function headersForDocument(headers: readonly string[]): string[] {
   return [...kept, 'accept-encoding', 'identity']
 }
 
-/** What is appended to this answer; `undefined` if it is no document, or if its policy would not run the script. */
+/** What is appended to this answer; `undefined` if it is not a document, or if its policy would not run the script. */
 export function sessionScriptFor(status: number, headers: IncomingHttpHeaders): Buffer | undefined {
   const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers
   const isDocument = /^\s*text\/html\b/i.test(type) && !/charset\s*=\s*["']?utf-?(?:16|32)/i.test(type)

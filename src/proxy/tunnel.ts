@@ -18,7 +18,7 @@ import { pathForUpstream, prefixedCookie } from './stripped-prefix.ts'
 import { withChanges } from './upstream-headers.ts'
 import type { Upstream } from './upstreams.ts'
 
-/** Opens the socket to the application; from then on it counts among the streams. */
+/** Opens the socket to the application; from then on it is one of the streams. */
 export type OpenTunnel = (
   upstream: Upstream,
   request: ProxyRequest,
@@ -171,7 +171,7 @@ function dial({ upstream, request, headers }: Tunnel): ClientRequest {
 
 /** How long a refused client may take to read the answer and to close. */
 const CLOSE_MS = 1000
-/** How long an application may take for the rest of an answer that is no upgrade. */
+/** How long an application may take for the rest of an answer that is not an upgrade. */
 const REST_MS = 5000
 
 function accept({ isOwnCookie }: TunnelOptions, tunnel: Tunnel, { rawHeaders, headers }: IncomingMessage): void {
@@ -191,7 +191,7 @@ function accept({ isOwnCookie }: TunnelOptions, tunnel: Tunnel, { rawHeaders, he
   socket.write(headOf([...lines, ...setCookieLines(identification.cookies)]), 'latin1')
 }
 
-/** An answer of ours that is no upgrade, without a body. */
+/** An answer of ours that is not an upgrade, without a body. */
 export interface SocketRefusal {
   readonly status: number
   readonly lines?: readonly string[]
@@ -212,7 +212,7 @@ export function refuse(
   destroyAfter(socket, CLOSE_MS)
 }
 
-/** An answer of the application that is no upgrade, such as a redirect: its status, headers and body. */
+/** An answer of the application that is not an upgrade, such as a redirect: its status, headers and body. */
 function passOn(answer: IncomingMessage, headers: HeaderList, socket: Socket): void {
   const lines = [statusLine(answer.statusCode ?? 502), 'connection: close']
   socket.resume()

@@ -1,14 +1,14 @@
 // Every trick that relies on how Node or V8 work inside, with its reason, its figure, and what happens without it. A trick that
 // saves less than 2 % goes. Figures are of a signed-in check or page on one core; bench/ measures both.
 //
-// | trick               | saves                                        | if Node or V8 change                               |
-// |---------------------|----------------------------------------------|----------------------------------------------------|
-// | `setV8Flags`        | 5 % and more of checks; half of large bodies | V8 ignores an unknown flag, and complains on stderr |
-// | `disableIdleGc`     | a quarter of the rate after a quiet time     | the same                                           |
-// | `ServerRequest`     | a tenth of a request                         | Node reads the headers                             |
-// | `createSendPrepared`| an eighth of a check (5 of 42 µs)            | Node writes every head                             |
-// | `headerLines`       | 3 of 36 µs of a check with 100,000 users     | the same bytes, more slowly                        |
-// | `endWithBody`       | 4 % of a page of 1 KB                        | the same bytes, more slowly                        |
+// | trick                | saves                                        | if Node or V8 change                                |
+// |----------------------|----------------------------------------------|-----------------------------------------------------|
+// | `setV8Flags`         | 5 % and more of checks; half of large bodies | V8 ignores an unknown flag, and complains on stderr |
+// | `disableIdleGc`      | a quarter of the rate after a quiet time     | the same                                            |
+// | `ServerRequest`      | a tenth of a request                         | Node reads the headers                              |
+// | `createSendPrepared` | an eighth of a check (5 of 42 µs)            | Node writes every head                              |
+// | `headerLines`        | 3 of 36 µs of a check with 100,000 users     | the same bytes, more slowly                         |
+// | `endWithBody`        | 4 % of a page of 1 KB                        | the same bytes, more slowly                         |
 //
 // Three more are for correct behaviour and not for speed: `rememberAddress`, `stopAccepting`, `writeTextAsBytes`.
 

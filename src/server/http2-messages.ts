@@ -21,7 +21,7 @@ const NONE: readonly string[] = []
 export class Http2Request {
   readonly method: string
   readonly url: string
-  /** Node's own object: it has the pseudo-headers of HTTP/2, too. Nobody iterates over it. */
+  /** Node's own object: it has the pseudo-headers of HTTP/2, too. No code iterates over it. */
   readonly headers: IncomingHttpHeaders
   /** Names and values in turn, once they have arrived. */
   rawTrailers = NONE
@@ -46,7 +46,7 @@ export class Http2Request {
       })
   }
 
-  /** Names and values in turn, as HTTP/1.1 would have brought them: with Host, and with one Cookie. */
+  /** Names and values in turn, as HTTP/1.1 would have sent them: with Host, and with one Cookie. */
   get rawHeaders(): readonly string[] {
     this.#rawHeaders ??= rawHeadersOf(this.#rawReceived, this.headers.host ?? '')
     return this.#rawHeaders

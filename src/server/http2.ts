@@ -1,7 +1,7 @@
 // The connections that negotiated HTTP/2: their limits, their requests, and how they end. The requests go to the same listener
 // as those of HTTP/1.1.
 //
-// nghttp2, which Node brings, ends a connection by itself that sends too many CONTINUATION frames, resets more streams than a
+// nghttp2, which is part of Node, ends a connection that sends too many CONTINUATION frames, resets more streams than a
 // browser does, or does not read the answers to its PING and SETTINGS frames. What it lets pass is counted here.
 
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
@@ -34,7 +34,7 @@ export interface Http2ServerOptions {
   /** How long it may take to send its first one. */
   readonly headersTimeoutMs: number
   readonly maxHeaderKb: number
-  /** They bring the requests of many clients, and have limits of their own. */
+  /** They send the requests of many clients, and have their own limits. */
   readonly trustedProxies?: Networks | undefined
 }
 

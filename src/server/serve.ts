@@ -31,7 +31,7 @@ export interface ServedApplication {
 export interface RunningServer {
   /** Reads the certificate again, if there is one. */
   renewCertificate(): void
-  close(patienceMs: number): Promise<void>
+  close(timeoutMs: number): Promise<void>
 }
 
 interface ListenAddress {
@@ -47,7 +47,7 @@ interface ListenAddress {
   readonly tls?: CertificateFiles
   /** With https, HTTP/2 besides HTTP/1.1. */
   readonly http2?: boolean
-  /** They bring the requests of many clients. */
+  /** They send the requests of many clients. */
   readonly trustedProxies?: Networks | undefined
   /** Called with the end of every certificate that is used, in milliseconds since the epoch. */
   readonly onCertificate?: (expiresAt: number) => void
@@ -58,7 +58,7 @@ interface ListenAddress {
 /** How long a request that was on its way may still arrive. */
 const LAST_REQUESTS_MS = 200
 const IDLE_CHECK_MS = 50
-/** Long enough for a slow phone, short enough for somebody who only wants to keep a connection busy. */
+/** Long enough for a slow phone, short enough for a client that only keeps a connection busy. */
 const HEADERS_TIMEOUT_MS = 20_000
 const TIMEOUT_CHECK_MS = 5000
 /** As many as the system allows: everybody who comes during a restart waits here. */
@@ -130,25 +130,25 @@ export async function serve(
       : undefined
   return {
     renewCertificate: () => certificate?.renew(),
-    async close(patienceMs) {
+    async close(timeoutMs) {
       const closed = once(server, 'close')
       application.prepareToClose()
       stopAccepting(server)
       http2Server?.announceEnd()
-      await pause(Math.min(LAST_REQUESTS_MS, patienceMs))
+      await pause(Math.min(LAST_REQUESTS_MS, timeoutMs))
       http2Server?.endConnections()
       // A connection that was busy a moment ago may wait for a next request that must not come here any more.
       const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS)
       // A WebSocket would never end. Its client opens a new one elsewhere.
       for (const socket of sockets) socket.destroy()
       application.endStreams()
-      const patience = setTimeout(() => {
+      const deadline = setTimeout(() => {
         server.closeAllConnections()
         for (const connection of [...sockets, ...secured]) connection.destroy()
-      }, patienceMs)
+      }, timeoutMs)
       await closed
       clearInterval(idle)
-      clearTimeout(patience)
+      clearTimeout(deadline)
       certificate?.stop()
     },
   }

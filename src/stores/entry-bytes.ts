@@ -44,7 +44,7 @@ function isLabels(labels: unknown): labels is string[] {
   return Array.isArray(labels) && labels.every(label => typeof label === 'string')
 }
 
-/** A damaged record counts as expired. */
+/** A damaged record is treated as expired. */
 function expiryOf(record: Uint8Array): number {
   if (record.length < HEADER) return 0
   return new DataView(record.buffer, record.byteOffset).getFloat64(0, true)

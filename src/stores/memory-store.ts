@@ -205,12 +205,12 @@ export function createMemoryTrail(): Trail & { clear(): void } {
   let events: Numbered[] = []
   let last = 0
 
-  function trim(keep: number): void {
+  function trim(keep: number, added: number): void {
     if (events.length <= keep) return
     const kinds = new Map<string, KindCount>()
     for (const { kind = '', number } of events)
       kinds.set(kind, { count: (kinds.get(kind)?.count ?? 0) + 1, last: number })
-    const surplus = surplusOf(kinds, keep)
+    const surplus = surplusOf(kinds, keep, added)
     events = events.filter(({ kind = '' }) => {
       const left = surplus.get(kind) ?? 0
       surplus.set(kind, left - 1)
@@ -221,7 +221,7 @@ export function createMemoryTrail(): Trail & { clear(): void } {
   return {
     async append(added, keep) {
       for (const event of added) events.push({ ...event, ...copyOf(event), number: ++last })
-      trim(keep)
+      trim(keep, added.length)
     },
 
     async read(query) {

@@ -89,9 +89,9 @@ export interface Store {
   remove(key: string): Promise<boolean>
   /** Reads and removes in one step: of parallel callers, one gets the entry. */
   take(key: string): Promise<Entry | undefined>
-  /** One page of the entries with a label, in the order of their keys. An empty page may not be the last. */
+  /** One page of the entries with a label, in the order of their keys. A page can be empty without being the last. */
   list(query: ListQuery): Promise<Page>
-  /** One page of the entries with `since`, the newest first. An empty page may not be the last. */
+  /** One page of the entries with `since`, the newest first. A page can be empty without being the last. */
   newest(query: NewestQuery): Promise<Page>
   /** How many entries have `since`. Entries that have just expired may be counted. */
   count(): Promise<number>

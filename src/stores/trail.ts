@@ -36,10 +36,10 @@ export interface TrailPage {
 export interface Trail {
   /**
    * Appends the events in their order, all or none, and drops the oldest of the largest kinds until at most `keep` (1 or more)
-   * are left. Resolves once they would survive `kill -9`. After an error it is unknown whether they were written.
+   * are left, or `MOST_TRIMMED` more than were added. Resolves once they would survive `kill -9`. After an error it is unknown whether they were written.
    */
   append(events: readonly TrailEvent[], keep: number): Promise<void>
-  /** An empty page may not be the last. */
+  /** A page can be empty without being the last. */
   read(query: TrailQuery): Promise<TrailPage>
 }
 
@@ -63,7 +63,7 @@ export function pageOf(candidates: Iterable<Candidate>, { tag, limit, scan }: Tr
   return { events }
 }
 
-/** How many events more than were added one append drops: after `keep` became smaller no caller waits long. */
+/** How many more events than were added one append drops: after `keep` became smaller no caller waits long. */
 export const MOST_TRIMMED = 1000
 
 /** The events of one kind. */
@@ -74,15 +74,16 @@ export interface KindCount {
 }
 
 /**
- * How many of its oldest events each kind drops, so that at most `keep` are left. The kind with most drops the next one; of equal
- * kinds it is the one whose newest event is the oldest. With `keep` 5:
+ * How many of its oldest events each kind drops after `added` were appended, so that at most `keep` are left. The kind with most
+ * drops the next one; of equal kinds it is the one whose newest event is the oldest. With `keep` 5:
  *
  *   2 sign-ins, 9 refusals, 1 sign-out  →  the 7 oldest refusals are dropped; 2, 2 and 1 are left
  */
-export function surplusOf<Kind>(kinds: ReadonlyMap<Kind, KindCount>, keep: number): Map<Kind, number> {
+export function surplusOf<Kind>(kinds: ReadonlyMap<Kind, KindCount>, keep: number, added: number): Map<Kind, number> {
   const left = [...kinds].map(([kind, { count, last }]) => ({ kind, count, last }))
   const surplus = new Map<Kind, number>()
-  for (let total = left.reduce((sum, { count }) => sum + count, 0); total > keep; total--) {
+  const total = left.reduce((sum, { count }) => sum + count, 0)
+  for (let n = Math.min(total - keep, added + MOST_TRIMMED); n > 0; n--) {
     const largest = left.reduce((one, other) =>
       other.count > one.count || (other.count === one.count && other.last < one.last) ? other : one,
     )

@@ -45,7 +45,7 @@ export function watchWrites(store: Store, { now, report, everyMs = TRY_EVERY_MS 
   function failed(error: unknown): void {
     if (isClosed) return
     const isKnown = outage !== undefined
-    // The next errors may say less: a Redis that became a replica is left at once.
+    // The next errors may have fewer details: a Redis that became a replica is left at once.
     if (!isKnown || systemCodeOf(error) !== undefined) outage = { error }
     if (isKnown) return
     timer = setInterval(() => void probe(), everyMs).unref()
@@ -107,7 +107,7 @@ async function tryToWrite(store: Store, now: () => number): Promise<void> {
   await store.remove(key)
 }
 
-// Why it cannot be written, as `ready` tells it.
+// Why it cannot be written, as `ready` reports it.
 
 export type StoreProblem = 'store' | 'store_full' | 'store_read_only'
 

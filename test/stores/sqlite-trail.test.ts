@@ -82,20 +82,6 @@ test('a full disk is an error to each caller, never the end of the process, and 
   assert.equal(await neighbour.leave(), 0)
 })
 
-test('a `keep` that became much smaller is reached step by step, and nothing newer is lost', async context => {
-  const { store } = await openShared(context)
-  await store.trail.append(
-    Array.from({ length: 5000 }, (_, n) => event(`${n}`)),
-    KEEP,
-  )
-  const counts: number[] = []
-  for (let n = 0; n < 6; n++) {
-    await store.trail.append([event('new')], 10)
-    counts.push((await textsOf(store.trail)).length)
-  }
-  assert.deepEqual(counts, [4000, 3000, 2000, 1000, 10, 10])
-})
-
 test('an event with damaged tags has none, and the others are read', async context => {
   const { store, file } = await openShared(context)
   await store.trail.append([event('a'), event('b'), event('c')], KEEP)

@@ -99,6 +99,21 @@ export function trailConformance(name: string, open: () => Promise<OpenedStore>)
       assert.equal(await kept(), '9')
     })
 
+    test('a `keep` that became much smaller is reached step by step, and nothing newer is lost', async () => {
+      await trail.append(
+        Array.from({ length: 5000 }, (_, n) => event(`${n}`)),
+        10_000,
+      )
+      const counts: number[] = []
+      for (let n = 0; n < 6; n++) {
+        await trail.append([event('new')], 10)
+        const { events } = await trail.read({ after: '', limit: 10_000, scan: 10_000 })
+        counts.push(events.length)
+        assert.equal(events.filter(each => textOf(each) === 'new').length, n + 1)
+      }
+      assert.deepEqual(counts, [4000, 3000, 2000, 1000, 10, 10])
+    })
+
     test('a flood of one kind lets go of its own oldest, and events of other kinds stay where they were', async () => {
       const kept = async (query: Partial<TrailQuery> = {}) => textsIn(await trail.read({ ...ALL, ...query })).join('')
       const refused = (text: string) => ({ ...event(text), kind: 'refused' })

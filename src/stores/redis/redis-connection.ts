@@ -150,19 +150,19 @@ export async function openReconnectingClient(
   const closing = new AbortController()
   const tried = Promise.withResolvers<void>()
   let connection: RedisConnection | undefined
-  let told: string | undefined
+  let reportedReason: string | undefined
 
   function tell(error: unknown): void {
     const reason = reasonOf(error)
-    if (reason !== told) report('store_unreachable', { store, reason })
-    told = reason
+    if (reason !== reportedReason) report('store_unreachable', { store, reason })
+    reportedReason = reason
   }
 
   async function serve(): Promise<void> {
     const opened = await connect()
     if (closing.signal.aborted) return opened.close()
-    if (told !== undefined) report('store_reachable', { store })
-    told = undefined
+    if (reportedReason !== undefined) report('store_reachable', { store })
+    reportedReason = undefined
     connection = opened
     tried.resolve()
     const reason = await opened.lost
@@ -286,7 +286,7 @@ async function connect(
     database,
     emitInvalidate: true,
   })
-  client.on('error', () => {}) // until it is supervised, connect() says it too
+  client.on('error', () => {}) // until it is supervised, connect() reports it, too
   let keepsWrites: boolean
   try {
     await withDeadline(client.connect(), DEADLINE_MS)
@@ -347,7 +347,7 @@ async function askWithOrWithoutPassword(sentinel: Host, address: SentinelAddress
 
 async function ask(sentinel: Host, credentials: Credentials, name: string): Promise<Host> {
   const client = makeSentinelClient(clientOptions(credentials, sentinel))
-  client.on('error', () => {}) // connect() says it too
+  client.on('error', () => {}) // connect() reports it, too
   try {
     await withDeadline(client.connect(), DEADLINE_MS)
     const reply = await withDeadline(client.sendCommand(['SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name]), DEADLINE_MS)
@@ -375,7 +375,7 @@ export function toCluster(address: ClusterAddress): Connect {
       rootNodes: address.hosts.map(host => ({ socket: { ...host, ...tls } })),
       defaults: { ...clientOptions(address, tls), commandsQueueMaxLength: MOST_WAITING },
     })
-    // The error of one node: connect() only says that none of them is available.
+    // The error of one node: connect() only reports that none of them is available.
     let reason: unknown
     cluster.on('error', error => {
       reason = error
@@ -423,7 +423,7 @@ export function createReadCache(
   fetch: (key: string) => Promise<Indexed | undefined>,
 ): ReadCache {
   // Not by `max`: lru-cache allocates that many rows ahead, which takes 100 ms for 100,000. Both limits hold if each record
-  // counts as at least its share of all bytes.
+  // is at least its share of all bytes.
   const least = Math.ceil(bytes / size)
   const records = new LRUCache<string, Indexed>({
     maxSize: Math.floor(bytes),

@@ -38,7 +38,7 @@ export function encodeRecord({ version, generation, ...entry }: Indexed): Buffer
   return Buffer.concat([encodeVersion(version), Buffer.from(generation, 'latin1'), packEntry(entry)])
 }
 
-/** A damaged record counts as absent. */
+/** A damaged record is treated as absent. */
 export function decodeReply(key: string, reply: Buffer | null): Indexed | undefined {
   if (!reply || reply.length < ENTRY_AT) return undefined
   // A reply is a view of a larger buffer of the socket and would keep all of it in memory. So would a slice of Node's pool.

@@ -2,7 +2,7 @@
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { type Entry, nextVersion } from '../store.ts'
-import { type KindCount, MOST_TRIMMED, surplusOf, type TrailEvent } from '../trail.ts'
+import { type KindCount, surplusOf, type TrailEvent } from '../trail.ts'
 import { readLabels } from './sqlite-labels.ts'
 
 /** One change, as it is sent to the thread. Times are those of the caller's clock. */
@@ -164,8 +164,7 @@ function createTrailChanges(sql: (text: string) => StatementSync) {
       insert.run(++last, kind, JSON.stringify(tags), value)
       kinds.set(kind, { count: (kinds.get(kind)?.count ?? 0) + 1, last })
     }
-    const total = [...kinds.values()].reduce((sum, { count }) => sum + count, 0)
-    const surplus = surplusOf(kinds, Math.max(keep, total - events.length - MOST_TRIMMED))
+    const surplus = surplusOf(kinds, keep, events.length)
     for (const [kind, dropped] of surplus) trim.run(kind, dropped)
     for (const [kind, known] of kinds) {
       const dropped = surplus.get(kind) ?? 0
