@@ -8,6 +8,7 @@ import type { GatewayRequest } from '../http/request.ts'
 import type { Admission } from '../identify/identify.ts'
 import type { Words } from '../pages/words.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
+import { atMost } from '../util/at-most.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import { providerNameOf } from './account.ts'
 import { homePage } from './home-page.ts'
@@ -34,7 +35,7 @@ export function createNotFound({ pages }: GatewayContext): Home {
 
 export function createHome({ auth, pages }: GatewayContext): Home {
   // By the session's key: by the session itself, its tokens would stay in memory after a sign-out.
-  const rendered = new LRUCache<string, RenderedPage>({ max: MOST_KEPT })
+  const rendered = new LRUCache<string, RenderedPage>(atMost(MOST_KEPT))
 
   function render(words: Words, loaded: LoadedSession): RenderedPage {
     const html = Buffer.from(homePage(words, loaded, providerNameOf(auth.providers, loaded)))

@@ -8,6 +8,7 @@ import { LRUCache } from 'lru-cache'
 import type { Report } from '../events.ts'
 import { userFields } from '../session/session-fields.ts'
 import type { Store } from '../stores/store.ts'
+import { atMost } from '../util/at-most.ts'
 import type { KeyCaller } from './key-callers.ts'
 
 export interface KeyUse {
@@ -29,20 +30,19 @@ const RETRY_MS = 10_000
 const MOST_REMEMBERED = 10_000
 
 export function createKeyUse({ store, now, report }: KeyUseOptions): KeyUse {
-  /** Until when nothing is to be done for a key. It takes its memory at once, and most instances have no keys. */
-  let noted: LRUCache<string, number> | undefined
+  /** Until when nothing is to be done for a key. */
+  const noted = new LRUCache<string, number>(atMost(MOST_REMEMBERED))
   const pending = new Set<Promise<void>>()
 
   async function save(sha256: string, caller: KeyCaller, fields: object): Promise<void> {
     const at = now()
     const day = Math.floor(at / DAY_MS)
     const ends = (day + 1) * DAY_MS
-    noted ??= new LRUCache({ max: MOST_REMEMBERED })
     noted.set(sha256, ends)
     // Clocks of other processes may be behind.
     const entry = { value: new Uint8Array(1), expiresAt: ends + HOUR_MS, labels: [] }
     const version = await store.create(`key-used:${day}:${sha256}`, entry).catch(() => {
-      noted?.set(sha256, at + RETRY_MS)
+      noted.set(sha256, at + RETRY_MS)
     })
     if (version === undefined) return
     const { session, who, keyName } = caller
@@ -52,7 +52,7 @@ export function createKeyUse({ store, now, report }: KeyUseOptions): KeyUse {
 
   return {
     note(sha256, caller, fields) {
-      if ((noted?.get(sha256) ?? 0) > now()) return
+      if ((noted.get(sha256) ?? 0) > now()) return
       const saving = save(sha256, caller, fields).finally(() => pending.delete(saving))
       pending.add(saving)
     },

@@ -14,6 +14,7 @@ import type { LoadedSession } from '../session/session-cache.ts'
 import { latestEnd } from '../session/session-record.ts'
 import { isTicket, newTicket, sealingKey } from '../session/ticket.ts'
 import { newProof, type Proof, type Store, type StoredValue } from '../stores/store.ts'
+import { atMost } from '../util/at-most.ts'
 import { ownCopy } from '../util/own-copy.ts'
 
 export interface HostTickets {
@@ -45,16 +46,14 @@ const LEAST_CACHED = 1000
 
 export function createHostTickets({ store, settings }: HostTicketsOptions): HostTickets {
   /** An entry is used only while the store holds its record: another instance may have removed it. */
-  let cache: LRUCache<string, CachedTicket> | undefined
+  const cache = new LRUCache<string, CachedTicket>(atMost(Math.max(LEAST_CACHED, settings.SESSION_CACHE_SIZE)))
 
   function remember(ticket: string, cached: CachedTicket): void {
-    // It takes its memory at once, and most instances have no hosts.
-    cache ??= new LRUCache({ max: Math.max(LEAST_CACHED, settings.SESSION_CACHE_SIZE) })
     cache.set(ownCopy(ticket), cached)
   }
 
   function getCached(host: string, ticket: string): string | undefined {
-    const cached = cache?.get(ticket)
+    const cached = cache.get(ticket)
     if (cached?.host !== host || !store.holds(cached.key, cached.version, cached.proof)) return undefined
     return cached.sessionTicket
   }
@@ -62,7 +61,7 @@ export function createHostTickets({ store, settings }: HostTicketsOptions): Host
   function open(host: string, ticket: string, key: string, stored: StoredValue | undefined): string | undefined {
     const opened = stored && decodeJson(recordSchema, unsealValue(sealingKey(ticket), stored.value, key))
     if (!opened) {
-      cache?.delete(ticket)
+      cache.delete(ticket)
       return undefined
     }
     const { version, proof = newProof() } = stored
@@ -103,7 +102,7 @@ export function createHostTickets({ store, settings }: HostTicketsOptions): Host
     },
 
     async remove(host, ticket) {
-      cache?.delete(ticket)
+      cache.delete(ticket)
       if (isTicket(ticket)) await store.remove(keyOf(host, ticket))
     },
 

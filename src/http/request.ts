@@ -6,6 +6,7 @@ import { performance } from 'node:perf_hooks'
 import { type ReadTarget, readTarget } from '../access/request-path.ts'
 import { isTrusted, type Networks, plainAddress, withoutPort } from '../config/networks.ts'
 import { type ObservedRequest, type Outcome, REQUEST_ID, type RequestTrace } from '../observe/observed-request.ts'
+import { createRecent } from '../util/recent.ts'
 import type { ProxyRequest } from './caller.ts'
 
 export interface GatewayRequest extends ProxyRequest {
@@ -98,7 +99,7 @@ const LONGEST_REMEMBERED = 100
  * a twentieth of a signed-in check.
  */
 function createClientAddress(proxies: Networks | undefined): ClientAddress {
-  const remembered = new Map<string, string>()
+  const remembered = createRecent<string>(MOST_ADDRESSES)
   return (peer, headers) => {
     const { 'x-forwarded-for': forwarded } = headers
     // Most of them: nobody else is believed.
@@ -109,7 +110,6 @@ function createClientAddress(proxies: Networks | undefined): ClientAddress {
     const address = clientAddress(proxies, peer, headers)
     // The list may be empty, or have no address but the proxy's own.
     if (forwarded.length > LONGEST_REMEMBERED || address === plainAddress(peer)) return address
-    if (remembered.size >= MOST_ADDRESSES) remembered.clear()
     remembered.set(forwarded, address)
     return address
   }

@@ -13,6 +13,7 @@ import { matchHeaders, NEVER_KEPT, plainName } from '../util/header-names.ts'
 import { holdsKey } from '../util/key-form.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 import { createCookieFilter, type OwnCookies } from '../util/own-cookies.ts'
+import { memoize } from '../util/recent.ts'
 import { destinationForUpstream, withoutPrefix } from './stripped-prefix.ts'
 import type { Upstream } from './upstreams.ts'
 
@@ -323,7 +324,6 @@ export function createHeaderPolicies(
 ): HeaderOf {
   const isNeverKept = matchHeaders([...NEVER_KEPT, ...identityNames, ...(settings.DROP_HEADERS ?? [])])
   const isKept = matchHeaders(settings.KEEP_HEADERS ?? [])
-  const headers = new Map<string, KnownHeader>()
 
   function decide(plain: string): KnownHeader['policy'] {
     if (isNeverKept(plain) || (isClaim(plain) && !isKept(plain))) return 'dropped'
@@ -333,15 +333,10 @@ export function createHeaderPolicies(
     return plain === 'cookie' ? 'filtered' : 'kept'
   }
 
-  function find(name: string): KnownHeader {
-    const known = headers.get(name)
-    if (known) return known
+  const find = memoize(MOST_HEADERS, (name): KnownHeader => {
     const plain = plainName(name)
-    const header = { name, plain, policy: decide(plain) }
-    if (headers.size >= MOST_HEADERS) headers.clear()
-    headers.set(name, header)
-    return header
-  }
+    return { name, plain, policy: decide(plain) }
+  })
 
   // Most requests have the names of the request before, in the same order. Comparing two strings takes a fraction of a
   // lookup, for which V8 first interns every new string.

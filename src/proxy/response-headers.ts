@@ -5,6 +5,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { REQUEST_ID } from '../observe/observed-request.ts'
 import { CACHE_HEADERS } from '../util/cache-headers.ts'
 import { connectionHeaders, type HeaderList, splitList } from '../util/header-list.ts'
+import { memoize } from '../util/recent.ts'
 import { prefixedCookie, prefixedLocation, prefixedPath, type WithPrefix } from './stripped-prefix.ts'
 
 const HOP_BY_HOP = new Set([
@@ -70,7 +71,7 @@ export function createResponseHeaders({
         : authorities.get(authority)
     return [value].flat().map(location => prefixedLocation(upstream, ownLocation(location, prefixOf, baseUrl), path))
   }
-  const forOneUser = createPrivateCaching()
+  const forOneUser = memoize(MOST_REMEMBERED, withoutSharing)
 
   return (headers, ours) => {
     const { requestId, signedIn, cookies: wanted, cookiesCanWait } = ours
@@ -106,7 +107,7 @@ export function createResponseHeaders({
     if (!hasId) kept.push(REQUEST_ID, requestId)
     if (!hasSecurity && transportSecurity) kept.push(TRANSPORT_SECURITY, transportSecurity)
     if (isPersonal)
-      kept.push('cache-control', cookies.length > 0 ? 'no-store' : forOneUser(oneText(headers['cache-control'])))
+      kept.push('cache-control', cookies.length > 0 ? 'no-store' : forOneUser(oneText(headers['cache-control']) ?? ''))
     // Last: after a length, Node takes the bytes of a Content-Disposition for UTF-8, and refuses to send them.
     if (length !== undefined) kept.push('content-length', length)
     return kept
@@ -143,18 +144,6 @@ function isAsset(headers: IncomingHttpHeaders): boolean {
 
 /** Applications use few values; one that makes up new ones must not fill the memory. */
 const MOST_REMEMBERED = 100
-
-function createPrivateCaching(): (cacheControl: string | undefined) => string {
-  const known = new Map<string, string>()
-  return (cacheControl = '') => {
-    const before = known.get(cacheControl)
-    if (before !== undefined) return before
-    const answer = withoutSharing(cacheControl)
-    if (known.size >= MOST_REMEMBERED) known.clear()
-    known.set(cacheControl, answer)
-    return answer
-  }
-}
 
 /** Without the directives for shared caches. */
 function withoutSharing(cacheControl: string): string {

@@ -15,6 +15,7 @@ import { errorFields } from '../errors.ts'
 import type { Report } from '../events.ts'
 import { allEntries, entryPages } from '../stores/pages.ts'
 import { type Entry, newProof, type Proof, type Store, type Stored, type StoredValue } from '../stores/store.ts'
+import { atMost } from '../util/at-most.ts'
 import { keySha256, newKey } from '../util/key-form.ts'
 import type { DataKeyring } from './data-keys.ts'
 import {
@@ -138,13 +139,12 @@ const NOTE_AGAIN_MS = 10_000
 export function createPersonalKeys(options: PersonalKeysOptions): PersonalKeys {
   const { store, keyring, owners, now, report } = options
   let { directory } = options
-  // It takes its memory at once, and most instances have no keys.
-  let cache: LRUCache<string, CachedKey> | undefined
+  const cache = new LRUCache<string, CachedKey>(atMost(MOST_CACHED))
 
   // Finding a key.
 
   function getCached(id: string): CachedKey | undefined {
-    const cached = cache?.get(id)
+    const cached = cache.get(id)
     if (!cached || cached.user.expiresAt <= now()) return undefined
     const isHeld = store.holds(recordKeyOf(id), cached.version, cached.proof)
     return isHeld && store.holds(cached.record.owner, cached.ownerVersion, cached.ownerProof) ? cached : undefined
@@ -168,7 +168,6 @@ export function createPersonalKeys(options: PersonalKeysOptions): PersonalKeys {
       ownerProof: newProof(),
       usedAt: record.usedAt ?? 0,
     }
-    cache ??= new LRUCache({ max: MOST_CACHED })
     cache.set(id, found)
     return found
   }
@@ -289,7 +288,7 @@ export function createPersonalKeys(options: PersonalKeysOptions): PersonalKeys {
 
     use(next) {
       directory = next
-      cache?.clear()
+      cache.clear()
     },
 
     async settle() {

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { createRecent } from '../../src/util/recent.ts'
+import { createRecent, memoize } from '../../src/util/recent.ts'
 
 test('what was used lately is found, what is asked for stays, and the rest goes', () => {
   const cache = createRecent<number>(10)
@@ -21,4 +21,17 @@ test('a value that is set again takes the place of the first', () => {
   for (const other of ['a', 'b']) cache.set(other, other)
   cache.set('path', 'second')
   assert.equal(cache.get('path'), 'second')
+})
+
+test('a function that remembers computes each recent result once, and forgets the others', () => {
+  const computed: string[] = []
+  const upperCase = memoize(4, text => {
+    computed.push(text)
+    return text.toUpperCase()
+  })
+  assert.deepEqual(['a', 'a', '', 'a'].map(upperCase), ['A', 'A', '', 'A'])
+  assert.deepEqual(computed, ['a', ''])
+  for (let n = 0; n < 8; n++) upperCase(String(n))
+  assert.equal(upperCase('a'), 'A')
+  assert.equal(computed.filter(text => text === 'a').length, 2)
 })
