@@ -31,7 +31,7 @@ const SAME = new Set([
 const ENGLISH = /\b[a-z]{2,} [a-z]{2,} [a-z]{2,}\b/
 
 const { en, 'zh-CN': zhCN } = TABLES
-const rows = Object.keys(zhCN).filter(key => key.startsWith('phrase.')) as (keyof typeof zhCN)[]
+const rows = Object.keys(zhCN).filter(key => /^(phrase|advice)\./.test(key)) as (keyof typeof zhCN)[]
 const formsOf = (row: Sentence) => (typeof row === 'string' ? [row] : Object.values(row))
 
 suite('what operators read', () => {
@@ -44,7 +44,7 @@ suite('what operators read', () => {
         [...english, zh].every(form => form !== ''),
         key,
       )
-      const code = key.slice('phrase.'.length)
+      const code = key.replace(/^phrase\./, '')
       const isSame = SAME.has(code) || /^(name|mapping)_/.test(code)
       if (!isSame) assert.match(zh, HAN, `${key} has no Chinese`)
       assert.doesNotMatch(zh, ENGLISH, `${key} has English in its Chinese`)

@@ -141,7 +141,7 @@ export async function inspect(given: Environment, now: () => number): Promise<In
       hasExpiredMachine(config.machines, now()),
       config,
     ))
-      warnings.push(phrase('with_remedy', { seen: phrase(`advice_${code}`), remedy }))
+      warnings.push(phrase('with_remedy', { seen: phrase(`advice.${code}`), remedy }))
   const users = inUse?.isDevelopment ? [] : undefined
   return {
     problems: [...problems.values()],

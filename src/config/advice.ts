@@ -8,7 +8,7 @@ import { APP_PRESETS } from './provider-fields.ts'
 import { isSecure } from './read.ts'
 import type { Settings } from './settings.ts'
 
-/** What users of the console read is `advice.<code>`. */
+/** What is wrong is the row `advice.<code>` of the texts, in English the sentence of the event. */
 export type AdviceCode = Extract<
   EventCode,
   | 'weak_state_check'
@@ -29,7 +29,7 @@ export type AdviceCode = Extract<
   | 'max_age_with_keys'
 >
 
-interface Advice {
+export interface Advice {
   readonly code: AdviceCode
   readonly remedy: Phrase
 }

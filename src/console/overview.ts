@@ -1,7 +1,7 @@
 // The overview of the console: problems, tiles and charts, also live.
 
 import { html } from 'hono/html'
-import { type AdviceCode, adviceFor } from '../config/advice.ts'
+import { type Advice, adviceFor } from '../config/advice.ts'
 import type { Finding } from '../doctor/finding.ts'
 import { MenshenError } from '../errors.ts'
 import type { GatewayContext } from '../gateway/context.ts'
@@ -15,6 +15,7 @@ import { type AlarmingEvent, type CurrentProblem, currentProblems } from '../obs
 import { type Html, moment } from '../pages/layout.ts'
 import type { Words } from '../pages/words.ts'
 import { OWN_PATHS } from '../paths.ts'
+import { phrase } from '../text/text.ts'
 import { type CachedValue, createCachedValue } from '../util/cached-value.ts'
 import { auditUrl } from './audit-tab.ts'
 import { cell, consoleFrame, row, table, type Viewer, viewerOf } from './console-frame.ts'
@@ -92,7 +93,7 @@ async function makeView(context: GatewayContext, range: Range): Promise<Overview
       settings,
       providers.all.map(({ plan }) => plan),
       roles,
-    ).map(({ code }) => code),
+    ),
     failures: doctor.findings.latest().filter(({ level }) => level === 'failure'),
   }
 }
@@ -120,7 +121,7 @@ export interface OverviewView {
   /** By their ids. */
   readonly providerNames: ReadonlyMap<string, string | undefined>
   /** What a developer should know about how it runs. */
-  readonly advice: readonly AdviceCode[]
+  readonly advice: readonly Advice[]
   /** What the doctor has found. */
   readonly failures: readonly Finding[]
 }
@@ -152,12 +153,12 @@ ${PLOTS.map(name => html`<figure><figcaption>${t(`overview.plot_${name}`)}</figc
 
 /** The worst first, advice last. One failure is one notice, however many checks have found it. */
 export function problemList(words: Words, view: OverviewView): Html {
-  const { t } = words
+  const { t, say } = words
   const { advice } = view
   const troubles = troublesIn(words, view)
   if (troubles.length + advice.length === 0) return html`<div class="notice good"><p>${t('health.all_good')}</p></div>`
   return html`${troubles.map(trouble => html`<div class="notice bad"><p>${trouble.sentence}</p>${cause(words, trouble)}</div>`)}
-${advice.map(code => html`<div class="notice"><p>${t(`advice.${code}`)}</p></div>`)}`
+${advice.map(({ code, remedy }) => html`<div class="notice"><p>${say(phrase('with_remedy', { seen: phrase(`advice.${code}`), remedy }))}</p></div>`)}`
 }
 
 interface Trouble {

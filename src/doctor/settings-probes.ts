@@ -29,7 +29,7 @@ export function settingsFindings(
     ...(secret ? [failure('settings', quoted(secret), phrase('set_secret'))] : []),
     ...misspelt.map(misspeltFinding),
     ...adviceFor(settings, plans, config.roles, hasExpiredMachine(config.machines, now), config).map(
-      ({ code, remedy }) => warning('settings', phrase(`advice_${code}`), remedy),
+      ({ code, remedy }) => warning('settings', phrase(`advice.${code}`), remedy),
     ),
   ]
   return found.length > 0 ? found : [good('settings', phrase('settings_good'))]

@@ -46,7 +46,7 @@ export function demandsOf(plan: ProviderPlan, metadata: Metadata): Demand[] {
 
 function demandsOfRevocation({ revoke }: ProviderPlan, { endpoints }: Metadata): Demand[] {
   if (revoke !== 'always' || endpoints.revocation !== undefined) return []
-  return [likely(phrase('advice_revoke_without_address'), phrase('advise_revocation_url'))]
+  return [likely(phrase('advice.revoke_without_address'), phrase('advise_revocation_url'))]
 }
 
 function demandsOfPush({ par }: ProviderPlan, { document, endpoints }: Metadata): Demand[] {

@@ -45,38 +45,23 @@ export const en: Sentences<typeof zhCN> = {
   'health.this_one': 'this one',
   'health.hint': 'In a terminal, {doctor} shows the same, and {sign_in} tries a sign-in.',
 
-  'advice.weak_state_check':
-    'Only the suffix of the state is checked (STATE_CHECK=suffix): another website can sign a visitor in as somebody else without their knowing. STATE_CHECK=bound prevents it.',
-  'advice.https_without_tls':
-    'BASE_URL is https, but this service speaks only http and trusts no proxy: all visitors seem to come from one address. Name the proxy in front in TRUSTED_PROXIES, or set TLS_CERT_FILE and TLS_KEY_FILE.',
-  'advice.trusts_everybody':
-    'TRUSTED_PROXIES has the addresses of strangers: anybody who reaches this service can claim any address and get around the rate limits. Name the proxies alone.',
-  'advice.port_of_proxy':
-    'There seems to be a proxy in front, but the port of BASE_URL is the one that this service listens on: browsers go past the proxy, or cannot open the page. Set BASE_URL to the proxy’s address and PORT to another port (for example 3000).',
-  'advice.tls_without_https':
-    'TLS_CERT_FILE and TLS_KEY_FILE are set, but BASE_URL is http: after the sign-in browsers come back to an address that does not open, and cookies are not Secure. Change BASE_URL to https.',
-  'advice.unknown_node_env':
-    'NODE_ENV is not a known value and counts as production. Set NODE_ENV=production or NODE_ENV=development.',
-  'advice.console_for_nobody':
-    'The roles of the configuration give nobody the role developer: nobody can see the console.',
-  'advice.open_to_anyone':
-    'Every account of a public provider can sign in. Say who gets in with require of the provider, with roles or with rules.',
-  'advice.admin_is_developer':
-    'The configuration has no roles: the user with the name admin at the provider is a developer and can see this console. Name your developers in roles.',
-  'advice.revoke_without_address':
-    'REVOKE is "always", but the provider has no revocation address: tokens stay valid after a sign-out. Set revocationUrl of the provider, or REVOKE=never.',
-  'advice.bearer_without_audience':
-    'A rule accepts access tokens and names no audience. Set audience of the rule, or BEARER_AUDIENCE, to the name of this API at the provider.',
-  'advice.max_age_with_keys':
-    'A rule with keys also has maxAge, which needs a sign-in: it refuses every key. Write two rules.',
-  'advice.machine_expired':
-    'A row of machines has expired: its key is refused. Give the machine a new key, or remove the row.',
-  'advice.plain_http_allowed':
-    'Production may use http (ALLOW_PLAIN_HTTP=true): tokens and cookies can be read on the way. Change to https.',
-  'advice.unverified_email_allowed':
-    'E-mail addresses count although the provider has not verified them (ALLOW_UNVERIFIED_EMAIL=true): anyone who can write any address there can take the name of another. Turn it off, or say with emailVerified what the provider vouches for.',
-  'advice.auto_sign_in_without_effect':
-    'AUTO_SIGN_IN has no effect with these providers: everybody sees the login page. "on" needs a single provider; "in-app" needs WeCom, Feishu, Lark or DingTalk.',
+  // Settings that are risky or contradict each other; `phrase.advise_…` say what to do.
+  'advice.bearer_without_audience': EVENTS.bearer_without_audience.sentence,
+  'advice.max_age_with_keys': EVENTS.max_age_with_keys.sentence,
+  'advice.open_to_anyone': EVENTS.open_to_anyone.sentence,
+  'advice.admin_is_developer': EVENTS.admin_is_developer.sentence,
+  'advice.revoke_without_address': EVENTS.revoke_without_address.sentence,
+  'advice.machine_expired': EVENTS.machine_expired.sentence,
+  'advice.weak_state_check': EVENTS.weak_state_check.sentence,
+  'advice.https_without_tls': EVENTS.https_without_tls.sentence,
+  'advice.port_of_proxy': EVENTS.port_of_proxy.sentence,
+  'advice.tls_without_https': EVENTS.tls_without_https.sentence,
+  'advice.unknown_node_env': EVENTS.unknown_node_env.sentence,
+  'advice.plain_http_allowed': EVENTS.plain_http_allowed.sentence,
+  'advice.trusts_everybody': EVENTS.trusts_everybody.sentence,
+  'advice.unverified_email_allowed': EVENTS.unverified_email_allowed.sentence,
+  'advice.auto_sign_in_without_effect': EVENTS.auto_sign_in_without_effect.sentence,
+  'advice.console_for_nobody': EVENTS.console_for_nobody.sentence,
 
   'console.settings': 'Settings',
   'settings.lead': 'The settings in effect; those that nobody has changed are dimmed and marked as defaults.',
@@ -847,22 +832,6 @@ export const en: Sentences<typeof zhCN> = {
     "audience of the rule, or BEARER_AUDIENCE: the name of this API at the provider; audience: 'any' accepts introspected tokens of every client",
   'phrase.advise_max_age':
     'two rules: one with keys, and one with maxAge for the methods or paths that need a recent sign-in',
-  'phrase.advice_bearer_without_audience': EVENTS.bearer_without_audience.sentence,
-  'phrase.advice_max_age_with_keys': EVENTS.max_age_with_keys.sentence,
-  'phrase.advice_open_to_anyone': EVENTS.open_to_anyone.sentence,
-  'phrase.advice_admin_is_developer': EVENTS.admin_is_developer.sentence,
-  'phrase.advice_revoke_without_address': EVENTS.revoke_without_address.sentence,
-  'phrase.advice_machine_expired': EVENTS.machine_expired.sentence,
-  'phrase.advice_weak_state_check': EVENTS.weak_state_check.sentence,
-  'phrase.advice_https_without_tls': EVENTS.https_without_tls.sentence,
-  'phrase.advice_port_of_proxy': EVENTS.port_of_proxy.sentence,
-  'phrase.advice_tls_without_https': EVENTS.tls_without_https.sentence,
-  'phrase.advice_unknown_node_env': EVENTS.unknown_node_env.sentence,
-  'phrase.advice_plain_http_allowed': EVENTS.plain_http_allowed.sentence,
-  'phrase.advice_trusts_everybody': EVENTS.trusts_everybody.sentence,
-  'phrase.advice_unverified_email_allowed': EVENTS.unverified_email_allowed.sentence,
-  'phrase.advice_auto_sign_in_without_effect': EVENTS.auto_sign_in_without_effect.sentence,
-  'phrase.advice_console_for_nobody': EVENTS.console_for_nobody.sentence,
 
   // Our own certificate
   'phrase.certificate_valid': '{subject}, valid for {days} more days, until {until}',

@@ -6,7 +6,7 @@
 //   phraseIn('en', seen)      the sign-in page could not be seen: the connection broke (ECONNRESET)
 //   phraseIn('zh-CN', seen)   the same in Chinese, inner phrase included
 //
-// Each language has one table. Its rows `phrase.<code>` are the phrases; pages use the other rows by their keys.
+// Each language has one table. Pages use its rows by their keys; as a phrase, a row has its key as the code, without `phrase.`.
 import { type ErrorCode, MenshenError } from '../errors.ts'
 import { en } from './en.ts'
 import { fill, type Sentences, type ValuesOf } from './placeholders.ts'
@@ -30,9 +30,11 @@ export interface Language {
   readonly sentences: Table
 }
 
-type CodeIn<K> = K extends `phrase.${infer Code}` ? Code : never
+type CodeIn<K> = K extends `phrase.${infer Code}` ? Code : K
 
 export type PhraseCode = CodeIn<Key>
+
+type KeyOf<C extends PhraseCode> = `phrase.${C}` extends Key ? `phrase.${C}` : Extract<C, Key>
 
 export interface Phrase {
   readonly code: PhraseCode
@@ -40,12 +42,12 @@ export interface Phrase {
 }
 
 export function isPhraseCode(code: string): code is PhraseCode {
-  return Object.hasOwn(zhCN, `phrase.${code}`)
+  return Object.hasOwn(zhCN, `phrase.${code}`) || Object.hasOwn(zhCN, code)
 }
 
 export function phrase<C extends PhraseCode>(
   code: C,
-  ...[values]: KeyValues<`phrase.${C}`, string | number | Phrase>
+  ...[values]: KeyValues<KeyOf<C>, string | number | Phrase>
 ): Phrase {
   return { code, values: values ?? {} }
 }
@@ -57,7 +59,8 @@ export function quoted(text: string): Phrase {
 
 export function renderPhrase({ code, values }: Phrase, language: Language): string {
   const { lang, sentences } = language
-  return fill(sentences[`phrase.${code}`], lang, values)
+  const key = `phrase.${code}`
+  return fill(sentences[(key in sentences ? key : code) as Key], lang, values)
     .map(part => (typeof part === 'object' ? renderPhrase(part, language) : part))
     .join('')
 }

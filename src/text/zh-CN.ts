@@ -41,35 +41,27 @@ export const zhCN = {
   'health.this_one': '本进程',
   'health.hint': '在终端运行 {doctor} 可以看到同样的结果，{sign_in} 可以试登录。',
 
-  'advice.weak_state_check':
-    '登录状态参数只检查后缀（STATE_CHECK=suffix）：其他网站可以让访客在不知情时以他人身份登录。设置 STATE_CHECK=bound 可以防止。',
+  // Settings that are risky or contradict each other; `phrase.advise_…` say what to do.
+  'advice.bearer_without_audience': '有规则接受访问令牌，但没有写明受众：接受颁发给本客户端或以该规则地址为受众的令牌',
+  'advice.max_age_with_keys': '有规则同时写了 keys 和 maxAge。maxAge 需要登录，所有密钥都会被拒绝',
+  'advice.open_to_anyone': '公共身份认证平台上的任何账号都可以登录：配置中没有用 require、roles 或 rules 限制谁能进入',
+  'advice.admin_is_developer': '没有配置 roles：平台上用户名为 admin 的用户就是 developer，可以查看控制台',
+  'advice.revoke_without_address': 'REVOKE 为 always，但身份认证平台没有吊销地址：退出登录后令牌仍然有效',
+  'advice.machine_expired': 'machines 中有一行已经过期，它的密钥会被拒绝',
+  'advice.weak_state_check': '登录状态参数只检查后缀：别的网站可以让访客以他人身份登录（登录 CSRF）',
   'advice.https_without_tls':
-    'BASE_URL 是 https，但本服务只提供 http，也没有信任任何代理：所有访客会被当作来自同一个地址。请用 TRUSTED_PROXIES 写明前面代理的地址，或设置 TLS_CERT_FILE 和 TLS_KEY_FILE。',
-  'advice.trusts_everybody':
-    'TRUSTED_PROXIES 的范围过大，包含了外部地址：任何能访问本服务的人都可以冒充任意来源地址，绕过频率限制。请只填写代理自己的地址。',
+    'BASE_URL 是 https，但本服务只提供 http，也没有信任任何代理：所有访客会被当作来自同一个地址',
   'advice.port_of_proxy':
-    '前面似乎有代理，但 BASE_URL 的端口就是本服务自己监听的端口：浏览器会绕过代理，或者打不开页面。请把 BASE_URL 设为代理的地址，并把 PORT 设为另一个端口（例如 3000）。',
-  'advice.tls_without_https':
-    '已设置 TLS_CERT_FILE 和 TLS_KEY_FILE，但 BASE_URL 是 http：登录后浏览器会回到打不开的地址，Cookie 也没有 Secure 标记。请把 BASE_URL 改成 https。',
-  'advice.unknown_node_env':
-    'NODE_ENV 不是已知的值，按生产环境处理。请设置 NODE_ENV=production 或 NODE_ENV=development。',
-  'advice.console_for_nobody': '配置里的 roles 没有把 developer 角色授予任何人，没有人能看到控制台。',
-  'advice.open_to_anyone':
-    '公共身份认证平台上的任何账号都可以登录。请用平台的 require、roles 或 rules 写明允许谁进入。',
-  'advice.admin_is_developer':
-    '没有配置 roles：平台上用户名为 admin 的用户就是 developer，可以查看本控制台。请用 roles 写明谁是开发者。',
-  'advice.revoke_without_address':
-    'REVOKE 为 always，但身份认证平台没有吊销地址：退出登录后令牌仍然有效。请设置平台的 revocationUrl，或设置 REVOKE=never。',
-  'advice.bearer_without_audience':
-    '有规则接受访问令牌，但没有写明受众。请把规则的 audience 或 BEARER_AUDIENCE 设为这个 API 在平台上的名称。',
-  'advice.max_age_with_keys': '有规则同时写了 keys 和 maxAge。maxAge 需要登录，所有密钥都会被拒绝。请分成两条规则。',
-  'advice.machine_expired': 'machines 中有一行已经过期，它的密钥会被拒绝。请为这台机器换一个新密钥，或删除这一行。',
-  'advice.plain_http_allowed':
-    '生产环境允许使用 http（ALLOW_PLAIN_HTTP=true）：令牌和 Cookie 在途中可能被读取。请改用 https。',
+    'BASE_URL 的端口就是本服务自己用 http 监听的端口：如果前面有代理，浏览器会绕过代理，或者打不开 https',
+  'advice.tls_without_https': '本服务提供 https，但 BASE_URL 是 http：浏览器会被带到打不开的地址',
+  'advice.unknown_node_env': 'NODE_ENV 不是已知的值，按生产环境处理',
+  'advice.plain_http_allowed': '生产环境允许使用明文 http：令牌和 Cookie 在传输途中可能被读取',
+  'advice.trusts_everybody':
+    'TRUSTED_PROXIES 的范围过大，包含了外部地址：任何能访问本服务的人都可以冒充任意来源地址、绕过频率限制，并谎报所请求的页面',
   'advice.unverified_email_allowed':
-    '未经身份认证平台验证的邮箱也会被采用（ALLOW_UNVERIFIED_EMAIL=true）：如果用户可以在平台上随意填写邮箱，就可能冒用他人的名字。请关闭此项，或用 emailVerified 说明平台怎样确认邮箱。',
-  'advice.auto_sign_in_without_effect':
-    'AUTO_SIGN_IN 对当前的身份认证平台不起作用，所有人都会看到登录页。on 只适用于单个平台；in-app 需要企业微信、飞书、Lark 或钉钉。',
+    '未经身份认证平台验证的邮箱也会被采用：如果用户可以在平台上随意填写邮箱，就可能冒用他人的名字',
+  'advice.auto_sign_in_without_effect': 'AUTO_SIGN_IN 对当前的身份认证平台不起作用：所有人都会看到登录页',
+  'advice.console_for_nobody': 'roles 没有把 developer 角色授予任何人：没有人能看到控制台',
 
   'console.settings': '设置',
   'settings.lead': '正在生效的设置；没有改动过的显示为灰色，并标有“默认”。',
@@ -796,28 +788,6 @@ export const zhCN = {
   'phrase.advise_audience':
     "设置规则的 audience 或 BEARER_AUDIENCE，即这个 API 在平台上的名称；audience: 'any' 接受任何客户端的不透明令牌",
   'phrase.advise_max_age': '分成两条规则：一条写 keys，另一条为需要重新登录的方法或路径写 maxAge',
-  'phrase.advice_bearer_without_audience':
-    '有规则接受访问令牌，但没有写明受众：接受颁发给本客户端或以该规则地址为受众的令牌',
-  'phrase.advice_max_age_with_keys': '有规则同时写了 keys 和 maxAge。maxAge 需要登录，所有密钥都会被拒绝',
-  'phrase.advice_open_to_anyone':
-    '公共身份认证平台上的任何账号都可以登录：配置中没有用 require、roles 或 rules 限制谁能进入',
-  'phrase.advice_admin_is_developer': '没有配置 roles：平台上用户名为 admin 的用户就是 developer，可以查看控制台',
-  'phrase.advice_revoke_without_address': 'REVOKE 为 always，但身份认证平台没有吊销地址：退出登录后令牌仍然有效',
-  'phrase.advice_machine_expired': 'machines 中有一行已经过期，它的密钥会被拒绝',
-  'phrase.advice_weak_state_check': '登录状态参数只检查后缀：别的网站可以让访客以他人身份登录（登录 CSRF）',
-  'phrase.advice_https_without_tls':
-    'BASE_URL 是 https，但本服务只提供 http，也没有信任任何代理：所有访客会被当作来自同一个地址',
-  'phrase.advice_port_of_proxy':
-    'BASE_URL 的端口就是本服务自己用 http 监听的端口：如果前面有代理，浏览器会绕过代理，或者打不开 https',
-  'phrase.advice_tls_without_https': '本服务提供 https，但 BASE_URL 是 http：浏览器会被带到打不开的地址',
-  'phrase.advice_unknown_node_env': 'NODE_ENV 不是已知的值，按生产环境处理',
-  'phrase.advice_plain_http_allowed': '生产环境允许使用明文 http：令牌和 Cookie 在传输途中可能被读取',
-  'phrase.advice_trusts_everybody':
-    'TRUSTED_PROXIES 的范围过大，包含了外部地址：任何能访问本服务的人都可以冒充任意来源地址、绕过频率限制，并谎报所请求的页面',
-  'phrase.advice_unverified_email_allowed':
-    '未经身份认证平台验证的邮箱也会被采用：如果用户可以在平台上随意填写邮箱，就可能冒用他人的名字',
-  'phrase.advice_auto_sign_in_without_effect': 'AUTO_SIGN_IN 对当前的身份认证平台不起作用：所有人都会看到登录页',
-  'phrase.advice_console_for_nobody': 'roles 没有把 developer 角色授予任何人：没有人能看到控制台',
 
   // Our own certificate
   'phrase.certificate_valid': '{subject}，还有 {days} 天到期（{until}）',

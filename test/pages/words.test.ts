@@ -89,7 +89,10 @@ function allPages(words: Words): string[] {
     ...newProof(),
   }
   const publicPart = { username: 'ann', nickname: '', userRole: 'common', signedInAt: NOW, seenAt: NOW }
-  const advice = Object.keys(zhCN).flatMap(key => /^advice\.(.*)/.exec(key)?.[1] ?? []) as AdviceCode[]
+  const advice = Object.keys(zhCN).flatMap(key => {
+    const code = /^advice\.(.*)/.exec(key)?.[1]
+    return code === undefined ? [] : [{ code: code as AdviceCode, remedy: quoted('Change it.') }]
+  })
   const view = {
     viewer: VIEWER,
     now: NOW,
