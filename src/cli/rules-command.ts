@@ -49,28 +49,12 @@ interface Outcome {
 
 const expectations = z.array(
   z.strictObject({
-    path: z.string().superRefine((path, context) => {
-      const problem = pathProblem(path)
-      if (problem) context.addIssue(problem)
-    }),
+    path: textWithout(pathProblem),
     role: z.string().optional(),
     groups: z.array(z.string()).default([]),
     user: z.string().default(''),
-    method: z
-      .string()
-      .toUpperCase()
-      .superRefine((method, context) => {
-        const problem = methodProblem(method)
-        if (problem) context.addIssue(problem)
-      })
-      .default('GET'),
-    from: z
-      .string()
-      .superRefine((from, context) => {
-        const problem = addressProblem(from)
-        if (problem) context.addIssue(problem)
-      })
-      .optional(),
+    method: z.string().toUpperCase().pipe(textWithout(methodProblem)).default('GET'),
+    from: textWithout(addressProblem).optional(),
     at: z
       .string()
       .transform((text, context) => {
@@ -79,13 +63,7 @@ const expectations = z.array(
         return at ?? z.NEVER
       })
       .optional(),
-    destination: z
-      .string()
-      .superRefine((path, context) => {
-        const problem = pathProblem(path)
-        if (problem) context.addIssue(problem)
-      })
-      .optional(),
+    destination: textWithout(pathProblem).optional(),
     depth: z.enum(['0', '1', 'infinity']).optional(),
     authAge: z.number().min(0).optional(),
     acr: references.optional(),
@@ -94,6 +72,13 @@ const expectations = z.array(
     expect: z.enum(['admitted', 'refused', 'login', 'step_up', 'bad_request', 'uri_too_long', 'own']),
   }),
 )
+
+function textWithout(problemOf: (text: string) => string | undefined) {
+  return z.string().superRefine((text, context) => {
+    const problem = problemOf(text)
+    if (problem) context.addIssue(problem)
+  })
+}
 
 export function runRulesCommand(
   args: readonly string[],
@@ -137,7 +122,7 @@ export function runRulesCommand(
     methodProblem(query.method) ??
     (destination === undefined ? undefined : pathProblem(destination)) ??
     (depth === undefined || /^(?:0|1|infinity)$/.test(depth) ? undefined : depthProblem(depth))
-  if (problem) throw new UsageError(`${problem[0]?.toUpperCase()}${problem.slice(1)}`)
+  assertNoProblem(problem)
   return { lines: [describe(judgeQuery, query, paint)], ok: true }
 }
 
@@ -156,25 +141,29 @@ function readCircumstances(values: CircumstanceOptions): Pick<RuleQuery, 'from' 
     (from === undefined ? undefined : addressProblem(from)) ??
     (time === undefined || at !== undefined ? undefined : timeProblem(time)) ??
     (age === undefined || /^\d{1,10}$/.test(age) ? undefined : ageProblem(age))
-  if (problem) throw new UsageError(`${problem[0]?.toUpperCase()}${problem.slice(1)}`)
+  assertNoProblem(problem)
   return { from, at, authAge: age === undefined ? undefined : Number(age), acr, amr }
+}
+
+function assertNoProblem(problem: string | undefined): void {
+  if (problem) throw new UsageError(`${problem[0]?.toUpperCase()}${problem.slice(1)}`)
 }
 
 function addressProblem(text: string): string | undefined {
   if (isIP(text)) return undefined
-  return `${JSON.stringify(text.slice(0, LONGEST_SHOWN))} is no address; expected one as 192.0.2.7 or 2001:db8::7.`
+  return `${shorten(text)} is no address; expected one as 192.0.2.7 or 2001:db8::7.`
 }
 
 function timeProblem(text: string): string {
-  return `${JSON.stringify(text.slice(0, LONGEST_SHOWN))} is no time; expected one as 2026-11-16T09:00, or 2026-11-16T09:00+08:00.`
+  return `${shorten(text)} is no time; expected one as 2026-11-16T09:00, or 2026-11-16T09:00+08:00.`
 }
 
 function depthProblem(text: string): string {
-  return `${JSON.stringify(text.slice(0, LONGEST_SHOWN))} is not a depth; expected 0, 1 or infinity.`
+  return `${shorten(text)} is not a depth; expected 0, 1 or infinity.`
 }
 
 function ageProblem(text: string): string {
-  return `${JSON.stringify(text.slice(0, LONGEST_SHOWN))} is no age; expected whole seconds, for example 300.`
+  return `${shorten(text)} is no age; expected whole seconds, for example 300.`
 }
 
 /** The rules of one of `hosts`. */
@@ -266,8 +255,7 @@ function cannotBeUsed(file: string, why: string): MenshenError {
 /** A sentence without its first capital; `undefined` if there is nothing to say. */
 function pathProblem(path: string): string | undefined {
   if (path.startsWith('/')) return undefined
-  const shown = JSON.stringify(path.slice(0, LONGEST_SHOWN))
-  return `a path begins with /, and ${shown} does not; did you mean ${JSON.stringify(`/${pathIn(path)}`.slice(0, LONGEST_SHOWN))}?`
+  return `a path begins with /, and ${shorten(path)} does not; did you mean ${shorten(`/${pathIn(path)}`)}?`
 }
 
 /** Of a whole address the path. */
@@ -279,10 +267,15 @@ function methodProblem(method: string): string | undefined {
   if (METHODS.includes(method)) return undefined
   const likely = likelyMeant(method, METHODS)
   const remedy = likely === undefined ? 'expected one as in HTTP, for example GET or POST.' : `did you mean ${likely}?`
-  return `there is no method ${JSON.stringify(method.slice(0, LONGEST_SHOWN))}; ${remedy}`
+  return `there is no method ${shorten(method)}; ${remedy}`
 }
 
 const LONGEST_SHOWN = 100
+
+/** In quotes, for a message. */
+function shorten(text: string): string {
+  return JSON.stringify(text.slice(0, LONGEST_SHOWN))
+}
 
 function unknownRole(role: string, known: readonly string[]): string {
   return `There is no role ${JSON.stringify(role)}; expected one of ${known.join(', ')}.`
@@ -290,7 +283,7 @@ function unknownRole(role: string, known: readonly string[]): string {
 
 function unknownHost(host: string, hosts: readonly string[]): string {
   const expected = hosts.length === 0 ? 'the configuration has no hosts.' : `expected one of ${hosts.join(', ')}.`
-  return `There is no host ${JSON.stringify(host.slice(0, LONGEST_SHOWN))}; ${expected}`
+  return `There is no host ${shorten(host)}; ${expected}`
 }
 
 function describe(judgeQuery: Judge, query: DerivedQuery, paint: Paint): string {
