@@ -13,6 +13,7 @@ import {
   refuseTakenHeaders,
   refuseTakenPaths,
 } from './config/conflicts.ts'
+import { fingerprintOf } from './config/fingerprint.ts'
 import { refuseHosts } from './config/host-names.ts'
 import type { Settings } from './config/settings.ts'
 import { assertUpstreamFiles } from './config/upstream-files.ts'
@@ -74,7 +75,6 @@ import { createHookCalls, type Hooks, NO_HOOKS } from './sign-in/hooks.ts'
 import { createLostCookieDetector } from './sign-in/lost-cookies.ts'
 import { openLimits, openStore } from './stores/open-store.ts'
 import { watchWrites } from './stores/write-watch.ts'
-import { fingerprintOf } from './util/fingerprint.ts'
 
 /** `R` are the roles, and `F` the further fields of the user info, that the options name. */
 export interface Menshen<R extends Role = Role, F extends string = string> extends Embedded<R, F> {

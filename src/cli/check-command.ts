@@ -19,7 +19,7 @@ import { type ProviderPlan, planNamedProvider, receivingAddresses } from '../pro
 import { planProviders } from '../provider/providers.ts'
 import { storeFile } from '../stores/open-store.ts'
 import { type Phrase, phrase, phraseIn, phraseOf, quoted } from '../text/text.ts'
-import { sanitize } from '../util/json-path.ts'
+import { sanitize } from '../util/safe-text.ts'
 import { announcementLines, startFields, variableOf } from './announce.ts'
 import { COMMANDS } from './command-table.ts'
 import { type Paint, terminalLines } from './terminal.ts'

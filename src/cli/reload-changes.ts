@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Config } from '../config/config-file.ts'
 import { refuseListenerAsUpstream } from '../config/conflicts.ts'
+import { fingerprintOf } from '../config/fingerprint.ts'
 import {
   ConfigurationError,
   type ConfigurationSources,
@@ -18,7 +19,6 @@ import { filesOfUpstreams } from '../config/upstream-files.ts'
 import { MenshenError } from '../errors.ts'
 import { planProviders } from '../provider/providers.ts'
 import { withDeadline } from '../util/deadline.ts'
-import { fingerprintOf } from '../util/fingerprint.ts'
 
 /** What was loaded, and what is needed to notice a change of it. */
 export interface Snapshot extends LoadedConfiguration {

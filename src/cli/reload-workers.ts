@@ -3,9 +3,9 @@
 
 import cluster, { type Worker } from 'node:cluster'
 import { setTimeout as pause } from 'node:timers/promises'
+import { fingerprintOf } from '../config/fingerprint.ts'
 import { ConfigurationError } from '../config/load-configuration.ts'
 import { checkWhole } from '../menshen.ts'
-import { fingerprintOf } from '../util/fingerprint.ts'
 import type { PreparedReload, Reloader, ReloadTarget } from './reload.ts'
 import {
   type ReloadOptions,

@@ -4,6 +4,7 @@ import { isIP } from 'node:net'
 import { dirname } from 'node:path'
 import { z } from 'zod'
 import { isFixedRoute } from '../paths.ts'
+import { plainName } from '../util/header-names.ts'
 import { Networks, readNetworks } from './networks.ts'
 import { Secret } from './secret.ts'
 
@@ -387,4 +388,18 @@ export function wholeNumber(min: number, max: number, what: string) {
       .pipe(z.number().min(min).max(max)),
     expected: `${what} from ${min} to ${max}`,
   }
+}
+
+const HEADER_NAME = /^[\w!#$%&'+.^`|~-]+\*?$/
+
+export const headerNames = {
+  type: 'string' as const,
+  isValue: (value: object) => Array.isArray(value),
+  check: z
+    .string()
+    .transform(text => text.split(/[\s,]+/).filter(Boolean))
+    .pipe(z.array(z.string().regex(HEADER_NAME)))
+    .transform(names => names.map(name => (name.endsWith('*') ? `${plainName(name.slice(0, -1))}*` : plainName(name)))),
+  expected: 'names of headers, separated by commas; a * at the end stands for all that begin so',
+  example: 'x-company-user,x-internal-*',
 }

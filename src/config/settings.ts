@@ -1,7 +1,6 @@
 // Every setting: one row each with its name, kind, default and sentence in both languages, topic by topic. docs/settings.md is
 // made from these rows.
 
-import { headerNames } from '../util/header-names.ts'
 import { color } from './accent-color.ts'
 import { imageFile } from './image-file.ts'
 import type { Row } from './kinds.ts'
@@ -192,7 +191,7 @@ export const IDENTITY_ROWS = {
   }),
   DROP_HEADERS: optional({
     reloads: true,
-    ...headerNames,
+    ...kind.headerNames,
     sentence:
       'Headers of the browser that the application must not see, besides those of [the list](behind-a-proxy.md#what-does-not-reach-the-application). Stronger than `KEEP_HEADERS`.',
     sentenceZh:
@@ -200,7 +199,7 @@ export const IDENTITY_ROWS = {
   }),
   KEEP_HEADERS: optional({
     reloads: true,
-    ...headerNames,
+    ...kind.headerNames,
     example: 'x-user-id,x-http-method-override',
     sentence: 'Headers of that list that the application may see. Whatever it believes of them, any client can write.',
     sentenceZh: '列表中允许传给后端应用的请求头。请注意任何客户端都可以伪造它们的内容。',

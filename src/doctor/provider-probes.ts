@@ -13,7 +13,7 @@ import { createProvider, type Provider, type ProviderOptions } from '../provider
 import { preferredClientAuth, RefusalError } from '../provider/token.ts'
 import { newTicket } from '../session/ticket.ts'
 import { type Phrase, type PhraseCode, phrase, quoted } from '../text/text.ts'
-import { sanitize } from '../util/json-path.ts'
+import { sanitize } from '../util/safe-text.ts'
 import { type Finding, failure, good, type Probe, warning, whatFailed } from './finding.ts'
 import { probeOrigin } from './upstream-probes.ts'
 

@@ -11,7 +11,7 @@ import type { Settings } from '../config/settings.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { KeyList } from '../session/derived-keys.ts'
 import { type Phrase, phrase } from '../text/text.ts'
-import { sanitize } from '../util/json-path.ts'
+import { sanitize } from '../util/safe-text.ts'
 import { codeOf, DOCTOR_AGENT, type Finding, failure, good, type Probe, reasonOf, warning } from './finding.ts'
 
 /** An address for documentation (RFC 5737): a server that accepts it accepts any address. */

@@ -11,7 +11,7 @@ import type { MisspeltName } from '../config/suggestions.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
 import { secretProblem } from '../session/derived-keys.ts'
 import { phrase, quoted } from '../text/text.ts'
-import { sanitize } from '../util/json-path.ts'
+import { sanitize } from '../util/safe-text.ts'
 import { type Finding, failure, good, warning } from './finding.ts'
 
 /** Before this program was made: the clock was never set. */

@@ -17,7 +17,7 @@ import { entryPages } from '../stores/pages.ts'
 import type { RedisServerInfo } from '../stores/redis/redis-server-info.ts'
 import type { Store } from '../stores/store.ts'
 import { type Phrase, phrase, quoted } from '../text/text.ts'
-import { sanitize } from '../util/json-path.ts'
+import { sanitize } from '../util/safe-text.ts'
 import { type Finding, failure, good, type Probe, reasonOf, warning, whatFailed } from './finding.ts'
 
 const SLOW_MS = 50

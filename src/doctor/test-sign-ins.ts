@@ -13,7 +13,8 @@ import { decodeJson, encodeJson, sealValue, unsealValue } from '../session/seali
 import { isTicket, newTicket, recordKey, sealingKey } from '../session/ticket.ts'
 import type { Store } from '../stores/store.ts'
 import { isPhraseCode, type Phrase } from '../text/text.ts'
-import { findText, getPath, namesFrom, sanitize, shapeOf } from '../util/json-path.ts'
+import { findText, getPath, namesFrom, shapeOf } from '../util/json-path.ts'
+import { sanitize } from '../util/safe-text.ts'
 import { whatFailed } from './finding.ts'
 import { UNUSABLE_USER } from './sign-in-remedy.ts'
 

@@ -15,7 +15,7 @@ import type { UpstreamConfig } from '../config/upstream-config.ts'
 import { readUpstreamFiles } from '../config/upstream-files.ts'
 import { isOwnPath } from '../paths.ts'
 import { type Phrase, phrase } from '../text/text.ts'
-import { sanitize } from '../util/json-path.ts'
+import { sanitize } from '../util/safe-text.ts'
 import { codeOf, DOCTOR_AGENT, type Finding, failure, good, type Probe, reasonOf, warning } from './finding.ts'
 import { isOurselves, type ProxyProbeOptions } from './proxy-probe.ts'
 

@@ -1,7 +1,7 @@
 // Demands of a provider that Menshen or its settings do not meet: read from the metadata in advance, and named as the cause when a
 // sign-in fails.
 import { type Phrase, phrase, phraseIn } from '../text/text.ts'
-import { sanitize } from '../util/json-path.ts'
+import { sanitize } from '../util/safe-text.ts'
 import { algorithmFor, readClientKey } from './client-key.ts'
 import type { Metadata, ProviderDocument } from './discovery.ts'
 import { PROOF_ALGORITHM } from './dpop.ts'

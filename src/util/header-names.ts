@@ -1,5 +1,5 @@
-// Header names in the settings: how they are compared, and which are never passed on from a client.
-import { z } from 'zod'
+// Header names: how they are compared, and which are never passed on from a client.
+
 import { KEY_HEADER } from './key-form.ts'
 
 /** Many applications treat dashes, underscores or all other signs alike, so names that differ only there are equal. */
@@ -28,17 +28,3 @@ const SET_BY_GATEWAY = [
 
 /** In their plain form. Keys are for us alone. */
 export const NEVER_KEPT: readonly string[] = [...HOP_BY_HOP, ...SET_BY_GATEWAY, KEY_HEADER]
-
-const TOKEN = /^[\w!#$%&'+.^`|~-]+\*?$/
-
-export const headerNames = {
-  type: 'string' as const,
-  isValue: (value: object) => Array.isArray(value),
-  check: z
-    .string()
-    .transform(text => text.split(/[\s,]+/).filter(Boolean))
-    .pipe(z.array(z.string().regex(TOKEN)))
-    .transform(names => names.map(name => (name.endsWith('*') ? `${plainName(name.slice(0, -1))}*` : plainName(name)))),
-  expected: 'names of headers, separated by commas; a * at the end stands for all that begin so',
-  example: 'x-company-user,x-internal-*',
-}

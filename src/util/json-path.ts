@@ -1,6 +1,11 @@
 // Finds values in an answer by a path: names with dots between them. A list is searched in each of its elements; the name
 // `only` is the element of a list that has no other.
-import type { Accepted, Sources } from '../config/provider-config.ts'
+import { sanitize } from './safe-text.ts'
+
+/** The accepted values of each path. */
+type Accepted = Readonly<Record<string, readonly (string | number | boolean | null)[]>>
+/** Paths in the order in which they are tried; the texts at several paths can be one. */
+type Sources = readonly (string | readonly string[])[]
 
 /** The value at the path; `undefined` if there is none. */
 export function getPath(value: unknown, path: string): unknown {
@@ -71,7 +76,7 @@ export function textFrom(answers: readonly unknown[], sources: Sources): string 
   return findText(answers, sources)?.text ?? ''
 }
 
-export interface FoundText {
+interface FoundText {
   readonly text: string
   readonly source: Sources[number]
   /** The index of the answer that has it. */
@@ -135,9 +140,4 @@ export function shapeOf(value: unknown, depth = 2): string {
   if (Array.isArray(value)) return `list of ${shapeOf(value[0], depth - 1)}`
   const shown = Object.entries(value).slice(0, MOST_SHOWN)
   return `{ ${shown.map(([name, one]) => `${sanitize(name)}: ${shapeOf(one, depth - 1)}`).join(', ')} }`
-}
-
-/** Names come from outside: they must not control a terminal or begin a line. */
-export function sanitize(name: string, longest = 40): string {
-  return name.slice(0, longest).replace(/[\p{C}\u2028\u2029]+/gu, '?')
 }

@@ -19,6 +19,11 @@ export function safeText(text: string): string {
   return text.replace(UNSAFE, '�')
 }
 
+/** The beginning of a name from outside. */
+export function sanitize(name: string, longest = 40): string {
+  return name.slice(0, longest).replace(/[\p{C}\u2028\u2029]+/gu, '?')
+}
+
 function escaped(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 }

@@ -1,8 +1,8 @@
 // A fingerprint of a value, to tell whether it has changed: a hash, so that no secret can be read from it.
 
 import { hash } from 'node:crypto'
-import { Networks } from '../config/networks.ts'
-import { Secret } from '../config/secret.ts'
+import { Networks } from './networks.ts'
+import { Secret } from './secret.ts'
 
 export function fingerprintOf(value: unknown): string {
   return hash('sha256', JSON.stringify(value, unveil) ?? '', 'base64url')
