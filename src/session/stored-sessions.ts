@@ -60,9 +60,8 @@ interface StoredSessions {
   /** What was said of the user, from the store. */
   readClaims(ticket: string): Promise<KeptClaims>
   /**
-   * Saves new tokens or the user as they are now, or keeps the record at least until `until`. If the session has other tokens
-   * by now, nothing is saved, and it is returned as it is; `undefined` if the session is gone. A change of the device is made
-   * to what it is by now.
+   * Applies the change to the session as the store has it, and writes it if that version is still there; otherwise tries again
+   * with the new version. Returns the session as it is then; `undefined` if it is gone.
    */
   save(ticket: string, seen: LoadedSession, change: SessionChange): Promise<LoadedSession | undefined>
   /** Removes the session and returns it. */
@@ -71,11 +70,12 @@ interface StoredSessions {
   forget(): void
 }
 
+/** New tokens; the user as they are now; another device; or nothing but a record that is kept until a time at least. */
 export type SessionChange =
   | { readonly tokens: TokenSet }
-  | { readonly until: number }
   | { readonly user: UserChange }
   | { readonly device: DeviceChange }
+  | { readonly until: number }
 
 /** The device as it is to be, or `undefined` to leave it as it is. */
 export type DeviceChange = (device: DeviceBinding | undefined) => DeviceBinding | undefined
@@ -195,17 +195,6 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
     return originOf((stored && (await publicPart(stored))) ?? {})
   }
 
-  /** The session with what has changed. Its role is derived, as at every load. */
-  function changed(session: Session, change: SessionChange): Session {
-    if ('tokens' in change) return withTokens(session, change.tokens)
-    if ('user' in change) return identify(withUser(session, change.user), () => change.user.claims).session
-    if ('device' in change) {
-      const device = change.device(session.device)
-      return device ? { ...session, device } : session
-    }
-    return session
-  }
-
   async function publicPart(stored: Stored): Promise<PublicPart | undefined> {
     const latest = keyring.latest()
     return (
@@ -213,6 +202,42 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
       // Other instances may use other keys by now.
       publicPartOf(stored, stored.key, await keyring.current())
     )
+  }
+
+  /** Writes the session over this version of it. `undefined` if the store has another version by now, or none: a sign-out wins. */
+  async function replace(
+    ticket: string,
+    latest: LoadedSession,
+    applied: Session,
+    change: SessionChange,
+  ): Promise<WrittenSession | undefined> {
+    const { key, signedInAt } = latest
+    const user = 'user' in change ? change.user : undefined
+    // The role is derived, as at every load.
+    const session = user ? identify(applied, () => user.claims).session : applied
+    const stored = await store.read(key)
+    const parts = stored && unpackRecord(stored.value)
+    const claimsPart = user ? sealClaims(user.claims, ticket, key) : (parts?.claimsPart ?? NO_CLAIMS)
+    const times = { signedInAt, seenAt: options.countsActivity?.() ? latest.seenAt : now() }
+    const keys = await keyring.current()
+    const labels = labelsOf(session, keys)
+    // With the same labels, the data keys are the same as well.
+    const isPublicAsBefore =
+      !user &&
+      !latest.hasNewRole &&
+      isBound(session.device) === isBound(latest.session.device) &&
+      stored?.labels.join() === labels.join()
+    const publicPart =
+      parts && isPublicAsBefore
+        ? parts.publicPart
+        : sealPublicPart(newPublicPart(session, times, await readOrigin(stored)), key, keys)
+    const writable = { ticket, key, session, labels, ...times, publicPart, claimsPart }
+    const entry = toEntry(writable, maxHours)
+    const keepUntil = Math.min(keptUntil(change, stored), latestEnd(signedInAt, maxHours))
+    const expiresAt = Math.max(entry.expiresAt, keepUntil)
+    const since = stored?.since ?? signedInAt
+    const version = await store.replace(key, { ...entry, since, expiresAt }, latest.version)
+    return version === undefined ? undefined : { ...writable, version, entry }
   }
 
   return {
@@ -248,41 +273,11 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
     },
 
     async save(ticket, seen, change) {
-      let latest: LoadedSession | undefined = seen
-      while (latest) {
-        const isDevice = 'device' in change
-        // A late loser must not overwrite newer tokens.
-        if (!isDevice && !sameTokens(latest.session, seen.session)) return latest
-        const { key, signedInAt } = latest
-        const session = changed(latest.session, change)
-        if (isDevice && session === latest.session) return latest
-        const stored = await store.read(key)
-        const parts = stored && unpackRecord(stored.value)
-        const isUser = 'user' in change
-        const claimsPart = isUser ? sealClaims(change.user.claims, ticket, key) : (parts?.claimsPart ?? NO_CLAIMS)
-        const times = { signedInAt, seenAt: options.countsActivity?.() ? latest.seenAt : now() }
-        const keys = await keyring.current()
-        const labels = labelsOf(session, keys)
-        // With the same labels, the data keys are the same as well.
-        const isPublicAsBefore =
-          !isUser &&
-          !latest.hasNewRole &&
-          isBound(session.device) === isBound(latest.session.device) &&
-          stored?.labels.join() === labels.join()
-        const publicPart =
-          parts && isPublicAsBefore
-            ? parts.publicPart
-            : sealPublicPart(newPublicPart(session, times, await readOrigin(stored)), key, keys)
-        const writable = { ticket, key, session, labels, ...times, publicPart, claimsPart }
-        const entry = toEntry(writable, maxHours)
-        // A change of the device must not undo what a refresh that is under way has kept.
-        const wanted = 'until' in change ? change.until : isDevice ? (stored?.expiresAt ?? 0) : 0
-        const until = Math.min(wanted, latestEnd(signedInAt, maxHours))
-        const kept = { ...entry, since: stored?.since ?? signedInAt, expiresAt: Math.max(entry.expiresAt, until) }
-        // Only if still there: a sign-out during the refresh must win.
-        const version = await store.replace(key, kept, latest.version)
-        if (version !== undefined) return loadWritten({ ...writable, version, entry }, latest)
-        latest = await load(ticket)
+      for (let latest: LoadedSession | undefined = seen; latest; latest = await load(ticket)) {
+        const applied = applyChange(change, seen.session, latest.session)
+        if (!applied) return latest
+        const written = await replace(ticket, latest, applied, change)
+        if (written) return loadWritten(written, latest)
       }
       return undefined
     },
@@ -306,6 +301,27 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
       return opened && { key, session: opened.session }
     },
   }
+}
+
+/**
+ * The session after a change; `undefined` if there is nothing to write. `seen` is the session that the change was made for,
+ * `latest` the session as the store has it: other tokens mean that another process was faster, and its tokens are newer.
+ */
+export function applyChange(change: SessionChange, seen: Session, latest: Session): Session | undefined {
+  if ('device' in change) {
+    const device = change.device(latest.device)
+    return device && { ...latest, device }
+  }
+  if (!sameTokens(latest, seen)) return undefined
+  if ('tokens' in change) return withTokens(latest, change.tokens)
+  if ('user' in change) return withUser(latest, change.user)
+  return latest
+}
+
+/** How long the record is kept at least. A change of the device must not undo what a refresh in flight has asked for. */
+function keptUntil(change: SessionChange, stored: Stored | undefined): number {
+  if ('until' in change) return change.until
+  return 'device' in change ? (stored?.expiresAt ?? 0) : 0
 }
 
 interface WrittenSession extends WritableSession {

@@ -12,7 +12,7 @@ import { packRecord, seal, unpackRecord } from '../../src/session/sealing.ts'
 import { identityOf } from '../../src/session/session-fields.ts'
 import { createSessionListing } from '../../src/session/session-listing.ts'
 import { openSession, type Session } from '../../src/session/session-record.ts'
-import { createStoredSessions } from '../../src/session/stored-sessions.ts'
+import { applyChange, createStoredSessions } from '../../src/session/stored-sessions.ts'
 import { newTicket, recordKey, sealingKey } from '../../src/session/ticket.ts'
 import { createMemoryStore } from '../../src/stores/memory-store.ts'
 import { START } from '../faults/doubles.ts'
@@ -134,6 +134,31 @@ test('a refresh keeps where a session came from, and when it began', async t => 
   const { publicPart } = (await getListed(recordKey(ticket))) ?? {}
   assert.deepEqual([publicPart?.address, publicPart?.userAgent], [ORIGIN.address, ORIGIN.userAgent])
   assert.deepEqual(events, [])
+})
+
+test('a change of tokens or of the user applies to the session as it is now, and leaves the rest', () => {
+  const latest = { ...MOST, data: { tenant: 7 } }
+  const tokens = { accessToken: 'at-3', expiresIn: 60, receivedAt: START + 1 }
+  const { accessToken, refreshToken, tokenIssuedAt, data } = applyChange({ tokens }, MOST, latest) ?? assert.fail()
+  assert.deepEqual([accessToken, refreshToken, tokenIssuedAt, data], ['at-3', 'rt-2', START + 1, { tenant: 7 }])
+  const user = { userInfo: { ...LISI, nickname: '四' }, groups: [], claims: { claims: {}, lost: [] } }
+  const renamed = applyChange({ user }, MOST, latest) ?? assert.fail()
+  assert.deepEqual([renamed.userInfo, renamed.groups, renamed.data], [user.userInfo, undefined, { tenant: 7 }])
+})
+
+test('a change that was made for former tokens does not apply: the tokens of the faster process stay', () => {
+  const latest = { ...MOST, accessToken: 'at-3' }
+  const tokens = { accessToken: 'at-late', expiresIn: 60, receivedAt: START }
+  const user = { userInfo: LISI, groups: [], claims: { claims: {}, lost: [] } }
+  for (const change of [{ tokens }, { user }, { until: START }])
+    assert.equal(applyChange(change, MOST, latest), undefined)
+})
+
+test('a change of the device is made to the device as it is now, whatever the tokens are, or not at all', () => {
+  const latest = { ...LEAST, accessToken: 'at-3', device: { challenge: 'c-1' } }
+  const device = (former: Session['device']) => former && { challenge: `after ${former.challenge}` }
+  assert.deepEqual(applyChange({ device }, LEAST, latest), { ...latest, device: { challenge: 'after c-1' } })
+  assert.equal(applyChange({ device }, latest, LEAST), undefined)
 })
 
 test('a refresh seals the public part again only for another role or user, and keeps the headers of the same user', async t => {
