@@ -6,7 +6,6 @@
 //   label   exchanged.<key of the session>
 
 import { hash } from 'node:crypto'
-import { setTimeout as pause } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
 import type { Settings } from '../config/settings.ts'
@@ -17,8 +16,8 @@ import { RefusalError } from '../provider/token.ts'
 import type { ExchangedToken, ExchangeTarget } from '../provider/token-exchange.ts'
 import type { Store, Stored } from '../stores/store.ts'
 import { atMost } from '../util/at-most.ts'
-import { createLeases } from './lease.ts'
-import { createBackoffs, leaseLife } from './refresh.ts'
+import { createBackoffs } from './backoffs.ts'
+import { createLeases, leaseLife } from './lease.ts'
 import { decodeJson, encodeJson, sealValue, unsealValue } from './sealing.ts'
 import type { CachedToken, LoadedSession } from './session-cache.ts'
 import { sessionFields } from './session-fields.ts'
@@ -84,7 +83,6 @@ const UNKNOWN_LIFE_SECONDS = 60
 const MOST_PER_SESSION = 20
 const MOST_OF_MACHINES = 1000
 const MOST_REMOVED = 100
-const POLL_MS = 50
 /** While the provider does not answer, or after one failure of this session. */
 const LONGEST_BACKOFF_MS = 5000
 
@@ -176,7 +174,9 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
       assertNoFailure(key, session.provider)
       const lease = await leases.take(name)
       if (!lease) {
-        if (await holderFailed(name, key, ticket)) throw new RecentlyFailed()
+        const result = await leases.waitForHolder(name, async () => (await read(key, ticket)) !== undefined)
+        // The failure of the lease's holder is that of all who wait.
+        if (result === 'failed') throw new RecentlyFailed()
         continue
       }
       try {
@@ -188,19 +188,6 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
       } finally {
         lease.release()
       }
-    }
-  }
-
-  /** Waits until there is a token or the lease is free. The failure of the lease's holder counts for all who wait. */
-  async function holderFailed(name: string, key: string, ticket: string): Promise<boolean> {
-    let runsOut = (await leases.endOf(name)) ?? 0
-    for (;;) {
-      await pause(POLL_MS)
-      if (await read(key, ticket)) return false
-      const end = await leases.endOf(name)
-      // It may have been saved and given back since.
-      if (end === undefined) return now() < runsOut && !(await read(key, ticket))
-      runsOut = end
     }
   }
 

@@ -1,6 +1,13 @@
-// A lease in the store: of all requests, processes and machines that want to refresh a session, one does it. Its holder renews
-// it while the work takes longer, and can check whether it still has it. It expires if its holder dies.
+// A lease in the store: of all requests, processes and machines that want to do the same work, one does it and the others wait
+// for its result. The holder renews the lease while the work takes longer. If the holder dies, the lease expires. For example:
+//
+//   0.0 s  A takes the lease, and asks the provider
+//   0.1 s  B cannot take it, and waits: it looks for the result every 100 ms
+//   0.4 s  A saves the result and releases the lease     B sees the result: `done`
+//          or A fails and releases the lease             B sees neither result nor lease: `failed`, the same for all who wait
+//          or A dies; its lease ends 15 s later          B sees that the lease has run out: `expired`, and takes it
 
+import { setTimeout as pause } from 'node:timers/promises'
 import { errorFields } from '../errors.ts'
 import type { Report } from '../events.ts'
 import type { Store } from '../stores/store.ts'
@@ -17,13 +24,23 @@ export interface Lease {
 export interface Leases {
   /** `undefined` if another process has it. */
   take(name: string): Promise<Lease | undefined>
-  /** When the current lease expires; `undefined` if there is none. */
-  endOf(name: string): Promise<number | undefined>
+  /** Waits while another process has the lease: until its work is done, or the lease is free. */
+  waitForHolder(name: string, isDone: () => Promise<boolean>): Promise<HolderResult>
   /** Resolves when all released leases are given back. */
   settle(): Promise<void>
 }
 
+export type HolderResult = 'done' | 'failed' | 'expired'
+
 const NOTHING = new Uint8Array()
+const POLL_MS = 100
+/** How much longer a lease lives than the slowest call and its retries. */
+const MARGIN_MS = 5000
+
+/** The life of a lease for a call to a provider: longer than the call and its retries. */
+export function leaseLife(providerTimeoutMs: number): number {
+  return providerTimeoutMs * 2 + MARGIN_MS
+}
 
 export function createLeases(store: Store, lifeMs: number, now: () => number, report: Report): Leases {
   const keyOf = (name: string) => `lease:${name}`
@@ -42,6 +59,11 @@ export function createLeases(store: Store, lifeMs: number, now: () => number, re
   /** The lease of another process stays as it is. */
   async function renew(key: string, version: number): Promise<number> {
     return (await store.replace(key, { value: NOTHING, expiresAt: now() + lifeMs, labels: [] }, version)) ?? version
+  }
+
+  /** When the current lease expires; `undefined` if there is none. */
+  async function endOf(name: string): Promise<number | undefined> {
+    return (await store.read(keyOf(name)))?.expiresAt
   }
 
   return {
@@ -69,7 +91,23 @@ export function createLeases(store: Store, lifeMs: number, now: () => number, re
         letExpire: () => clearInterval(renewal),
       }
     },
-    endOf: async name => (await store.read(keyOf(name)))?.expiresAt,
+
+    async waitForHolder(name, isDone) {
+      let endsAt = (await endOf(name)) ?? 0
+      for (;;) {
+        await pause(POLL_MS)
+        if (await isDone()) return 'done'
+        const end = await endOf(name)
+        if (end === undefined) {
+          const isReleased = now() < endsAt
+          // The holder may have finished between the two reads.
+          if (await isDone()) return 'done'
+          return isReleased ? 'failed' : 'expired'
+        }
+        endsAt = end
+      }
+    },
+
     async settle() {
       await Promise.all(releasing.values())
     },

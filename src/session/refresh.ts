@@ -1,16 +1,28 @@
 // Refreshes a session's tokens: once at a time per session, for all requests, processes and machines, and to its end even if the
 // client has gone. Lock, reload, check again, refresh, save. Then asks who the user is now (identity-refresh.ts).
 //
+// Two processes, two requests of one user, an access token that is due:
+//
+//   process A                                             process B
+//   takes a slot, then the session's lease                cannot take the lease: waits (lease.ts)
+//   reloads the session: its tokens are the same          looks at the session every 100 ms
+//   sends the refresh token to the provider
+//   saves the new tokens over the version that it read    sees other tokens: answers its request with them
+//   answers its request
+//   A fails: it releases the lease without new tokens     B takes the failure as its own, and does not ask the provider too
+//   A dies: its lease expires                             B takes the lease, and refreshes
+//   the user signs out: there is no version to save over, and the new tokens are revoked
+//
 // A session with a refresh token outlives its access token (for every provider but `idaas`). With tokens of 5 minutes:
+//
 //   0:00  sign-in: the record and the cookie last until the refresh token expires, or for SESSION_MAX_HOURS
 //   0:03  a request: the token is due; it is refreshed, then the request is answered
 //   0:40  the next request: the token has expired; the same, once for all requests that arrive by then
 //   0:40  the provider refuses (invalid_grant): the session ends, and the login page says why
-//   0:40  the provider is away: 503, and the session stays (REFRESH_FAILURE=keep). Nothing of an expired token is used. The next
+//   0:40  the provider is away: 503, and the session stays (REFRESH_FAILURE=keep). An expired token is never used. The next
 //         attempt is made after a pause, which grows: one for the session, and a short one for all sessions of the provider
 
 import { setTimeout as pause } from 'node:timers/promises'
-import { LRUCache } from 'lru-cache'
 import type { Settings } from '../config/settings.ts'
 import { errorFields, MenshenError } from '../errors.ts'
 import { type Measure, type Report, unmeasured } from '../events.ts'
@@ -21,7 +33,7 @@ import type { Provider } from '../provider/provider.ts'
 import type { SessionTokens } from '../provider/sign-out.ts'
 import { RefusalError, SubjectChanged, type TokenSet } from '../provider/token.ts'
 import type { Store } from '../stores/store.ts'
-import { atMost } from '../util/at-most.ts'
+import { type Backoffs, createBackoffs } from './backoffs.ts'
 import {
   createIdentityRefreshes,
   endSession,
@@ -31,7 +43,7 @@ import {
   type RefreshResult,
 } from './identity-refresh.ts'
 import { createLateVerifications, type LateVerifications } from './late-verification.ts'
-import { createLeases, type Lease, type Leases } from './lease.ts'
+import { createLeases, type Lease, type Leases, leaseLife } from './lease.ts'
 import type { LoadedSession } from './session-cache.ts'
 import { sessionFields } from './session-fields.ts'
 import { type Session, sameTokens, tokenExpiresAt } from './session-record.ts'
@@ -92,29 +104,26 @@ export interface Refresh {
   readonly ticket: string
   /** The session when the refresh was requested. */
   readonly seen: LoadedSession
-  /** Tells waiting requests to give up. */
-  inTrouble(error: unknown): void
+  /** The tokens cannot be saved now. Requests stop waiting; saving goes on. */
+  abandonWaiters(error: unknown): void
 }
 
 interface RefreshInFlight {
   readonly result: Promise<Outcome>
-  readonly trouble: Promise<never>
+  /** Rejects when requests are to stop waiting for the result. */
+  readonly abandoned: Promise<never>
 }
 
-/** How much longer a lease lives than the slowest call and its retries. */
-const LEASE_MARGIN_MS = 5000
-
-/** Longer than a call and its retries may take. Its holder renews it if a refresh takes longer. */
-export function leaseLife(providerTimeoutMs: number): number {
-  return providerTimeoutMs * 2 + LEASE_MARGIN_MS
-}
+/** Short: users see an error page until it is over. */
+const LONGEST_OUTAGE_PAUSE_MS = 5000
+const MARGIN_MS = 5000
 
 /**
  * The longest refresh, with OpenID Connect and nothing cached: discovery, its host names, the tokens with their retries (one and a
  * half, and with DPoP two more), the keys, and the keys again if the signing key is new.
  */
 function longestRefresh(providerTimeoutMs: number): number {
-  return providerTimeoutMs * 8 + LEASE_MARGIN_MS
+  return providerTimeoutMs * 8 + MARGIN_MS
 }
 
 export function createRefresher(options: RefresherOptions): Refresher {
@@ -135,16 +144,16 @@ export function createRefresher(options: RefresherOptions): Refresher {
   const inFlight = new Map<string, RefreshInFlight>()
 
   function start(ticket: string, seen: LoadedSession): RefreshInFlight {
-    const { promise: trouble, reject: inTrouble } = Promise.withResolvers<never>()
+    const { promise: abandoned, reject: abandonWaiters } = Promise.withResolvers<never>()
     const run = async () => {
-      const outcome = await runRefresh(context, { ticket, seen, inTrouble })
+      const outcome = await runRefresh(context, { ticket, seen, abandonWaiters })
       return outcome === 'unavailable' ? outcome : context.identities.latest(ticket, outcome)
     }
     const result = measure('refresh', 'tokens', run).finally(() => inFlight.delete(seen.key))
     // There may be no caller left to handle a rejection.
-    trouble.catch(() => {})
+    abandoned.catch(() => {})
     result.catch(() => {})
-    return { result, trouble }
+    return { result, abandoned }
   }
 
   return {
@@ -157,11 +166,11 @@ export function createRefresher(options: RefresherOptions): Refresher {
         refreshing = start(ticket, seen)
         inFlight.set(seen.key, refreshing)
       }
-      return assertAvailable(await Promise.race([refreshing.result, rejectAfterOneMoreSave(refreshing.trouble)]))
+      return assertAvailable(await Promise.race([refreshing.result, rejectAfterGrace(refreshing.abandoned)]))
     },
 
     async settle() {
-      const endings = [...inFlight.values()].map(({ result, trouble }) => Promise.race([result, trouble]))
+      const endings = [...inFlight.values()].map(({ result, abandoned }) => Promise.race([result, abandoned]))
       await Promise.allSettled(endings)
       await context.lateVerifications.stop()
       await context.identities.settle()
@@ -175,10 +184,10 @@ function assertAvailable(outcome: Outcome): RefreshResult {
   throw new MenshenError('provider_unavailable', 'the access token has expired, and the provider cannot be reached now')
 }
 
-/** A store that is back is only noticed by the next attempt to save. */
-async function rejectAfterOneMoreSave(trouble: Promise<never>): Promise<never> {
+/** After one more attempt to save: only that notices a store that is back. */
+async function rejectAfterGrace(abandoned: Promise<never>): Promise<never> {
   try {
-    return await trouble
+    return await abandoned
   } catch (error) {
     await pause(2 * LONGEST_SAVE_WAIT_MS)
     throw error
@@ -187,17 +196,16 @@ async function rejectAfterOneMoreSave(trouble: Promise<never>): Promise<never> {
 
 // A whole refresh: keeps the record alive, tries when it has a slot, and waits while another process refreshes.
 
-const POLL_MS = 100
 /** How long a record is kept alive for a refresh that waits for a slot. */
 const QUEUE_MS = 10 * 60_000
 
 export async function runRefresh(context: RefreshContext, refresh: Refresh): Promise<Outcome> {
-  const { slots, longestMs, now, save } = context
+  const { slots, longestMs, leases, now, load, save } = context
   const { ticket, seen } = refresh
   let latest: LoadedSession | undefined = seen
   let alive = seen.expiresAt
   for (;;) {
-    if (!latest || !sameTokens(latest.session, seen.session)) return latest
+    if (!isUnchanged(latest, seen)) return latest
     // A record that expires during the refresh would sign the user out.
     const needed = slots.isFull() ? QUEUE_MS : longestMs
     if (alive < now() + needed) {
@@ -207,29 +215,19 @@ export async function runRefresh(context: RefreshContext, refresh: Refresh): Pro
     }
     const outcome = await slots.withSlot(() => attemptRefresh(context, refresh))
     if (outcome !== 'taken') return outcome
-    const waited = await waitForHolder(context, refresh)
-    latest = waited.latest
+    const result = await leases.waitForHolder(seen.key, async () => {
+      latest = await load(ticket)
+      return !isUnchanged(latest, seen)
+    })
     // The failure of the lease's holder is that of all who wait.
-    const kept = latest && waited.failed ? keepSession(context, latest) : undefined
+    const kept = latest && result === 'failed' ? keepSession(context, latest) : undefined
     if (kept) return kept
   }
 }
 
-/** Waits until there are new tokens or the lease is free: released without them, or expired. */
-async function waitForHolder(
-  { leases, load, now }: RefreshContext,
-  { ticket, seen }: Refresh,
-): Promise<{ latest: LoadedSession | undefined; failed: boolean }> {
-  let runsOut = (await leases.endOf(seen.key)) ?? 0
-  for (;;) {
-    await pause(POLL_MS)
-    const latest = await load(ticket)
-    if (!latest || !sameTokens(latest.session, seen.session)) return { latest, failed: false }
-    const end = await leases.endOf(seen.key)
-    if (end === undefined) return { latest, failed: now() < runsOut }
-    // Its holder has renewed it.
-    runsOut = end
-  }
+/** Whether the session is there with the tokens that were seen. Other tokens are those of a later refresh. */
+function isUnchanged(latest: LoadedSession | undefined, seen: LoadedSession): latest is LoadedSession {
+  return latest !== undefined && sameTokens(latest.session, seen.session)
 }
 
 // One attempt to refresh a session, by the holder of its lease: asks the provider, and saves the tokens or handles the failure.
@@ -263,7 +261,7 @@ async function refreshAsHolder(context: RefreshContext, refresh: Refresh, lease:
   const { ticket, seen } = refresh
   try {
     const latest = await reload(ticket, seen)
-    if (!latest || !sameTokens(latest.session, seen.session)) return latest
+    if (!isUnchanged(latest, seen)) return latest
     const { session } = latest
     const { refreshToken } = session
     if (!refreshToken || !(await lease.isOurs())) return 'taken'
@@ -299,12 +297,12 @@ function verifyLater(
     async done(verified) {
       const latest = await context.save(ticket, saved, { tokens: verified })
       // A later refresh has brought another one.
-      if (!latest || !sameTokens(latest.session, saved.session)) return
+      if (!isUnchanged(latest, saved)) return
       context.identities.begin(ticket, latest, verified, provider)
     },
     async failed(error) {
       const latest = await context.load(ticket)
-      if (!latest || !sameTokens(latest.session, saved.session)) return
+      if (!isUnchanged(latest, saved)) return
       if (error instanceof SubjectChanged) await endSession(context, saved, 'subject_changed')
       else await endByFailure(context, saved, error)
     },
@@ -327,7 +325,7 @@ async function failRefresh(
   const { load, backoffs, report } = context
   noteOutage(context, seen, error)
   const latest = await load(ticket)
-  if (!latest || !sameTokens(latest.session, seen.session)) return latest
+  if (!isUnchanged(latest, seen)) return latest
   // An id_token that is not valid is a verdict, too. Any other failure may be temporary, or the operator's to correct.
   const isFinal = error.code === 'provider_refused' || error instanceof InvalidToken
   const kept = isFinal ? undefined : keepSession(context, latest)
@@ -406,19 +404,19 @@ const SAVES_BEFORE_GIVING_UP = 6
 /** The old tokens are spent, so that the new ones are saved as long as they are valid, even if the store is away for a while. */
 export async function saveTokens(
   { now, report, save }: Pick<RefreshContext, 'now' | 'report' | 'save'>,
-  { ticket, inTrouble }: Refresh,
+  { ticket, abandonWaiters }: Refresh,
   latest: LoadedSession,
   tokens: TokenSet,
 ): Promise<LoadedSession | undefined> {
-  const worthless = tokens.receivedAt + tokens.expiresIn * 1000
+  const expiresAt = tokens.receivedAt + tokens.expiresIn * 1000
   let wait = FIRST_SAVE_WAIT_MS
   for (let failures = 1; ; failures++) {
     try {
       return await save(ticket, latest, { tokens })
     } catch (error) {
-      if (now() > worthless) throw error
+      if (now() > expiresAt) throw error
       report('tokens_not_saved', { ...sessionFields(latest), ...errorFields(error) })
-      if (failures === SAVES_BEFORE_GIVING_UP) inTrouble(error)
+      if (failures === SAVES_BEFORE_GIVING_UP) abandonWaiters(error)
       await pause(wait)
       wait = Math.min(wait * 2, LONGEST_SAVE_WAIT_MS)
     }
@@ -430,38 +428,11 @@ export async function revokeTokens(
   { report }: Pick<RefreshContext, 'report'>,
   provider: SessionProvider,
   ended: LoadedSession,
-  held: SessionTokens,
+  tokens: SessionTokens,
 ): Promise<void> {
   try {
-    await provider.signOut(held)
+    await provider.signOut(tokens)
   } catch (error) {
     report('provider_not_told', { ...errorFields(error), ...sessionFields(ended) })
-  }
-}
-
-// Pauses between refreshes of a session whose refresh failed.
-
-export interface Backoffs {
-  isOn(key: string): boolean
-  /** After another failure: twice as long as the last time. */
-  lengthen(key: string): void
-  forget(key: string): void
-}
-
-const FIRST_MS = 1000
-const LONGEST_MS = 30_000
-/** Short: users see an error page until it is over. */
-const LONGEST_OUTAGE_PAUSE_MS = 5000
-const MOST = 10_000
-
-export function createBackoffs(now: () => number, longestMs: number = LONGEST_MS): Backoffs {
-  const backoffs = new LRUCache<string, { until: number; wait: number }>(atMost(MOST))
-  return {
-    isOn: key => now() < (backoffs.get(key)?.until ?? 0),
-    lengthen(key) {
-      const wait = Math.min((backoffs.get(key)?.wait ?? FIRST_MS / 2) * 2, longestMs)
-      backoffs.set(key, { until: now() + wait, wait })
-    },
-    forget: key => void backoffs.delete(key),
   }
 }

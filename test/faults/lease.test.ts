@@ -497,7 +497,7 @@ test('a lease whose work takes longer than its life stays with its holder, and r
   const store = createMemoryStore({ now: Date.now })
   const leases = createLeases(store, 60, Date.now, () => {})
   const lease = (await leases.take('a')) ?? assert.fail()
-  assert.equal(await leases.endOf('a'), START + 60)
+  assert.equal((await store.read('lease:a'))?.expiresAt, START + 60)
   while (Date.now() < START + 120) {
     assert.equal(await leases.take('a'), undefined)
     assert.ok(await lease.isOurs())
@@ -506,11 +506,48 @@ test('a lease whose work takes longer than its life stays with its holder, and r
   }
   lease.letExpire()
   timers.tick(60)
-  assert.equal(await leases.endOf('a'), undefined)
+  assert.equal(await store.read('lease:a'), undefined)
   assert.equal(await lease.isOurs(), false)
   const next = (await leases.take('a')) ?? assert.fail()
   next.release()
   await leases.settle()
-  assert.equal(await leases.endOf('a'), undefined)
+  assert.equal(await store.read('lease:a'), undefined)
+  await store.close()
+})
+
+test('who waits for the holder of a lease learns that it is done, has failed, or has died', async () => {
+  const clock = { now: START }
+  const store = createMemoryStore({ now: () => clock.now })
+  const leases = createLeases(
+    store,
+    LEASE_MS,
+    () => clock.now,
+    () => {},
+  )
+  const take = async () => (await leases.take('a')) ?? assert.fail()
+  const never = async () => false
+
+  const lease = await take()
+  assert.equal(await leases.waitForHolder('a', async () => true), 'done')
+  let looks = 0
+  const finishedBetweenTwoReads = async () => {
+    lease.release()
+    await leases.settle()
+    return ++looks > 1
+  }
+  assert.equal(await leases.waitForHolder('a', finishedBetweenTwoReads), 'done')
+
+  const failing = await take()
+  const failed = leases.waitForHolder('a', never)
+  await settle()
+  failing.release()
+  assert.equal(await failed, 'failed')
+
+  const dying = await take()
+  const expired = leases.waitForHolder('a', never)
+  await settle()
+  dying.letExpire()
+  clock.now += LEASE_MS
+  assert.equal(await expired, 'expired')
   await store.close()
 })
