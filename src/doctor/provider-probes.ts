@@ -4,13 +4,14 @@
 import { hash, randomBytes, X509Certificate } from 'node:crypto'
 import { z } from 'zod'
 import { MenshenError } from '../errors.ts'
+import { preferredClientAuth } from '../provider/client-auth.ts'
 import { demandsOf } from '../provider/demands.ts'
 import { createMetadata, discoveryUrlOf, type Metadata, needsDiscovery } from '../provider/discovery.ts'
 import { type BoundedFetch, createBoundedFetch, NeverArrived, readAnswer, type WholeAnswer } from '../provider/fetch.ts'
 import { TOLERANCE_SECONDS } from '../provider/id-token.ts'
 import { ONLY_PROVIDER, type ProviderPlan } from '../provider/plan.ts'
 import { createProvider, type Provider, type ProviderOptions } from '../provider/provider.ts'
-import { preferredClientAuth, RefusalError } from '../provider/token.ts'
+import { RefusalError } from '../provider/refusal.ts'
 import { newTicket } from '../session/ticket.ts'
 import { type Phrase, type PhraseCode, phrase, quoted } from '../text/text.ts'
 import { sanitize } from '../util/safe-text.ts'
@@ -389,20 +390,20 @@ export async function probeClient(
 }
 
 function judge(what: string, plan: ProviderPlan, redirectUri: string, error: RefusalError): Finding {
-  const { status, said = '' } = error
+  const { status, errorCode = '' } = error
   const isCompany = plan.kind === 'company_token'
-  const answer = `${status}${said && ` ${said}`}`
+  const answer = `${status}${errorCode && ` ${errorCode}`}`
   const codeRefused = [...CODE_REFUSED, ...plan.refreshEnds, ...(isCompany ? COMPANY_CODE_REFUSED : [])]
   const clientRefused = [...CLIENT_REFUSED, ...(isCompany ? COMPANY_CLIENT_REFUSED : [])]
-  if (codeRefused.includes(said)) return good(what, phrase('client_known', { answer }))
-  if (REDIRECT_REFUSED.includes(said))
+  if (codeRefused.includes(errorCode)) return good(what, phrase('client_known', { answer }))
+  if (REDIRECT_REFUSED.includes(errorCode))
     return failure(
       what,
       phrase('redirect_not_registered', { answer }),
       phrase('register_redirect', { url: redirectUri }),
     )
   if (error.remedy) return failure(what, whatFailed(error), error.remedy)
-  if (clientRefused.includes(said) || status === 401)
+  if (clientRefused.includes(errorCode) || status === 401)
     return failure(what, phrase('client_refused', { answer }), phrase('check_client_credentials'))
   if (NO_SUCH_PLACE.includes(status))
     return failure(what, phrase('no_token_endpoint', { answer }), phrase('check_provider_addresses'))

@@ -3,7 +3,7 @@ import type { MenshenError } from '../errors.ts'
 import type { Demand } from '../provider/demands.ts'
 import { InvalidToken } from '../provider/id-token.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
-import { RefusalError } from '../provider/token.ts'
+import { RefusalError } from '../provider/refusal.ts'
 import { type Phrase, phrase } from '../text/text.ts'
 
 /** By the error that ended it. */
@@ -16,14 +16,14 @@ export function remedyForFailure(error: MenshenError, plan: Pick<ProviderPlan, '
 }
 
 function remedyForRefusal(
-  { status, said, remedy }: RefusalError,
+  { status, errorCode, remedy }: RefusalError,
   { pkce }: Pick<ProviderPlan, 'pkce'>,
   redirectUri: string,
 ): Phrase {
   if (remedy) return remedy
-  if (said === 'invalid_grant')
+  if (errorCode === 'invalid_grant')
     return phrase(pkce ? 'own_code_refused' : 'own_code_refused_without_pkce', { url: redirectUri })
-  if (status === 401 || said === 'invalid_client' || said === 'unauthorized_client')
+  if (status === 401 || errorCode === 'invalid_client' || errorCode === 'unauthorized_client')
     return phrase('check_client_and_auth')
   if (status >= 500) return phrase('ask_admin_for_log')
   return phrase('look_at_provider_log')
@@ -68,7 +68,7 @@ export const UNUSABLE_USER = phrase('name_right_fields')
 /** Without a refresh token a session is as short as its access token. */
 export function refreshNote({ kind, authorization }: ProviderPlan, expiresIn: number) {
   const minutes = Math.max(1, Math.round(expiresIn / 60))
-  const seen = phrase('no_refresh_token', { count: minutes })
+  const seen = minutes === 1 ? phrase('no_refresh_token_minute') : phrase('no_refresh_token', { minutes })
   const { scope } = authorization
   if (kind !== 'oidc') return { seen, remedy: phrase('have_refresh_tokens') }
   if (!scope.split(' ').includes('offline_access')) return { seen, remedy: phrase('add_offline_access', { scope }) }

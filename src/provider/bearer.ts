@@ -1,11 +1,14 @@
 // Access tokens of machines: verified by the provider's keys or by introspection.
 
-import { decodeJwt, type JWTPayload, type JWTVerifyResult } from 'jose'
+import type { JWTPayload, JWTVerifyResult } from 'jose'
 import { z } from 'zod'
 import type { Rule } from '../config/config-file.ts'
 import { MenshenError } from '../errors.ts'
 import type { Measure } from '../events.ts'
+import { quoted } from '../text/text.ts'
+import { askAsClient } from './client-auth.ts'
 import type { Metadata } from './discovery.ts'
+import { readAnswer } from './fetch.ts'
 import {
   ALGORITHMS,
   faultOf,
@@ -14,12 +17,13 @@ import {
   LONGEST_TOKEN,
   matchesIssuer,
   times,
+  unverifiedClaims,
   verifyJwt,
 } from './id-token.ts'
 import type { ProviderKeys } from './jwks.ts'
 import type { ProviderPlan } from './plan.ts'
 import type { ProviderConnection } from './provider-connection.ts'
-import { introspectToken } from './token.ts'
+import { errorCodeIn, RefusalError } from './refusal.ts'
 import { type MappedUser, mapUser } from './user.ts'
 
 export interface AccessTokenChecks {
@@ -143,6 +147,17 @@ export async function verifyBearer(
   return toBearerUser(readIntrospection(body, plan, known, demanded, now()), plan, ['username', 'sub'])
 }
 
+/** The introspection response for a token (RFC 7662); `undefined` if the provider has no such endpoint. */
+export async function introspectToken(connection: ProviderConnection, token: string): Promise<unknown> {
+  const known = await connection.metadata.get()
+  if (!known.endpoints.introspection) return undefined
+  const response = await askAsClient(connection, known, known.endpoints.introspection, { token })
+  const { status, body } = await readAnswer(response)
+  if (status !== 200)
+    throw new RefusalError('provider_answer', quoted(`introspection answered ${status}`), status, errorCodeIn(body))
+  return body
+}
+
 /** Maps the claims of a token like a user info answer. `names` are the claims of RFC 7662 and RFC 9068 with the user's name. */
 function toBearerUser(claims: Introspection | object, plan: ProviderPlan, names: readonly string[]): BearerUser {
   const { username, sub } = plan.fields
@@ -229,9 +244,6 @@ export function assertVerifiable(
 
 /** `undefined` if it is not a JWT. */
 export function issuerIn(token: string): string | undefined {
-  try {
-    return decodeJwt(token).iss ?? ''
-  } catch {
-    return undefined
-  }
+  const claims = unverifiedClaims(token)
+  return claims && (claims.iss ?? '')
 }

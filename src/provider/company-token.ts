@@ -7,7 +7,8 @@ import { endpointOf } from './discovery.ts'
 import { type Answer, readAnswer } from './fetch.ts'
 import type { Texts } from './plan.ts'
 import type { ProviderConnection } from './provider-connection.ts'
-import { readAccepted, readTokenSet, type TokenSet } from './token.ts'
+import { readAccepted } from './refusal.ts'
+import { readTokenSet, type TokenSet } from './token.ts'
 
 export interface CompanyToken {
   /** For the session: its lifetime is that of the plan, and its access token is empty. */

@@ -1,4 +1,4 @@
-// Calls to a provider: with a deadline, a size limit, no redirects, and a bounded number at a time.
+// Calls to a provider: with a deadline, a size limit and no redirects.
 
 import type { LookupFunction } from 'node:net'
 import { promisify } from 'node:util'
@@ -7,7 +7,6 @@ import { buildConnector, Client, type Dispatcher } from 'undici'
 import { MenshenError } from '../errors.ts'
 import { phrase, phrasedError, phraseIn } from '../text/text.ts'
 import { withDeadline } from '../util/deadline.ts'
-import { createWaitingLine } from '../util/waiting-line.ts'
 import type { ClientCertificate } from './mutual-tls.ts'
 
 /** Some providers refuse requests without one. */
@@ -314,69 +313,4 @@ function brokenOff(error: Error): Error {
 
 function tooLarge(): MenshenError {
   return phrasedError('provider_answer', phrase('answer_too_large', { bytes: ANSWER_LIMIT }))
-}
-
-// Slots for calls to the provider: a number at once, a number waiting, and more are refused at once. Owners, which are networks of
-// clients, are served in turn, so that an owner with a thousand calls delays only itself.
-
-export interface Slots {
-  /** Whether the next call has to wait. */
-  isFull(): boolean
-  withSlot<T>(work: () => Promise<T>, owner?: string): Promise<T>
-}
-
-interface Turn {
-  readonly owner: string
-  begin(): void
-  refuse(error: MenshenError): void
-}
-
-/** `share` is the number of slots that one owner may have. */
-export function createSlots(parallel: number, waiting: number, share = parallel): Slots {
-  const running = new Map<string, number>()
-  const line = createWaitingLine<Turn>()
-  let taken = 0
-
-  function mayBegin(owner: string): boolean {
-    return taken < parallel && (running.get(owner) ?? 0) < share
-  }
-
-  function take(owner: string): void {
-    taken++
-    running.set(owner, (running.get(owner) ?? 0) + 1)
-  }
-
-  function giveBack(owner: string): void {
-    taken--
-    const left = (running.get(owner) ?? 0) - 1
-    if (left > 0) running.set(owner, left)
-    else running.delete(owner)
-    const next = line.take(mayBegin)
-    if (!next) return
-    take(next.owner)
-    next.begin()
-  }
-
-  /** If the line is full, replaces the last call of the owner with most of them. */
-  function wait(owner: string): Promise<void> {
-    const busy = () => new MenshenError('provider_busy', `${parallel} calls are under way and ${waiting} are waiting`)
-    const last = line.size < waiting ? undefined : line.lastOfLargest(owner)
-    if (last) line.remove(last, last.owner)
-    last?.refuse(busy())
-    if (line.size >= waiting) throw busy()
-    return new Promise((begin, refuse) => line.add({ owner, begin, refuse }, owner))
-  }
-
-  return {
-    isFull: () => taken >= parallel,
-    async withSlot(work, owner = '') {
-      if (mayBegin(owner)) take(owner)
-      else await wait(owner)
-      try {
-        return await work()
-      } finally {
-        giveBack(owner)
-      }
-    },
-  }
 }

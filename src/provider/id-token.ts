@@ -3,6 +3,7 @@
 
 import { hash } from 'node:crypto'
 import {
+  decodeJwt,
   decodeProtectedHeader,
   errors,
   type JWTPayload,
@@ -316,4 +317,13 @@ export function assertIdTokens(
         })),
     ),
   )
+}
+
+/** The claims of a token whose signature is not checked; `undefined` if it is not a JWT. */
+export function unverifiedClaims(token: string): JWTPayload | undefined {
+  try {
+    return decodeJwt(token)
+  } catch {
+    return undefined
+  }
 }

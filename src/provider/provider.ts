@@ -1,27 +1,26 @@
 // One identity provider: all calls to it. Every answer is parsed and checked before it is used.
 
-import { decodeJwt } from 'jose'
 import type { Settings } from '../config/settings.ts'
 import { errorFields, MenshenError } from '../errors.ts'
 import { type Measure, type Report, type TraceCall, unmeasured, type Work } from '../events.ts'
 import { createAddressGuard } from './address-guard.ts'
 import { authorizationUrl, type SentAttempt } from './authorization-url.ts'
-import { type BearerUser, canVerify, verifyBearer } from './bearer.ts'
+import { type BearerUser, canVerify, introspectToken, verifyBearer } from './bearer.ts'
 import { createCompanyToken } from './company-token.ts'
 import { causeOf, type Demand, type Refusal } from './demands.ts'
 import { createMetadata, endpointOf } from './discovery.ts'
 import { createDpop } from './dpop.ts'
-import { type BoundedFetch, createBoundedFetch, createSlots } from './fetch.ts'
-import { isAccessTokenIssuer, matchesIssuer, type TokenName, verifySigned } from './id-token.ts'
+import { type BoundedFetch, createBoundedFetch } from './fetch.ts'
+import { isAccessTokenIssuer, matchesIssuer, type TokenName, unverifiedClaims, verifySigned } from './id-token.ts'
 import { inAppUrl } from './in-app.ts'
 import { createProviderKeys } from './jwks.ts'
-import type { ProviderPlan } from './plan.ts'
+import type { ProviderPlan, Texts } from './plan.ts'
 import type { ProviderConnection } from './provider-connection.ts'
 import { pushEndpoint, pushedAuthorizationUrl } from './pushed-request.ts'
 import { askAgain, type UserBefore } from './refreshed-user.ts'
 import { makeSignOutCalls, revocationCalls, type SessionTokens, signOutCalls, signOutUrl } from './sign-out.ts'
-import { introspectToken, type Redemption, redeemCode, refreshTokens, type TokenSet } from './token.ts'
-import { type ExchangedToken, type ExchangeTarget, exchangeToken } from './token-exchange.ts'
+import { createSlots } from './slots.ts'
+import { type Redemption, redeemCode, refreshTokens, requestGrant, type TokenSet } from './token.ts'
 import { askUserInfo, type MappedUser, mapUser, type ProviderClaims } from './user.ts'
 
 /** The calls of a sign-in. */
@@ -68,8 +67,11 @@ export interface Provider extends SignInCalls {
    */
   withSlot<T>(signIn: (calls: SignInCalls) => Promise<T>, owner?: string): Promise<T>
   refresh(tokens: SessionTokens & { readonly refreshToken: string }): Promise<TokenSet>
-  /** A token for an application in exchange for this access token. It runs when a slot is free. */
-  exchange(accessToken: string, target: ExchangeTarget): Promise<ExchangedToken>
+  /**
+   * The response of the token endpoint to another grant, with the names of RFC 6749. The grant must change nothing at the provider:
+   * it is sent again if it cannot have arrived. It runs when a slot is free, and sign-ins do not wait for it.
+   */
+  requestGrant(what: Work['provider'], grant: Texts): Promise<object>
   /**
    * The user after a refresh, by one call at most. Throws `SubjectChanged` if it is another one, and `RequirementUnmet` if
    * `require` does not let them in any more.
@@ -79,9 +81,9 @@ export interface Provider extends SignInCalls {
   signOut(tokens: SessionTokens): Promise<void>
   /** Revokes these access tokens, where a sign-out does. */
   revoke(tokens: readonly string[]): Promise<void>
-  /** The URL at which the browser signs out, which leads back to the login page; `undefined` if there is none. */
   /** Revokes tokens that will not be used, where tokens are revoked, in the background. A failure is reported. */
   discard(tokens: SessionTokens): void
+  /** The URL at which the browser signs out, which leads back to the login page; `undefined` if there is none. */
   signOutUrl(tokens: SessionTokens, state: string): Promise<string | undefined>
   /** Whether it publishes keys that verify its signatures. */
   readonly canVerify: boolean
@@ -106,10 +108,8 @@ export interface ProviderOptions {
   readonly traceCall?: TraceCall | undefined
 }
 
-/** More waiting sign-ins than this are refused. */
-const SIGN_INS_WAITING = 500
-/** The same for token exchanges. */
-const EXCHANGES_WAITING = 500
+/** More waiting calls of one kind than this are refused. */
+const MOST_WAITING = 500
 const SIGN_OUT_TIMEOUT_MS = 2000
 /** One network's share of the slots for tokens of machines. */
 const SHARE_OF_ONE_NETWORK = 1 / 4
@@ -155,13 +155,12 @@ export function createProvider(
     fetch: traced(what, fetch),
   })
   const company = plan.kind === 'company_token' ? createCompanyToken(asking('user_info')) : undefined
-  const slots = createSlots(settings.PROVIDER_PARALLEL_CALLS, SIGN_INS_WAITING)
-  /** Sign-ins do not wait for the tokens of applications. */
-  const exchangeSlots = createSlots(settings.PROVIDER_PARALLEL_CALLS, EXCHANGES_WAITING)
+  const slots = createSlots(settings.PROVIDER_PARALLEL_CALLS, MOST_WAITING)
+  const grantSlots = createSlots(settings.PROVIDER_PARALLEL_CALLS, MOST_WAITING)
   /** Of many sign-ins that fail, the tokens beyond this are left to expire. */
-  const discardSlots = createSlots(settings.PROVIDER_PARALLEL_CALLS, SIGN_INS_WAITING)
+  const discardSlots = createSlots(settings.PROVIDER_PARALLEL_CALLS, MOST_WAITING)
   /** Anybody can start an attempt: those who come back with a code do not wait for them. */
-  const pushSlots = createSlots(settings.PROVIDER_PARALLEL_CALLS, SIGN_INS_WAITING)
+  const pushSlots = createSlots(settings.PROVIDER_PARALLEL_CALLS, MOST_WAITING)
 
   function signInCalls(connection: ProviderConnection): SignInCalls {
     async function fetchClaims(tokens: TokenSet, code: string): Promise<ProviderClaims> {
@@ -186,7 +185,7 @@ export function createProvider(
 
   /** Made-up tokens must not take slots of sign-ins, nor those of machines in other networks. */
   const share = Math.ceil(settings.PROVIDER_PARALLEL_CALLS * SHARE_OF_ONE_NETWORK)
-  const bearerSlots = createSlots(settings.PROVIDER_PARALLEL_CALLS, SIGN_INS_WAITING, share)
+  const bearerSlots = createSlots(settings.PROVIDER_PARALLEL_CALLS, MOST_WAITING, share)
 
   async function revokeAll(tokens: readonly SessionTokens[]): Promise<void> {
     const due = await revocationCalls(connection, tokens, traced('sign_out', signOutFetch.fetch))
@@ -226,12 +225,12 @@ export function createProvider(
 
     async authorizationServer() {
       const { issuer: configured } = plan
-      const said = await metadata.get().then(
+      const published = await metadata.get().then(
         ({ issuer }) => issuer,
         () => undefined,
       )
       // It decides about the final slash. That of several tenants is a template, which no client could use.
-      return said?.replace(/\/$/, '') === configured?.replace(/\/$/, '') ? said : configured
+      return published?.replace(/\/$/, '') === configured?.replace(/\/$/, '') ? published : configured
     },
 
     async hasIssuer(name) {
@@ -250,10 +249,8 @@ export function createProvider(
     ...signInCalls(connection),
 
     refresh: tokens => measure('provider', 'refresh', () => refreshTokens(asking('refresh'), tokens)),
-    exchange: (accessToken, target) =>
-      exchangeSlots.withSlot(() =>
-        measure('provider', 'token_exchange', () => exchangeToken(asking('token_exchange'), accessToken, target)),
-      ),
+    requestGrant: (what, grant) =>
+      grantSlots.withSlot(() => measure('provider', what, () => requestGrant(asking(what), grant))),
     refreshUser: (tokens, before) =>
       askAgain(asking('user_info'), tokens, claimsInToken(tokens.accessToken), before, measure),
     async signOut(tokens) {
@@ -294,12 +291,7 @@ const JWT_SHAPE = /^[\w-]+\.[\w-]+\.[\w-]*$/
 
 /** The token came from the token endpoint, so that its claims are as trustworthy as that answer. Opaque tokens have none. */
 function claimsInToken(accessToken: string): object | undefined {
-  if (!JWT_SHAPE.test(accessToken)) return undefined
-  try {
-    return decodeJwt(accessToken)
-  } catch {
-    return undefined
-  }
+  return JWT_SHAPE.test(accessToken) ? unverifiedClaims(accessToken) : undefined
 }
 
 // The provider while its settings are missing: the login page says so, and every call fails.
@@ -319,7 +311,7 @@ export function unconfiguredProvider(plan: ProviderPlan): Provider {
     explain: async () => undefined,
     withSlot: signIn => signIn(calls),
     refresh: refuse,
-    exchange: refuse,
+    requestGrant: refuse,
     refreshUser: refuse,
     signOut: refuse,
     revoke: refuse,

@@ -2,14 +2,14 @@
 // The browser gets a reference to them and cannot change them.
 
 import { z } from 'zod'
-import { type Phrase, phrase, phrasedError } from '../text/text.ts'
+import { phrase, phrasedError } from '../text/text.ts'
 import { authorizationUrl, type SentAttempt } from './authorization-url.ts'
-import { causeOf } from './demands.ts'
+import { askAsClient } from './client-auth.ts'
 import { endpointOf, type Metadata } from './discovery.ts'
 import { readAnswer } from './fetch.ts'
 import type { ProviderPlan } from './plan.ts'
 import type { ProviderConnection } from './provider-connection.ts'
-import { askAsClient, errorCodeIn, RefusalError } from './token.ts'
+import { descriptionIn, errorCodeIn, RefusalError, withCause } from './refusal.ts'
 
 /** Where requests are pushed to; `undefined` if they are not. Throws if they have to be and the provider has no such address. */
 export function pushEndpoint({ par }: Pick<ProviderPlan, 'par'>, known: Metadata): string | undefined {
@@ -43,7 +43,7 @@ export async function pushedAuthorizationUrl(
   const { searchParams } = new URL(authorizationUrl(new URL(endpoint).origin, plan, redirectUri, attempt))
   const response = await askAsClient(connection, known, endpoint, Object.fromEntries(searchParams))
   const { status, body } = await readAnswer(response)
-  if (status !== 201) throw refusalOf(plan, known, status, body)
+  if (status !== 201) throw withCause(refusalOf(status, body), plan, known)
   const { data, error } = pushed.safeParse(body)
   if (!data) {
     const fields = error.issues.map(({ path }) => path.join('.')).filter(Boolean)
@@ -58,17 +58,8 @@ export async function pushedAuthorizationUrl(
 }
 
 /** 201 is the only success (RFC 9126, 2.2). */
-function refusalOf(plan: ProviderPlan, known: Metadata, status: number, body: unknown): RefusalError {
-  const said = errorCodeIn(body)
-  const seen: Phrase = said
-    ? phrase('push_answered_with', { status, error: said })
-    : phrase('push_answered', { status })
-  const description = Object(body).error_description
-  const cause = causeOf(plan, known, {
-    error: said ?? '',
-    description: typeof description === 'string' ? description.slice(0, 1000) : undefined,
-  })
-  if (!cause) return new RefusalError('provider_answer', seen, status, said)
-  const sentence = phrase('with_cause', { seen, cause: cause.what })
-  return new RefusalError('provider_answer', sentence, status, said, { remedy: cause.remedy })
+function refusalOf(status: number, body: unknown): RefusalError {
+  const error = errorCodeIn(body)
+  const seen = error ? phrase('push_answered_with', { status, error }) : phrase('push_answered', { status })
+  return new RefusalError('provider_answer', seen, status, error, descriptionIn(body))
 }

@@ -15,10 +15,10 @@
 // Example: `dept` came only in the id_token, `groups`, `email` and `level` in user info. The refresh returns no id_token, and user
 // info { email: 'new@corp.example' }. Then `email` is fresh, `dept` and `groups` are carried, and `level` is gone.
 
-import { decodeJwt } from 'jose'
 import type { Measure } from '../events.ts'
 import { phrase, phrasedError } from '../text/text.ts'
 import { getPath, textFrom } from '../util/json-path.ts'
+import { unverifiedClaims } from './id-token.ts'
 import type { ProviderConnection } from './provider-connection.ts'
 import { SubjectChanged, type TokenSet } from './token.ts'
 import {
@@ -168,10 +168,5 @@ function assertSameSubject(answers: readonly unknown[], { fields }: Mapping, bef
 }
 
 function claimsOf(token: string | undefined): Readonly<Record<string, unknown>> {
-  if (token === undefined) return {}
-  try {
-    return decodeJwt(token)
-  } catch {
-    return {}
-  }
+  return (token === undefined ? undefined : unverifiedClaims(token)) ?? {}
 }

@@ -3,12 +3,13 @@
 import { MenshenError } from '../errors.ts'
 import { quoted } from '../text/text.ts'
 import { getPath, notAccepted } from '../util/json-path.ts'
+import { askAsClient } from './client-auth.ts'
 import type { Metadata } from './discovery.ts'
 import type { DpopKey } from './dpop.ts'
 import { type BoundedFetch, readAnswer, type WholeAnswer } from './fetch.ts'
 import type { ProviderPlan } from './plan.ts'
 import type { ProviderConnection } from './provider-connection.ts'
-import { askAsClient, errorCodeIn, RefusalError } from './token.ts'
+import { errorCodeIn, RefusalError } from './refusal.ts'
 
 /** Proxies refuse answers whose headers exceed their buffer, often 4 KiB. Without a hint the provider may ask the user. */
 const LONGEST_HINT = 3000
@@ -72,13 +73,9 @@ async function assertDone(
   const isEnvelope = Object.keys(success).some(path => getPath(body, path) !== undefined)
   const isRefused = isEnvelope ? notAccepted(body, success) !== undefined : Boolean(getPath(body, 'error'))
   if (status < 400 && !isRefused) return
-  const said = errorCodeIn(body)
-  throw new RefusalError(
-    'provider_answer',
-    quoted(`${what} was answered with ${status}${said === undefined ? '' : ` and ${said}`}`),
-    status,
-    said,
-  )
+  const error = errorCodeIn(body)
+  const seen = quoted(`${what} was answered with ${status}${error === undefined ? '' : ` and ${error}`}`)
+  throw new RefusalError('provider_answer', seen, status, error)
 }
 
 /** Sends neither the access token nor the client secret: those go to their own endpoints only. */

@@ -3,12 +3,8 @@
 import { z } from 'zod'
 import type { TokenExchangeConfig } from '../config/upstream-config.ts'
 import { phrase, phrasedError } from '../text/text.ts'
-import { getPath } from '../util/json-path.ts'
-import { endpointOf } from './discovery.ts'
-import { type Answer, readAnswer } from './fetch.ts'
-import type { ProviderPlan } from './plan.ts'
-import type { ProviderConnection } from './provider-connection.ts'
-import { askForTokens, lifetime, readAccepted, retryUnarrived } from './token.ts'
+import type { Provider } from './provider.ts'
+import { lifetime } from './token.ts'
 
 /** Whom a token is for. */
 export interface ExchangeTarget extends TokenExchangeConfig {
@@ -34,17 +30,12 @@ export function exchangeTarget({ audience, resource, scope, exchange }: TokenExc
 }
 
 export async function exchangeToken(
-  connection: ProviderConnection,
+  provider: Pick<Provider, 'requestGrant'>,
   accessToken: string,
   target: ExchangeTarget,
 ): Promise<ExchangedToken> {
-  const known = await connection.metadata.get()
-  const url = endpointOf(known, 'token')
   const grant = target.exchange === 'entra' ? onBehalfOf(accessToken, target) : standard(accessToken, target)
-  // It changes nothing at the provider, so that it can be sent again.
-  const ask = () => askForTokens(connection, known, url, grant, { key: undefined })
-  const { answer } = await retryUnarrived(ask, connection.timeoutMs)
-  return readExchanged(await readAnswer(answer), connection.plan, accessToken)
+  return readExchanged(await provider.requestGrant('token_exchange', grant), accessToken)
 }
 
 const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token'
@@ -88,13 +79,8 @@ const exchangeAnswer = z.object({
   expires_in: lifetime.nullish(),
 })
 
-function readExchanged(answer: Answer, plan: ProviderPlan, accessToken: string): ExchangedToken {
-  const body = readAccepted(answer, plan.tokenAnswer, ['invalid_grant', 'invalid_token'])
-  const { names } = plan.tokenAnswer
-  const given = Object.fromEntries(
-    Object.keys(exchangeAnswer.shape).map(name => [name, getPath(body, names[name] ?? name)]),
-  )
-  const { data, error } = exchangeAnswer.safeParse(given)
+function readExchanged(response: object, accessToken: string): ExchangedToken {
+  const { data, error } = exchangeAnswer.safeParse(response)
   // A provider that gives back what it was shown would hand the wider token to the application.
   const wrong = data?.access_token === accessToken ? ['access_token'] : error?.issues.map(({ path }) => path.join('.'))
   if (!data || wrong)

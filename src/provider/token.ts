@@ -1,17 +1,16 @@
-// Token requests to the provider (code, refresh token, introspection) and the reading of their answers.
+// Token requests to the provider (for a code, a refresh token and other grants) and the reading of their responses. Errors say what
+// is wrong without repeating the response, which carries tokens.
 
-import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { decodeJwt, type JWTPayload, SignJWT } from 'jose'
+import { decodeJwt, type JWTPayload } from 'jose'
 import { z } from 'zod'
 import { errorFields, MenshenError } from '../errors.ts'
-import { type Phrase, phrase, phrasedError, phraseIn, phraseOf, quoted } from '../text/text.ts'
-import { getPath, notAccepted } from '../util/json-path.ts'
-import { algorithmFor, readClientKey } from './client-key.ts'
-import { causeOf } from './demands.ts'
+import { type Phrase, phrase, phrasedError } from '../text/text.ts'
+import { getPath } from '../util/json-path.ts'
+import { askAsClient } from './client-auth.ts'
 import { endpointOf, type Metadata } from './discovery.ts'
 import { askForTokensWithProof, type DpopKey, newDpopKey } from './dpop.ts'
-import { type Answer, type BoundedFetch, NeverArrived, readAnswer, type WholeAnswer } from './fetch.ts'
+import { type Answer, NeverArrived, readAnswer, type WholeAnswer } from './fetch.ts'
 import {
   authenticationIn,
   checkIdToken,
@@ -19,11 +18,45 @@ import {
   InvalidToken,
   type ProviderSession,
   providerSessionIn,
+  unverifiedClaims,
   verifySigned,
 } from './id-token.ts'
-import { assertTls, usesMutualTls } from './mutual-tls.ts'
 import { outlivesToken, type ProviderPlan, type Texts } from './plan.ts'
 import type { ProviderConnection } from './provider-connection.ts'
+import { RefusalError, readAccepted, withCause } from './refusal.ts'
+
+export interface TokenSet {
+  readonly accessToken: string
+  readonly refreshToken?: string
+  /** Seconds. */
+  readonly expiresIn: number
+  /** When the response arrived. */
+  readonly receivedAt: number
+  /**
+   * When the refresh token expires; far in the future if the provider does not say. Absent if the session ends with its access
+   * token, or if the answer has nothing about it.
+   */
+  readonly refreshEndsAt?: number
+  readonly idToken?: string
+  /** The claims of the id_token, once it has been checked. */
+  readonly claims?: Readonly<Record<string, unknown>>
+  readonly providerSession?: ProviderSession
+  /** When and how the user authenticated, by the same id_token. */
+  readonly authentication?: IdTokenAuthentication
+  /** The key to which the access token is bound; absent if it is not (DPoP). */
+  readonly dpopKey?: DpopKey
+  /** The whole answer, for providers that say in it who the user is. */
+  readonly answer?: unknown
+  /** Present if the keys for its id_token are not available: verifies it, and resolves to all tokens; see late-verification.ts. */
+  readonly verify?: () => Promise<TokenSet>
+}
+
+/** The response is about another user than the session. */
+export class SubjectChanged extends MenshenError {
+  constructor(source: 'id_token' | 'user info') {
+    super('provider_refused', `the ${source} after the refresh is about another user`)
+  }
+}
 
 /** What came back from a trip to the provider, and what was remembered of its beginning. */
 export interface Redemption {
@@ -34,8 +67,6 @@ export interface Redemption {
   /** When it began; absent where nothing was remembered. */
   readonly startedAt?: number | undefined
 }
-
-const RETRY_AFTER_MS = [100, 300]
 
 export async function redeemCode(
   connection: ProviderConnection,
@@ -81,13 +112,7 @@ async function readTokens(
     if (key && !tokens.dpopKey) dpop.end()
     return tokens
   } catch (error) {
-    if (!(error instanceof RefusalError)) throw error
-    const { code, status, said, description } = error
-    const cause = causeOf(plan, known, { error: said ?? '', description })
-    if (!cause) throw error
-    const refusalCode = code === 'provider_refused' ? code : 'provider_answer'
-    const sentence = phrase('with_cause', { seen: phraseOf(error) ?? quoted(error.message), cause: cause.what })
-    throw new RefusalError(refusalCode, sentence, status, said, { remedy: cause.remedy })
+    throw error instanceof RefusalError ? withCause(error, plan, known) : error
   }
 }
 
@@ -97,7 +122,7 @@ function oldestSignIn({ authorization }: ProviderPlan, startedAt: number): numbe
   return /^\d{1,10}$/.test(maxAge) ? startedAt - Number(maxAge) * 1000 : undefined
 }
 
-/** Nobody is kept out for want of a session id: without one, the provider can only end all sessions of a user. */
+/** A sign-in needs no session id: without one, the provider can only end all sessions of a user. */
 async function withProviderSession(
   connection: ProviderConnection,
   known: Metadata,
@@ -155,13 +180,6 @@ function lacksKeys(error: unknown): boolean {
   return error instanceof MenshenError && error.code !== 'provider_refused'
 }
 
-/** The provider speaks of another user than the session belongs to. */
-export class SubjectChanged extends MenshenError {
-  constructor(source: 'id_token' | 'user info') {
-    super('provider_refused', `the ${source} after the refresh is about another user`)
-  }
-}
-
 /** `$redirect_uri` is ours: some want it at the refresh too. */
 function refreshParams({ plan, redirectUri }: ProviderConnection): Record<string, string> {
   const entries = Object.entries(plan.refreshParams)
@@ -190,24 +208,28 @@ async function checkRefreshed(
     return claims
   } catch (error) {
     // One that is not even valid proves nothing, but what it says decides whether the session can live on.
-    assertSame(claimsOf(idToken) ?? old)
+    assertSame(unverifiedClaims(idToken) ?? old)
     throw error
   }
 }
 
-function claimsOf(token: string): JWTPayload | undefined {
-  try {
-    return decodeJwt(token)
-  } catch {
-    return undefined
-  }
+/** Another grant at the token endpoint. It must change nothing at the provider: it is sent again if it cannot have arrived. */
+export async function requestGrant(connection: ProviderConnection, grant: Texts): Promise<object> {
+  const { tokenAnswer } = connection.plan
+  const known = await connection.metadata.get()
+  const url = endpointOf(known, 'token')
+  const request = () => askForTokens(connection, known, url, grant, { key: undefined })
+  const { answer } = await retryUnarrived(request, connection.timeoutMs)
+  return withStandardNames(readAccepted(await readAnswer(answer), tokenAnswer, VERDICTS), tokenAnswer.names)
 }
 
+const RETRY_AFTER_MS = [100, 300]
+
 /**
- * Only where the request cannot have arrived: a refresh token that rotates must not be spent twice. And only while there
- * is time: all tries together take no longer than two calls may.
+ * Sends a request again only where it cannot have arrived: a refresh token that rotates must not be spent twice. And only while
+ * there is time: all tries together take no longer than two calls may.
  */
-export async function retryUnarrived<T>(request: () => Promise<T>, timeoutMs: number): Promise<T> {
+async function retryUnarrived<T>(request: () => Promise<T>, timeoutMs: number): Promise<T> {
   const startedAt = performance.now()
   for (const wait of RETRY_AFTER_MS) {
     try {
@@ -220,78 +242,14 @@ export async function retryUnarrived<T>(request: () => Promise<T>, timeoutMs: nu
   return request()
 }
 
-/** What the provider says of a token that somebody else was given (RFC 7662); `undefined` if it cannot be asked. */
-export async function introspectToken(
-  connection: ProviderConnection,
-  token: string,
-  fetch: BoundedFetch = connection.fetch,
-): Promise<unknown> {
-  const known = await connection.metadata.get()
-  if (!known.endpoints.introspection) return undefined
-  const response = await askAsClient({ ...connection, fetch }, known, known.endpoints.introspection, { token })
-  const { status, body } = await readAnswer(response)
-  if (status !== 200)
-    throw new RefusalError('provider_answer', quoted(`introspection answered ${status}`), status, errorCodeIn(body))
-  return body
-}
-
-// Requests in which the client proves who it is, as the provider wants them: the names, the place of the parameters and the
-// headers are those of the plan.
-
-/** How a request is sent where it is not the standard's form. */
-interface RequestShape {
-  readonly method?: string
-  readonly as: 'form' | 'json' | 'query'
-  readonly names: Texts
-  readonly headers: Texts
-}
-
-const STANDARD: RequestShape = { as: 'form', names: {}, headers: {} }
-
-export async function askAsClient(
-  { plan, now, fetch }: Pick<ProviderConnection, 'plan' | 'now' | 'fetch'>,
-  known: Metadata,
-  url: string,
-  given: Texts,
-  shape: RequestShape = STANDARD,
-): Promise<WholeAnswer> {
-  const params = new URLSearchParams(given)
-  const proof = await proveClient(plan, known, url, now, params)
-  return sendShaped(fetch, url, params, { ...shape, headers: { ...proof, ...shape.headers } })
-}
-
-function sendShaped(
-  fetch: BoundedFetch,
-  url: string,
-  given: URLSearchParams,
-  { method = 'POST', as, names, headers }: RequestShape,
-): Promise<WholeAnswer> {
-  const params = renamed(given, names)
-  if (as === 'form') return fetch(url, { method, headers, body: params })
-  if (as === 'json') {
-    const body = JSON.stringify(Object.fromEntries(params))
-    return fetch(url, { method, headers: { ...headers, 'content-type': 'application/json' }, body })
-  }
-  const target = new URL(url)
-  for (const [name, value] of params) target.searchParams.set(name, value)
-  return fetch(target.href, { method, headers })
-}
-
-/** As in the authorization address: what is renamed to nothing is left out. */
-function renamed(given: URLSearchParams, names: Texts): URLSearchParams {
-  if (Object.keys(names).length === 0) return given
-  const params = [...given].map(([name, value]): [string, string] => [names[name] ?? name, value])
-  return new URLSearchParams(params.filter(([name]) => name))
-}
-
 interface AnsweredTokens {
   readonly answer: WholeAnswer
-  /** By which the request was proven. */
+  /** The key that signed the proof of the request (DPoP). */
   readonly key: DpopKey | undefined
 }
 
-/** For every grant. `state` is the one that came back with the code, `key` the one that the tokens are to be bound to. */
-export function askForTokens(
+/** Sends any grant. `state` is the one that came back with the code, `key` the one that the tokens are to be bound to. */
+function askForTokens(
   connection: ProviderConnection,
   known: Metadata,
   url: string,
@@ -310,149 +268,7 @@ export function askForTokens(
   )
 }
 
-/** Puts the proof into the parameters, or returns it as a header. `url` is where they go. */
-async function proveClient(
-  plan: ProviderPlan,
-  known: Metadata,
-  url: string,
-  now: () => number,
-  params: URLSearchParams,
-): Promise<Texts> {
-  const { clientId, clientSecret, clientKey } = plan
-  const method = plan.clientAuth ?? preferredClientAuth(known.clientAuths)
-  if (method === 'private_key_jwt' && clientKey) {
-    params.set('client_id', clientId)
-    params.set('client_assertion_type', 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer')
-    params.set('client_assertion', await clientAssertion(plan, known, url, now()))
-    return {}
-  }
-  if (usesMutualTls({ clientAuth: method })) {
-    assertTls(url)
-    params.set('client_id', clientId)
-    return {}
-  }
-  if (method === 'none') {
-    params.set('client_id', clientId)
-    return {}
-  }
-  if (!clientSecret) throw new MenshenError('bad_settings', 'the client has no secret')
-  if (method !== 'post') return { authorization: basic(clientId, clientSecret.reveal()) }
-  params.set('client_id', clientId)
-  params.set('client_secret', clientSecret.reveal())
-  return {}
-}
-
-/** Not a sign more than has to be is encoded: providers that do not decode at all would take it for another client. */
-function basic(clientId: string, secret: string): string {
-  const credentials = `${formEncoded(clientId)}:${formEncoded(secret)}`
-  return `Basic ${Buffer.from(credentials).toString('base64')}`
-}
-
-/** RFC 6749, 2.3.1: as a value in a form. */
-function formEncoded(text: string): string {
-  return new URLSearchParams([['', text]]).toString().slice(1)
-}
-
-/** Basic is the standard's default; a provider that lists only post is asked that way. */
-export function preferredClientAuth(supported: readonly string[] | undefined): 'basic' | 'post' {
-  if (!supported || supported.includes('client_secret_basic')) return 'basic'
-  return supported.includes('client_secret_post') ? 'post' : 'basic'
-}
-
-/** The JWT by which a client proves itself (`private_key_jwt`, RFC 7523). */
-async function clientAssertion(
-  { clientId, clientKey, assertion }: ProviderPlan,
-  known: Metadata,
-  url: string,
-  now: number,
-): Promise<string> {
-  const signer = readClientKey(clientKey?.reveal() ?? '')
-  const alg = algorithmFor(signer, assertion.algorithm, known.assertionAlgorithms)
-  const kid = assertion.keyId ?? signer.kid
-  const seconds = Math.floor(now / 1000)
-  return new SignJWT({
-    iss: clientId,
-    sub: clientId,
-    aud: assertionAudience(assertion.audience, known, url),
-    jti: randomUUID(),
-    iat: seconds,
-    nbf: seconds,
-    exp: seconds + 60,
-  })
-    .setProtectedHeader({
-      alg,
-      typ: 'JWT',
-      ...(kid === undefined ? {} : { kid }),
-      ...(assertion.thumbprint === undefined ? {} : { 'x5t#S256': assertion.thumbprint }),
-    })
-    .sign(signer.key)
-}
-
-/** The issuer alone, as RFC 7523 is about to say, unless the provider wants its token endpoint named. */
-function assertionAudience(
-  wanted: ProviderPlan['assertion']['audience'],
-  { issuer, endpoints }: Metadata,
-  url: string,
-): string | string[] {
-  const { token = url } = endpoints
-  if (wanted === 'both' && issuer !== undefined) return [issuer, token]
-  return wanted === 'issuer' && issuer !== undefined ? issuer : token
-}
-
-// Reads the answer of the token endpoint: unknown JSON in, a token set out, or an error that says what was wrong without
-// repeating the answer (it can carry tokens and phone numbers).
-
-export interface TokenSet {
-  readonly accessToken: string
-  readonly refreshToken?: string
-  /** Seconds. */
-  readonly expiresIn: number
-  /** When the answer arrived. */
-  readonly receivedAt: number
-  /**
-   * When the refresh token expires; far in the future if the provider does not say. Absent if the session ends with its access
-   * token, or if the answer has nothing about it.
-   */
-  readonly refreshEndsAt?: number
-  readonly idToken?: string
-  /** Of the id_token, once it has been checked. */
-  readonly claims?: Readonly<Record<string, unknown>>
-  readonly providerSession?: ProviderSession
-  /** Of the same id_token. */
-  readonly authentication?: IdTokenAuthentication
-  /** To which the access token is bound; absent if it is not (DPoP). */
-  readonly dpopKey?: DpopKey
-  /** The whole answer, for providers that say in it who the user is. */
-  readonly answer?: unknown
-  /** Present if the keys for its id_token are not available: verifies it, and resolves to all tokens; see late-verification.ts. */
-  readonly verify?: () => Promise<TokenSet>
-}
-
-/** The provider has answered, and said no. Decide by `status` and `said`. */
-export class RefusalError extends MenshenError {
-  readonly status: number
-  /** The error code of its answer, RFC 6749's or an envelope's, if it is one that can be shown. */
-  readonly said: string | undefined
-  /** The sentence that came with it: to look for a cause, never to be shown. */
-  readonly description: string | undefined
-  /** What is behind it and what to do, where that is known. */
-  readonly remedy: Phrase | undefined
-
-  constructor(code: RefusalCode, sentence: Phrase, status: number, said?: string, more: RefusalDetails = {}) {
-    super(code, phraseIn('en', sentence), undefined, sentence)
-    this.status = status
-    this.said = said
-    this.description = more.description
-    this.remedy = more.remedy
-  }
-}
-
-type RefusalCode = 'provider_refused' | 'provider_answer'
-
-interface RefusalDetails {
-  readonly description?: string | undefined
-  readonly remedy?: Phrase | undefined
-}
+// The response of the token endpoint.
 
 // Ten years: far beyond any real token, and far from where milliseconds stop being exact.
 const LONGEST_LIFETIME = 10 * 365 * 24 * 3600
@@ -493,19 +309,23 @@ function refreshEnd(body: object, hasRefreshToken: boolean, now: number): number
 /** Verdicts on a code or a refresh token; everything else may be different in a moment. */
 const VERDICTS = ['invalid_grant', 'invalid_token']
 
+/** With the names of RFC 6749, where the provider has others. */
+function withStandardNames(body: object, names: Texts): Readonly<Record<string, unknown>> {
+  return { ...body, ...Object.fromEntries(Object.entries(names).map(([name, path]) => [name, getPath(body, path)])) }
+}
+
 /** `key` is the one that the token request was proven by; the token is bound to it if the answer says so. */
 export function readTokenSet(answer: Answer, plan: ProviderPlan, now: number, key?: DpopKey): TokenSet {
   const body = readAccepted(answer, plan.tokenAnswer, [...VERDICTS, ...plan.refreshEnds])
   const { names, lifetimeSeconds, tokenType } = plan.tokenAnswer
-  const named = (name: string) => getPath(body, names[name] ?? name)
-  const given = Object.fromEntries(Object.keys(tokenAnswer.shape).map(name => [name, named(name)]))
-  const demanded = [
+  const given = withStandardNames(body, names)
+  const required = [
     ...(tokenType === 'required' ? ['token_type'] : []),
     ...(lifetimeSeconds === undefined ? ['expires_in'] : []),
   ]
   const isBound = /^dpop$/i.test(String(given.token_type))
   if (isBound && key === undefined) throw wrongBinding(phrase('tokens_bound_to_key'), phrase('set_dpop'))
-  const { access_token, refresh_token, expires_in, id_token } = read(given, demanded, plan.kind === 'oidc')
+  const { access_token, refresh_token, expires_in, id_token } = checkFields(given, required, plan.kind === 'oidc')
   // RFC 9449, 5: a client that relies on the protection discards the answer.
   if (key !== undefined && !isBound && plan.dpop === 'on')
     throw wrongBinding(phrase('tokens_not_bound'), phrase('bind_tokens'))
@@ -527,76 +347,15 @@ function wrongBinding(seen: Phrase, remedy: Phrase): RefusalError {
   return new RefusalError('provider_answer', seen, 200, undefined, { remedy })
 }
 
-interface Expected {
-  readonly at?: string | undefined
-  readonly success: ProviderPlan['tokenAnswer']['success']
-}
-
-/** The answer proper, once its status and its body have said that it is one: status 200 alone does not. */
-export function readAccepted({ status, body }: Answer, { at, success }: Expected, verdicts: readonly string[]): object {
-  const codes = errorCodes(body)
-  const verdict = codes.find(code => verdicts.includes(code))
-  if (verdict !== undefined)
-    throw new RefusalError('provider_refused', answered(status, verdict), status, verdict, descriptionIn(body))
-  const isError = status !== 200 || (!Object.hasOwn(success, 'error') && saysError(body))
-  if (isError) {
-    const said = codes.find(isShown)
-    throw new RefusalError('provider_answer', answered(status, said), status, said, descriptionIn(body))
-  }
-  if (body === undefined) throw phrasedError('provider_answer', phrase('answer_not_json'))
-  const wrong = notAccepted(body, success)
-  if (wrong !== undefined)
-    throw new RefusalError('provider_answer', phrase('answer_no_success', { wrong }), status, codes.find(isShown))
-  const proper = at === undefined ? body : getPath(body, at)
-  if (typeof proper !== 'object' || proper === null || Array.isArray(proper))
-    throw phrasedError('provider_answer', phrase('answer_unusable', { fields: at ?? phrase('the_whole') }))
-  return proper
-}
-
-function answered(status: number, error: string | undefined): Phrase {
-  return error ? phrase('provider_answered_with', { status, error }) : phrase('provider_answered', { status })
-}
-
-/** The error code of an answer, if it is one that can be shown. */
-export function errorCodeIn(body: unknown): string | undefined {
-  return errorCodes(body).find(isShown)
-}
-
-function isShown(code: string): boolean {
-  return /^([a-z_]{1,40}|\d{1,10})$/.test(code)
-}
-
-/** RFC 6749's `error`, and the codes of envelopes. */
-function errorCodes(body: unknown): string[] {
-  const codes: string[] = []
-  for (const name of ERROR_CODES) {
-    const found = getPath(body, name)
-    if (typeof found === 'string' || typeof found === 'number') codes.push(String(found))
-  }
-  return codes
-}
-
-const ERROR_CODES = ['error', 'errcode', 'code']
-
-function descriptionIn(body: unknown): Pick<RefusalDetails, 'description'> {
-  const found = getPath(body, 'error_description')
-  return typeof found === 'string' ? { description: found.slice(0, 1000) } : {}
-}
-
-/** `code` and `errcode` can mean anything, so they are errors only where `success` says what they have to be. */
-function saysError(body: unknown): boolean {
-  return !Array.isArray(body) && Boolean(getPath(body, 'error'))
-}
-
-function read(given: Record<string, unknown>, demanded: readonly string[], isOidc: boolean) {
+function checkFields(given: Readonly<Record<string, unknown>>, required: readonly string[], isOidc: boolean) {
   const result = tokenAnswer.safeParse(given)
   const odd = result.error?.issues.map(issue => issue.path.join('.') || 'the whole') ?? []
-  const missing = demanded.filter(name => given[name] === undefined || given[name] === null)
+  const missing = required.filter(name => given[name] === undefined || given[name] === null)
   const idToken = typeof given.id_token === 'string' ? given.id_token : undefined
-  // Where it is not asked for, an odd one is none.
+  // Without OpenID Connect, one that is not text is ignored.
   const oddIdToken = isOidc && idToken === undefined && (given.id_token ?? undefined) !== undefined ? ['id_token'] : []
-  const places = new Set([...odd, ...missing, ...oddIdToken])
-  if (!result.success || places.size > 0)
-    throw phrasedError('provider_answer', phrase('answer_unusable', { fields: [...places].join(', ') }))
+  const unusable = new Set([...odd, ...missing, ...oddIdToken])
+  if (!result.success || unusable.size > 0)
+    throw phrasedError('provider_answer', phrase('answer_unusable', { fields: [...unusable].join(', ') }))
   return { ...result.data, id_token: idToken }
 }

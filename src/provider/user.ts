@@ -13,7 +13,8 @@ import { type Answer, type BoundedFetch, readAnswer, type WholeAnswer } from './
 import { verifySigned } from './id-token.ts'
 import type { ProviderPlan, UserInfoSource } from './plan.ts'
 import type { ProviderConnection } from './provider-connection.ts'
-import { readAccepted, type TokenSet } from './token.ts'
+import { readAccepted } from './refusal.ts'
+import type { TokenSet } from './token.ts'
 
 /** No interface: those are not assigned to a type with an index, which `UserInfo<string>` is. */
 type SpecifiedUserInfo = {

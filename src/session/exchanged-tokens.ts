@@ -12,8 +12,8 @@ import type { Settings } from '../config/settings.ts'
 import { errorFields, MenshenError } from '../errors.ts'
 import type { Report } from '../events.ts'
 import type { Provider } from '../provider/provider.ts'
-import { RefusalError } from '../provider/token.ts'
-import type { ExchangedToken, ExchangeTarget } from '../provider/token-exchange.ts'
+import { RefusalError } from '../provider/refusal.ts'
+import { type ExchangedToken, type ExchangeTarget, exchangeToken } from '../provider/token-exchange.ts'
 import type { Store, Stored } from '../stores/store.ts'
 import { atMost } from '../util/at-most.ts'
 import { createBackoffs } from './backoffs.ts'
@@ -54,7 +54,7 @@ export class TokenExchangeError extends MenshenError {
 
 function reasonOf(error: unknown): string {
   if (error instanceof TokenExchangeError) return error.reason
-  if (error instanceof RefusalError && error.said !== undefined) return error.said
+  if (error instanceof RefusalError && error.errorCode !== undefined) return error.errorCode
   return error instanceof MenshenError ? error.code : 'unknown_error'
 }
 
@@ -69,7 +69,7 @@ class RecentlyFailed extends TokenExchangeError {
 
 interface ExchangedTokensOptions {
   readonly store: Store
-  readonly providers: { get(id: string | undefined): Pick<Provider, 'exchange' | 'revoke'> | undefined }
+  readonly providers: { get(id: string | undefined): Pick<Provider, 'requestGrant' | 'revoke'> | undefined }
   readonly settings: Pick<Settings, 'PROVIDER_TIMEOUT_MS' | 'SESSION_MAX_HOURS'>
   readonly now: () => number
   readonly report: Report
@@ -126,7 +126,7 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
     assertNoFailure(key, id)
     const ofProvider = backoffOf(id)
     try {
-      const exchanged = await provider.exchange(accessToken, target)
+      const exchanged = await exchangeToken(provider, accessToken, target)
       backoffs.forget(key)
       backoffs.forget(ofProvider)
       return usable(exchanged, now())

@@ -24,9 +24,9 @@ async function setUpInstances(t: TestContext) {
   const revoked: string[] = []
   const provider = {
     revoke: async (tokens: readonly string[]) => void revoked.push(...tokens),
-    exchange: (accessToken: string) =>
-      new Promise<{ token: string; expiresInSeconds: number }>((resolve, reject) => {
-        const answer = (token: string) => resolve({ token, expiresInSeconds: 600 })
+    requestGrant: (_what: string, { subject_token: accessToken = '' }: Readonly<Record<string, string>>) =>
+      new Promise<object>((resolve, reject) => {
+        const answer = (token: string) => resolve({ access_token: token, expires_in: 600 })
         const fail = () => reject(new MenshenError('provider_answer', 'no'))
         calls.push({ accessToken, answer, fail })
         called.resolve()
