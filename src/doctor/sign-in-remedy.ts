@@ -68,7 +68,7 @@ export const UNUSABLE_USER = phrase('name_right_fields')
 /** Without a refresh token a session is as short as its access token. */
 export function refreshNote({ kind, authorization }: ProviderPlan, expiresIn: number) {
   const minutes = Math.max(1, Math.round(expiresIn / 60))
-  const seen = minutes === 1 ? phrase('no_refresh_token_minute') : phrase('no_refresh_token', { minutes })
+  const seen = phrase('no_refresh_token', { count: minutes })
   const { scope } = authorization
   if (kind !== 'oidc') return { seen, remedy: phrase('have_refresh_tokens') }
   if (!scope.split(' ').includes('offline_access')) return { seen, remedy: phrase('add_offline_access', { scope }) }

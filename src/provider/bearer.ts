@@ -37,7 +37,7 @@ const ACCESS_TOKEN = 'at+jwt'
 const OF_OTHER_TOKENS = ['nonce', 'at_hash', 'c_hash', 's_hash', 'events']
 /**
  * Access tokens have one of these, ID tokens never. A token whose header does not say `at+jwt` has to have one: nothing else
- * tells it from an ID token, which is signed with the same keys for the same client.
+ * distinguishes it from an ID token, which is signed with the same keys for the same client.
  */
 const OF_ACCESS_TOKENS = ['scope', 'scp', 'client_id', 'cid']
 
@@ -91,9 +91,9 @@ async function verify(token: string, keys: ProviderKeys, now: number): Promise<J
   }
 }
 
-/** RFC 9068, 4. Some call it `JWT`, some do not say: then its claims have to tell that it is one (RFC 8725, 3.12). */
+/** RFC 9068, 4. Some call it `JWT`, some do not say: then its claims have to show that it is one (RFC 8725, 3.12). */
 function isAccessToken(claims: JWTPayload, typ: string | undefined, alsoTypes: readonly string[]): boolean {
-  if (OF_OTHER_TOKENS.some(name => claims[name] !== undefined) || !saysAccess(claims)) return false
+  if (OF_OTHER_TOKENS.some(name => claims[name] !== undefined) || !hasAccessType(claims)) return false
   const type = typ?.toLowerCase().replace(/^application\//, '')
   if (type === ACCESS_TOKEN) return true
   if (type !== undefined && !alsoTypes.includes(type)) return false
@@ -101,9 +101,9 @@ function isAccessToken(claims: JWTPayload, typ: string | undefined, alsoTypes: r
 }
 
 /** Keycloak and others say inside what a token is for: `Bearer`, `ID`, `Refresh`, `Logout`. */
-export function saysAccess({ typ, token_use, token_type }: Readonly<Record<string, unknown>>): boolean {
+export function hasAccessType({ typ, token_use, token_type }: Readonly<Record<string, unknown>>): boolean {
   return [typ, token_use, token_type].every(
-    said => said === undefined || /^(bearer|at\+jwt|access|access_token)$/i.test(String(said)),
+    type => type === undefined || /^(bearer|at\+jwt|access|access_token)$/i.test(String(type)),
   )
 }
 
@@ -216,7 +216,7 @@ export function readIntrospection(
   if (isDemanded && !isFor(aud, judged)) throw refused('aud')
   if (!isDemanded && judged.length > 0 && client_id !== clientId) throw refused('client_id')
   // A refresh token is active too.
-  if (!saysAccess(data)) throw refused('typ')
+  if (!hasAccessType(data)) throw refused('typ')
   if (data.cnf !== undefined) throw refused('cnf')
   return data
 }

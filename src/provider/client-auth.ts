@@ -1,5 +1,5 @@
-// Requests in which the client authenticates, as the provider wants them: the method, the names, the place of the parameters and
-// the headers are those of the plan.
+// Requests in which the client authenticates, as the provider wants them: the method, the names, the headers and where the
+// parameters go are those of the plan.
 
 import { randomUUID } from 'node:crypto'
 import { SignJWT } from 'jose'
@@ -29,8 +29,8 @@ export async function askAsClient(
   shape: RequestShape = STANDARD,
 ): Promise<WholeAnswer> {
   const params = new URLSearchParams(given)
-  const proof = await proveClient(plan, known, url, now, params)
-  return sendShaped(fetch, url, params, { ...shape, headers: { ...proof, ...shape.headers } })
+  const credentials = await authenticateClient(plan, known, url, now, params)
+  return sendShaped(fetch, url, params, { ...shape, headers: { ...credentials, ...shape.headers } })
 }
 
 function sendShaped(
@@ -57,8 +57,8 @@ function renamed(given: URLSearchParams, names: Texts): URLSearchParams {
   return new URLSearchParams(params.filter(([name]) => name))
 }
 
-/** Puts the proof into the parameters, or returns it as a header. `url` is where they go. */
-async function proveClient(
+/** Adds the client's credentials to the parameters, or returns them as a header. `url` is where they go. */
+async function authenticateClient(
   plan: ProviderPlan,
   known: Metadata,
   url: string,
@@ -89,7 +89,7 @@ async function proveClient(
   return {}
 }
 
-/** Not a sign more than has to be is encoded: providers that do not decode at all would take it for another client. */
+/** Encodes no more than necessary: providers that do not decode would see another client. */
 function basic(clientId: string, secret: string): string {
   const credentials = `${formEncoded(clientId)}:${formEncoded(secret)}`
   return `Basic ${Buffer.from(credentials).toString('base64')}`
@@ -106,7 +106,7 @@ export function preferredClientAuth(supported: readonly string[] | undefined): '
   return supported.includes('client_secret_post') ? 'post' : 'basic'
 }
 
-/** The JWT by which a client proves itself (`private_key_jwt`, RFC 7523). */
+/** The JWT by which a client authenticates (`private_key_jwt`, RFC 7523). */
 async function clientAssertion(
   { clientId, clientKey, assertion }: ProviderPlan,
   known: Metadata,

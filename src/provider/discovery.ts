@@ -137,14 +137,14 @@ function discovered(
   { fetch, now, report, timeoutMs = LOOKUP_MS }: MetadataOptions,
 ): MetadataSource {
   return createCachedValue({
-    load: () => discover(plan, fetch, timeoutMs).catch(tell),
+    load: () => discover(plan, fetch, timeoutMs).catch(reportFailure),
     freshMs: FRESH_MS,
     retryMs: RETRY_MS,
     staleWhileReloading: true,
     now,
   })
 
-  function tell(error: unknown): never {
+  function reportFailure(error: unknown): never {
     report('metadata_unavailable', { provider: plan.id, ...errorFields(error) })
     throw error
   }
@@ -158,14 +158,14 @@ async function discover(plan: ProviderPlan, fetch: BoundedFetch, timeoutMs: numb
   if (body === undefined) throw phrasedError('provider_answer', notJson(response))
   const found = document.safeParse(body)
   if (!found.success) {
-    const places = found.error.issues.map(issue => issue.path.join('.') || 'the whole')
-    throw phrasedError('provider_answer', phrase('discovery_unusable', { fields: [...new Set(places)].join(', ') }))
+    const fields = found.error.issues.map(issue => issue.path.join('.') || 'the whole')
+    throw phrasedError('provider_answer', phrase('discovery_unusable', { fields: [...new Set(fields)].join(', ') }))
   }
-  const said = found.data.issuer
-  if (!namesItself(plan, said, issuer))
+  const published = found.data.issuer
+  if (!isExpectedIssuer(plan, published, issuer))
     throw phrasedError(
       'provider_answer',
-      phrase('discovery_other_issuer', { said: sanitize(said, 200), expected: issuer }),
+      phrase('discovery_other_issuer', { said: sanitize(published, 200), expected: issuer }),
     )
   const served = withAliases(plan, found.data)
   const metadata = { ...metadataOf(plan, served), document: documentOf(served, body) }
@@ -194,8 +194,8 @@ function notJson({ headers }: WholeAnswer): Phrase {
 }
 
 /** Whether the document names its own issuer, a final slash aside. Entra has a placeholder for the tenant's id. */
-function namesItself({ alsoIssuers }: ProviderPlan, said: string, issuer: string): boolean {
-  return said === issuer || said === `${issuer}/` || alsoIssuers.includes(said)
+function isExpectedIssuer({ alsoIssuers }: ProviderPlan, published: string, issuer: string): boolean {
+  return published === issuer || published === `${issuer}/` || alsoIssuers.includes(published)
 }
 
 /** The document with the endpoints for clients that show a certificate, if this is one. */
@@ -231,15 +231,15 @@ function metadataOf({ endpoints, sendsIssuer }: ProviderPlan, found: Document): 
 }
 
 function documentOf(found: Document, body: unknown): ProviderDocument {
-  const said = advisory.parse(body)
+  const published = advisory.parse(body)
   return {
-    demandsPushedRequests: said.require_pushed_authorization_requests ?? false,
-    demandsSignedRequests: said.require_signed_request_object ?? false,
-    proofAlgorithms: said.dpop_signing_alg_values_supported,
-    responseTypes: said.response_types_supported,
-    responseModes: said.response_modes_supported,
-    challengeMethods: said.code_challenge_methods_supported,
-    scopes: said.scopes_supported,
+    demandsPushedRequests: published.require_pushed_authorization_requests ?? false,
+    demandsSignedRequests: published.require_signed_request_object ?? false,
+    proofAlgorithms: published.dpop_signing_alg_values_supported,
+    responseTypes: published.response_types_supported,
+    responseModes: published.response_modes_supported,
+    challengeMethods: published.code_challenge_methods_supported,
+    scopes: published.scopes_supported,
     signingAlgorithms: found.id_token_signing_alg_values_supported,
   }
 }

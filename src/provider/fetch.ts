@@ -21,8 +21,8 @@ export interface Answer {
 /** The request cannot have arrived, so that it is safe to send it again. */
 export class NeverArrived extends MenshenError {
   constructor(code: string, cause: unknown) {
-    const said = phrase('no_connection_made', { code })
-    super('provider_unreachable', phraseIn('en', said), cause, said)
+    const message = phrase('no_connection_made', { code })
+    super('provider_unreachable', phraseIn('en', message), cause, message)
   }
 }
 

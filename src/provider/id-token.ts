@@ -130,7 +130,7 @@ export async function verifyJwt(
     return await jwtVerify(token, keys, options)
   } catch (error) {
     if (!(error instanceof errors.JWSSignatureVerificationFailed)) throw error
-    const isFresh = await keys.lookAgain().catch(() => false)
+    const isFresh = await keys.refetch().catch(() => false)
     if (!isFresh) throw error
     return jwtVerify(token, keys, options)
   }
@@ -282,10 +282,10 @@ export interface IdTokenAuthentication {
 const LONGEST_REFERENCE = 200
 const MOST_REFERENCES = 32
 
-/** Of a checked id_token, or of the claims of an access token. What is not of the usual form counts as not said. */
+/** The authentication in a checked id_token, or in the claims of an access token. What is not of the usual form is left out. */
 export function authenticationIn(claims: Readonly<Record<string, unknown>>, now: number): IdTokenAuthentication {
   const { auth_time, acr, amr } = claims
-  // One in the future, such as in milliseconds, would count as fresh for ever.
+  // One in the future, such as in milliseconds, would be fresh for ever.
   const isTime = typeof auth_time === 'number' && auth_time > 0 && auth_time <= now / 1000 + TOLERANCE_SECONDS
   const means = (Array.isArray(amr) ? amr : [amr]).filter(isReference).slice(0, MOST_REFERENCES)
   return {

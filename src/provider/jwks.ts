@@ -10,14 +10,14 @@ import { type BoundedFetch, readAnswer } from './fetch.ts'
 /** For jose's `jwtVerify`. */
 export interface ProviderKeys extends JWTVerifyGetKey {
   /** Fetches the keys again because a signature does not match; false if the allowance is used up. */
-  lookAgain(): Promise<boolean>
+  refetch(): Promise<boolean>
   /** Resolves when there are any keys; rejects if they cannot be fetched. */
   warm(): Promise<void>
 }
 
 const FRESH_MS = 3_600_000
-const LOOKS_AT_ONCE = 5
-const LOOK_AGAIN_MS = 30_000
+const FETCHES_AT_ONCE = 5
+const REFETCH_MS = 30_000
 const MOST_KEYS = 200
 /** Without any keys and without allowance, callers within this time after a failure get the same failure. */
 const RETRY_MS = 1000
@@ -32,9 +32,9 @@ export interface ProviderKeysOptions {
 
 export function createProviderKeys({ url, fetch, now }: ProviderKeysOptions): ProviderKeys {
   const keys = createCachedValue({ load: fetchKeys, freshMs: FRESH_MS, retryMs: RETRY_MS, now })
-  const mayLookForKey = createAllowance(now)
+  const mayFetchForKey = createAllowance(now)
   // Separate: made-up signatures must not use up the allowance for new keys.
-  const mayLookForSignature = createAllowance(now)
+  const mayFetchForSignature = createAllowance(now)
 
   async function fetchKeys(): Promise<JWTVerifyGetKey> {
     const { status, body } = await readAnswer(await fetch(await url()))
@@ -47,11 +47,11 @@ export function createProviderKeys({ url, fetch, now }: ProviderKeysOptions): Pr
     const known = keys.latest()
     if (!known) {
       const failure = keys.recentFailure()
-      if (failure && !mayLookForKey()) throw failure.error
+      if (failure && !mayFetchForKey()) throw failure.error
       return keys.reload()
     }
-    // Withdrawn keys must not count for ever. While the keys cannot be fetched, the old ones do.
-    return keys.isFresh() || !mayLookForKey() ? known : keys.reload().catch(() => known)
+    // Withdrawn keys must not stay valid for ever. While the keys cannot be fetched, the old ones are used.
+    return keys.isFresh() || !mayFetchForKey() ? known : keys.reload().catch(() => known)
   }
 
   async function find(...[header, token]: Parameters<JWTVerifyGetKey>) {
@@ -59,7 +59,7 @@ export function createProviderKeys({ url, fetch, now }: ProviderKeysOptions): Pr
     try {
       return await known(header, token)
     } catch (error) {
-      if (!(error instanceof errors.JWKSNoMatchingKey) || !mayLookForKey()) throw error
+      if (!(error instanceof errors.JWKSNoMatchingKey) || !mayFetchForKey()) throw error
       return (await keys.reload())(header, token)
     }
   }
@@ -69,8 +69,8 @@ export function createProviderKeys({ url, fetch, now }: ProviderKeysOptions): Pr
       await current()
     },
 
-    async lookAgain() {
-      if (!mayLookForSignature()) return false
+    async refetch() {
+      if (!mayFetchForSignature()) return false
       await keys.reload()
       return true
     },
@@ -79,16 +79,16 @@ export function createProviderKeys({ url, fetch, now }: ProviderKeysOptions): Pr
 
 /** A few at once, then one every 30 seconds. */
 function createAllowance(now: () => number): () => boolean {
-  let looks = LOOKS_AT_ONCE
+  let fetches = FETCHES_AT_ONCE
   let countedAt = 0
   return () => {
-    const earned = Math.floor((now() - countedAt) / LOOK_AGAIN_MS)
+    const earned = Math.floor((now() - countedAt) / REFETCH_MS)
     if (earned > 0) {
-      looks = Math.min(LOOKS_AT_ONCE, looks + earned)
+      fetches = Math.min(FETCHES_AT_ONCE, fetches + earned)
       countedAt = now()
     }
-    if (looks === 0) return false
-    looks--
+    if (fetches === 0) return false
+    fetches--
     return true
   }
 }

@@ -36,7 +36,7 @@ export function certificateOf(key: Secret | undefined, cert: Secret | undefined)
   return { cert, key: new Secret(pem) }
 }
 
-/** Without TLS no certificate is shown, and anybody could say that they are this client. */
+/** Without TLS no certificate is shown, and anyone could claim to be this client. */
 export function assertTls(url: string): void {
   if (new URL(url).protocol !== 'https:') throw phrasedError('bad_settings', phrase('mutual_tls_needs_https'))
 }

@@ -1,4 +1,12 @@
-// The plan of a provider: its preset, the configuration and the settings put together.
+// The plan of a provider: everything that is known about it before it is called. Settings come before the configuration, the
+// configuration before the preset, the preset before the defaults of provider-fields.ts. Then variables are filled in:
+//
+//   preset github       tokenUrl '{auth_url}/login/oauth/access_token', userInfoUrl '{api_url}/user', scope 'read:user user:email',
+//                       variables auth_url 'https://github.com' and api_url 'https://api.github.com', elsewhere '{auth_url}/api/v3'
+//   configuration       provider: { preset: 'github', scope: 'read:user' }
+//   setting             AUTH_URL=https://ghe.example.com
+//   plan                endpoints.token 'https://ghe.example.com/login/oauth/access_token', authorization.scope 'read:user',
+//                       endpoints.userInfo 'https://ghe.example.com/api/v3/user'
 
 import { readFileSync } from 'node:fs'
 import {
@@ -21,6 +29,62 @@ import { algorithmFor, readClientKey, thumbprintOf } from './client-key.ts'
 import { type ClientCertificate, certificateOf, usesMutualTls } from './mutual-tls.ts'
 import { dropUndefined, fillIn, mergeConfig, type Preset, type ProviderKind } from './presets/preset.ts'
 import { PRESETS } from './presets/presets.ts'
+
+/** The fields of the configuration have their variables filled in. */
+export interface ProviderPlan extends Readonly<Pick<CompleteProvider, PlannedKey>> {
+  /** Which of several providers it is; part of a user's identity. */
+  readonly id: string
+  /** The path of our redirect address. */
+  readonly callbackPath: string
+  readonly preset: string
+  readonly kind: ProviderKind
+  /** Settings without which no user can sign in. */
+  readonly missing: readonly string[]
+
+  readonly endpoints: Endpoints
+  /** The metadata may not lead to plain http, except on this machine. */
+  readonly httpsOnly: boolean
+
+  readonly clientId: string
+  readonly clientSecret: Secret | undefined
+  readonly clientKey: Secret | undefined
+  /** How private_key_jwt is signed. */
+  readonly assertion: {
+    readonly audience: NonNullable<ProviderConfig['clientAssertionAudience']>
+    /** Replaces the key's own. */
+    readonly keyId: string | undefined
+    /** Absent: the key and the metadata decide. */
+    readonly algorithm: string | undefined
+    /** The thumbprint of the certificate, for `x5t#S256`. */
+    readonly thumbprint: string | undefined
+  }
+
+  /** With mutual TLS: what the client shows to the provider. */
+  readonly certificate: ClientCertificate | undefined
+
+  readonly authorization: {
+    readonly scope: string
+    readonly params: Texts
+    readonly names: Texts
+    readonly fragment: string
+  }
+  /** False: tokens are never refreshed. */
+  readonly refreshes: boolean
+  /** Whether a sign-out revokes the tokens. */
+  readonly revoke: NonNullable<ProviderConfig['revoke']>
+  /** Where to find the fields of the user: those of the specification, and others of the operator. */
+  readonly fields: Readonly<Record<UserField, Sources>> & Readonly<Record<string, Sources>>
+  /** The values by which an answer verifies its e-mail address; empty: every address is trusted. */
+  readonly emailVerified: Accepted
+  readonly require: Accepted
+  /** Anyone can have an account there: a public service, or one of several tenants. */
+  readonly admitsAnyone: boolean
+}
+
+export type Endpoints = { readonly [name in EndpointName]?: string | undefined }
+
+export type UserInfoSource = CompleteProvider['userInfoFrom'][number]
+export type Texts = Readonly<Record<string, string>>
 
 /** The settings that fill fields of the provider. */
 export type ProviderSettings = Pick<Settings, FieldSettingName>
@@ -98,7 +162,7 @@ function plan(id: string, config: ProviderConfig, named: Preset & { preset: stri
   const fill = (text: string | undefined) => text && fillIn(text, vars, open)
   const fillAll = (texts: Texts): Record<string, string> =>
     Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, fillIn(text, vars, open)]))
-  // One spelling of a name, so that a header of the operator takes the place of ours.
+  // One spelling of a name, so that a header of the operator replaces ours.
   const fillHeaders = (texts: Texts) =>
     fillAll(Object.fromEntries(Object.entries(texts).map(([name, text]) => [name.toLowerCase(), text])))
 
@@ -246,19 +310,19 @@ function assertionOf(
   clientCert: Secret | undefined,
 ): ProviderPlan['assertion'] {
   const key = clientKey && readClientKey(clientKey.reveal())
-  const { clientAssertionAlgorithm: wanted, clientAssertionAudience, clientKeyId } = config
-  const usual = preset.clientAssertionAlgorithm
-  if (key && wanted) algorithmFor(key, wanted, undefined)
+  const { clientAssertionAlgorithm: configured, clientAssertionAudience, clientKeyId } = config
+  const ofPreset = preset.clientAssertionAlgorithm
+  if (key && configured) algorithmFor(key, configured, undefined)
   return {
     audience: clientAssertionAudience ?? preset.clientAssertionAudience ?? 'issuer',
     keyId: clientKeyId,
     // The preset's is meant for RSA.
-    algorithm: wanted ?? (usual && key?.algorithms.includes(usual) ? usual : undefined),
+    algorithm: configured ?? (ofPreset && key?.algorithms.includes(ofPreset) ? ofPreset : undefined),
     thumbprint: key && clientCert && thumbprintOf(clientCert.reveal(), key),
   }
 }
 
-/** OpenID Connect has a claim for it (Core 5.1). OAuth 2.0 has none: there an address counts unless it is denied. */
+/** OpenID Connect has a claim for it (Core 5.1). OAuth 2.0 has none: there an address is trusted unless it is denied. */
 function emailVerifiedOf({ kind, openTenants = [] }: Preset, given: ProviderConfig, { tenant = '' }: Texts): Accepted {
   const accepted = given.emailVerified ?? { email_verified: kind === 'oidc' ? [true] : [true, null] }
   if (!openTenants.includes(tenant)) return accepted
@@ -336,59 +400,6 @@ function readSecret(id: string, key: string, file: string): Secret {
   ])
 }
 
-// What is known about one provider before it is called: its configuration with all defaults, and what follows from it.
-
-/** The fields of the configuration have their variables filled in. */
-export interface ProviderPlan extends Readonly<Pick<CompleteProvider, PlannedKey>> {
-  /** Which of several providers it is; part of a user's identity. */
-  readonly id: string
-  /** The path of our redirect address. */
-  readonly callbackPath: string
-  readonly preset: string
-  readonly kind: ProviderKind
-  /** Settings without which nobody can sign in. */
-  readonly missing: readonly string[]
-
-  readonly endpoints: Endpoints
-  /** The metadata may not lead to plain http, except on this machine. */
-  readonly httpsOnly: boolean
-
-  readonly clientId: string
-  readonly clientSecret: Secret | undefined
-  readonly clientKey: Secret | undefined
-  /** How private_key_jwt is signed. */
-  readonly assertion: {
-    readonly audience: NonNullable<ProviderConfig['clientAssertionAudience']>
-    /** Before the key's own. */
-    readonly keyId: string | undefined
-    /** Absent: by the key and the metadata. */
-    readonly algorithm: string | undefined
-    /** Of the certificate, for `x5t#S256`. */
-    readonly thumbprint: string | undefined
-  }
-
-  /** With mutual TLS: what the client shows to the provider. */
-  readonly certificate: ClientCertificate | undefined
-
-  readonly authorization: {
-    readonly scope: string
-    readonly params: Texts
-    readonly names: Texts
-    readonly fragment: string
-  }
-  /** False: tokens are never refreshed. */
-  readonly refreshes: boolean
-  /** Whether a sign-out revokes the tokens. */
-  readonly revoke: NonNullable<ProviderConfig['revoke']>
-  /** Those of the specification, and others of the operator. */
-  readonly fields: Readonly<Record<UserField, Sources>> & Readonly<Record<string, Sources>>
-  /** What an answer has to say for its e-mail address to count; empty: every address does. */
-  readonly emailVerified: Accepted
-  readonly require: Accepted
-  /** Anyone can have an account there: a public service, or one of several tenants. */
-  readonly admitsAnyone: boolean
-}
-
 /** The addresses that get tokens, codes or the client secret, as far as the plan has them. Metadata can name others. */
 export function receivingAddresses({ kind, endpoints, emailStep, logout, revoke }: ProviderPlan): string[] {
   const { token, refresh, userInfo, introspection, par, revocation } = endpoints
@@ -405,8 +416,3 @@ export function receivingAddresses({ kind, endpoints, emailStep, logout, revoke 
 export function outlivesToken({ preset }: Partial<Pick<ProviderPlan, 'preset'>>): boolean {
   return preset !== 'idaas'
 }
-
-export type Endpoints = { readonly [name in EndpointName]?: string | undefined }
-
-export type UserInfoSource = CompleteProvider['userInfoFrom'][number]
-export type Texts = Readonly<Record<string, string>>

@@ -34,7 +34,7 @@ export interface SignInCalls {
 
 /** The names that a token may be for by one interpretation of the path. */
 export interface Audience {
-  /** By a rule or a setting; without them the client's identifier counts. */
+  /** By a rule or a setting; without them it is the client's identifier. */
   readonly configured?: readonly string[] | undefined
   /** `audience: 'any'` of the rule: introspected tokens of every client are accepted. */
   readonly isAny?: true
@@ -159,7 +159,7 @@ export function createProvider(
   const grantSlots = createSlots(settings.PROVIDER_PARALLEL_CALLS, MOST_WAITING)
   /** Of many sign-ins that fail, the tokens beyond this are left to expire. */
   const discardSlots = createSlots(settings.PROVIDER_PARALLEL_CALLS, MOST_WAITING)
-  /** Anybody can start an attempt: those who come back with a code do not wait for them. */
+  /** Anyone can start an attempt: users who come back with a code do not wait for them. */
   const pushSlots = createSlots(settings.PROVIDER_PARALLEL_CALLS, MOST_WAITING)
 
   function signInCalls(connection: ProviderConnection): SignInCalls {

@@ -20,7 +20,7 @@ export interface Providers {
   get(id: string | undefined): Provider | undefined
   /** The names for users by id; absent with a single provider. */
   readonly names: ReadonlyMap<string, string> | undefined
-  /** Settings without which nobody can sign in. */
+  /** Settings without which no user can sign in. */
   readonly missing: readonly string[]
   close(): Promise<void>
 }
@@ -56,7 +56,7 @@ function problemsOf(plan: ProviderPlan, config: Config, settings: Settings): Pro
     },
     settings,
   )
-  /** A setting counts for a single provider only. */
+  /** A setting applies to a single provider only. */
   const or = (name: string) => (id === ONLY_PROVIDER ? ` or ${name}` : '')
   if (clientAuth === 'none' && !pkce)
     problems.push({
@@ -134,7 +134,7 @@ function planAll({ provider, providers }: Config, settings: Settings): Plans {
   })
   refuseIf(problems)
   if (more.length === 0) return [first]
-  // Only the attempt that the same browser started tells which provider an answer is from.
+  // Only the attempt that the same browser started shows which provider an answer is from.
   return [{ ...first, stateCheck: 'bound' }, ...more.map(plan => ({ ...plan, stateCheck: 'bound' as const }))]
 }
 

@@ -50,7 +50,7 @@ interface Expected {
   readonly success: ProviderPlan['tokenAnswer']['success']
 }
 
-/** The answer proper, once its status and its body have said that it is one: status 200 alone does not. */
+/** The answer proper. Its status and its body have to report success: status 200 alone does not. */
 export function readAccepted({ status, body }: Answer, { at, success }: Expected, verdicts: readonly string[]): object {
   const codes = errorCodes(body)
   const verdict = codes.find(code => verdicts.includes(code))

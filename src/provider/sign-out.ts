@@ -34,7 +34,7 @@ export async function signOutCalls(
   const known = await connection.metadata.get()
   const { logout, revocation } = known.endpoints
   const calls: SignOutCall[] = []
-  if (logout && plan.logout.style === 'server') calls.push(() => tell(logout, plan, tokens, fetch))
+  if (logout && plan.logout.style === 'server') calls.push(() => callLogout(logout, plan, tokens, fetch))
   // In the flow with a company token there is no token of the user.
   if (revocation && plan.revoke === 'always' && tokens.accessToken)
     calls.push(() => revoke(connection, known, revocation, tokens, fetch))
@@ -79,7 +79,7 @@ async function assertDone(
 }
 
 /** Sends neither the access token nor the client secret: those go to their own endpoints only. */
-async function tell(
+async function callLogout(
   url: string,
   { clientId, tokenAnswer }: ProviderPlan,
   { refreshToken }: SessionTokens,

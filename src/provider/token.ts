@@ -283,7 +283,7 @@ export const lifetime = z
   ])
   .pipe(z.int().min(1).max(LONGEST_LIFETIME))
 
-// RFC 6749, appendix A: what a token is made of, and so what can stand in a header.
+// RFC 6749, appendix A: the characters of a token, all of which a header can carry.
 const token = z.string().regex(/^[\x21-\x7e]+$/)
 const tokenTypes = z.string().regex(/^(bearer|dpop)$/i)
 

@@ -16,7 +16,7 @@ import type { ProviderConnection } from './provider-connection.ts'
 import { readAccepted } from './refusal.ts'
 import type { TokenSet } from './token.ts'
 
-/** No interface: those are not assigned to a type with an index, which `UserInfo<string>` is. */
+/** Not an interface: those are not assigned to a type with an index, which `UserInfo<string>` is. */
 type SpecifiedUserInfo = {
   readonly sub: string
   readonly ou_id: string
@@ -33,12 +33,12 @@ export type UserInfo<F extends string = never> = SpecifiedUserInfo & { readonly 
 export interface MappedUser {
   readonly userInfo: UserInfo
   readonly groups: readonly string[]
-  /** Everything that was said, the first source's word first. */
+  /** All claims. Where several sources have one, the first source's. */
   readonly claims: Readonly<Record<string, unknown>>
   readonly exclusiveClaims?: ExclusiveClaims
   /** Paths of claims that an earlier answer had, and that were not stored. */
   readonly unknownClaims?: readonly string[]
-  /** An address came, and the provider does not vouch for it. */
+  /** The provider sent an address that it has not verified. */
   readonly hasUnverifiedEmail?: true
 }
 
@@ -74,7 +74,7 @@ export function exclusiveClaimsIn(
   return Object.fromEntries(named.filter(([, names]) => names.length > 0))
 }
 
-/** The user by these answers, the first answer's word first. A `require` by an unknown claim is not checked. */
+/** The user by these answers; the first that has a value decides. A `require` by an unknown claim is not checked. */
 export function mapAnswers(
   given: readonly unknown[],
   plan: Mapping,
@@ -106,16 +106,16 @@ export function mapAnswers(
   return { userInfo, groups, claims, ...(hasUnverified && { hasUnverifiedEmail: true as const }) }
 }
 
-/** A user whom an application or a rule could take for one of `machines`. */
+/** Refuses a user whom an application or a rule could take for one of `machines`. */
 function assertNoMachine({ username, sub }: UserInfo): void {
   const isMachine = (name: string) => name.trimStart().toLowerCase().startsWith(MACHINE_PREFIX)
   const field = isMachine(username) ? 'username' : isMachine(sub) ? 'sub' : undefined
   if (field) throw phrasedError('provider_answer', phrase('name_of_machine', { field, prefix: MACHINE_PREFIX }))
 }
 
-/** The provider does not say of the user what `require` of the configuration wants. */
+/** The user does not meet `require` of the configuration. */
 export class RequirementUnmet extends MenshenError {
-  /** Of the user. */
+  /** The user's. */
   readonly sub: string
 
   constructor(name: string, sub: string) {
@@ -137,7 +137,7 @@ function assertTexts(answers: readonly unknown[], { fields }: Mapping): void {
   for (const [field, sources] of Object.entries(fields)) {
     // Specification 5.4 has no groups: a provider that sends some sends a list.
     if (field === 'groups') continue
-    const isOdd = (place: string) => answers.some(answer => typeof (getPath(answer, place) ?? '') !== 'string')
+    const isOdd = (path: string) => answers.some(answer => typeof (getPath(answer, path) ?? '') !== 'string')
     if (sources.some(source => (typeof source === 'string' ? isOdd(source) : source.some(isOdd))))
       throw phrasedError('provider_answer', phrase('answer_unusable', { fields: field }))
   }
@@ -161,17 +161,17 @@ function missing(
 
 // Asks the provider who the user is: the token and the parameters where the plan wants them.
 
-/** What user info says, read and accepted; `undefined` if the provider has no such endpoint, or nobody wants it. */
+/** The user info response; `undefined` if the provider has no such endpoint, or the plan does not use it. */
 export async function askUserInfo(connection: ProviderConnection, tokens: TokenSet): Promise<object | undefined> {
   const { plan } = connection
-  const said = await requestUserInfo(connection, tokens)
-  if (!said) return undefined
-  if (tokens.claims && getPath(said, 'sub') !== tokens.claims.sub)
+  const userInfo = await requestUserInfo(connection, tokens)
+  if (!userInfo) return undefined
+  if (tokens.claims && getPath(userInfo, 'sub') !== tokens.claims.sub)
     throw phrasedError('provider_answer', phrase('user_info_of_another'))
-  return plan.emailStep ? { ...said, email: await emailOrNone(connection, plan.emailStep, tokens) } : said
+  return plan.emailStep ? { ...userInfo, email: await emailOrNone(connection, plan.emailStep, tokens) } : userInfo
 }
 
-/** The call alone. Whose user info it is remains to be checked. */
+/** The call alone: the caller checks whose user info it is. */
 export async function requestUserInfo(connection: ProviderConnection, tokens: TokenSet): Promise<object | undefined> {
   const { plan } = connection
   const known = await connection.metadata.get()
@@ -181,7 +181,7 @@ export async function requestUserInfo(connection: ProviderConnection, tokens: To
   return readAccepted(answer, plan.userInfoAnswer, [])
 }
 
-/** Nobody is kept out for want of an address. */
+/** A sign-in needs no address. */
 async function emailOrNone(
   connection: ProviderConnection,
   step: NonNullable<ProviderPlan['emailStep']>,
@@ -238,7 +238,7 @@ function filled(text: string, { clientId }: ProviderPlan, { answer }: TokenSet):
   return typeof found === 'string' || typeof found === 'number' ? String(found) : ''
 }
 
-/** An address that nobody else can have claimed; without one the user has none. */
+/** The user's address by one more call; `undefined` if no element fits. */
 async function askForEmail(
   connection: ProviderConnection,
   { url, where, take }: NonNullable<ProviderPlan['emailStep']>,
