@@ -293,7 +293,7 @@ const tokenAnswer = z.object({
   token_type: tokenTypes.nullish(),
   refresh_token: z.union([token, z.literal('')]).nullish(),
   expires_in: lifetime.nullish(),
-  id_token: z.unknown(),
+  id_token: z.unknown().optional(),
 })
 
 /** Keycloak, Authing and others; GitHub, Feishu and others. */
