@@ -5,6 +5,9 @@ import { createReadTarget } from './access/request-path.ts'
 import { DEFAULT_ROLES, rolesFor } from './access/roles.ts'
 import { createRules, type Rules } from './access/rules.ts'
 import { createScopedName } from './access/scoped-name.ts'
+import { createHome } from './account/home.ts'
+import { LANGUAGE_ROUTES } from './account/language.ts'
+import { ACCOUNT_ROUTES } from './account/routes.ts'
 import { cacheShares } from './config/cache-shares.ts'
 import { type Config, type Role, upstreamsOfHost } from './config/config-file.ts'
 import {
@@ -19,28 +22,38 @@ import type { Settings } from './config/settings.ts'
 import { assertUpstreamFiles } from './config/upstream-files.ts'
 import { createConsole } from './console/console.ts'
 import { createLiveStreams } from './console/live-streams.ts'
+import { createDevices } from './devices/devices.ts'
+import { DEVICE_ROUTES } from './devices/routes.ts'
 import { createExamination, createKnownFindings, type ReloadStatus, reloadFindings } from './doctor/doctor.ts'
 import { createTestSignIns } from './doctor/test-sign-ins.ts'
 import { MenshenError } from './errors.ts'
 import type { Measure, MeasureSync, Report } from './events.ts'
 import { type ClientErrorListener, createClientErrorListener } from './gateway/bad-requests.ts'
-import type { GatewayContext, HostEntries, Observe } from './gateway/context.ts'
-import { createEmbedded, type Embedded } from './gateway/embedded.ts'
+import type { GatewayContext, Observe } from './gateway/context.ts'
+import type { Embedded } from './gateway/embedded.ts'
 import { limitHeads } from './gateway/head-limit.ts'
-import { createKeyCallers } from './gateway/key-callers.ts'
-import { createKeyUse } from './gateway/key-use.ts'
-import { createFailureAnswer, createListener } from './gateway/listener.ts'
-import { createOwnRoutes, type RouteTable } from './gateway/routes.ts'
-import { createUpgradeListener, refuseFailure, type UpgradeListener, wantsSocket } from './gateway/upgrade.ts'
-import { chooseBetween, type Site } from './hosts/choose.ts'
-import { createEntryLimit } from './hosts/handoff.ts'
-import { createEntryCodes, createHostTickets } from './hosts/tickets.ts'
+import { createFailureAnswer, createNotFound } from './gateway/listener.ts'
+import { createSite } from './gateway/site.ts'
+import { STATUS_ROUTES } from './gateway/status.ts'
+import { refuseFailure, type UpgradeListener, wantsSocket } from './gateway/upgrade.ts'
+import { chooseBetween } from './hosts/choose.ts'
+import { createHandoffLimit, LOGIN_OF_HOSTS } from './hosts/handoff.ts'
+import { createKnownHosts } from './hosts/known-hosts.ts'
+import { HANDOFF_ROUTES, hostRoutes } from './hosts/routes.ts'
+import { createHostSite } from './hosts/site.ts'
+import { createHandoffCodes, createHostTickets } from './hosts/tickets.ts'
 import { createFailedRequests, type OwnAnswer, type Pages, transportSecurityOf } from './http/answers.ts'
 import { cookieNames, ourCookies } from './http/cookies.ts'
 import { createRateLimit } from './http/rate-limit.ts'
 import { createBeginRequest } from './http/request.ts'
 import { type BearerPolicy, createBearerCallers } from './identify/bearer.ts'
+import { createLostCookieDetector } from './identify/lost-cookies.ts'
 import { createProtectedResources } from './identify/protected-resources.ts'
+import { createKeyCallers, type KeyCallers } from './keys/callers.ts'
+import { createIdentifyByKey } from './keys/identify.ts'
+import { createKeyOwners } from './keys/owners.ts'
+import { createPersonalKeys } from './keys/personal-keys.ts'
+import { createKeyUse } from './keys/use.ts'
 import type { Log } from './log.ts'
 import { createAudit } from './observe/audit.ts'
 import { createTrailReader } from './observe/audit-trail.ts'
@@ -63,18 +76,18 @@ import type { ServedApplication } from './server/serve.ts'
 import { createSlowClients } from './server/slow-clients.ts'
 import { createDataKeyring, type DataKeyring } from './session/data-keys.ts'
 import { type DerivedKeys, deriveKeys, sameSecrets, secretProblem, withFormer } from './session/derived-keys.ts'
-import { createExchangedTokens } from './session/exchanged-tokens.ts'
-import { createKeyOwners } from './session/key-owners.ts'
-import { createPersonalKeys } from './session/personal-keys.ts'
 import { userFields } from './session/session-fields.ts'
 import { userIdOf } from './session/session-record.ts'
-import { createSessions } from './session/sessions.ts'
+import { type ClosedSession, createSessions } from './session/sessions.ts'
 import { createSigningKeys, type SigningKeys } from './session/signing-keys.ts'
 import { createAttempts } from './sign-in/attempts.ts'
+import { createAuthHost } from './sign-in/auth-host.ts'
 import { createHookCalls, type Hooks, NO_HOOKS } from './sign-in/hooks.ts'
-import { createLostCookieDetector } from './sign-in/lost-cookies.ts'
+import { signInRoutes, signOutRoutes } from './sign-in/routes.ts'
 import { openLimits, openStore } from './stores/open-store.ts'
 import { watchWrites } from './stores/write-watch.ts'
+import { createExchangedTokens } from './token-exchange/exchanged-tokens.ts'
+import { createExchangedTokenFor, createExchangeToken } from './token-exchange/upstream-token.ts'
 
 /** `R` are the roles, and `F` the further fields of the user info, that the options name. */
 export interface Menshen<R extends Role = Role, F extends string = string> extends Embedded<R, F> {
@@ -203,70 +216,158 @@ export function buildConfigured(
   directory: AccessPolicy = parts.directory,
   keys: DerivedKeys = parts.keys,
 ) {
-  const { settings, config, plans, languages, look } = configuration
-  const { store, signingKeys, now, observe, sessions, attempts, rateLimit, lostCookies } = parts
+  const { settings, config } = configuration
+  const { rules, hostRules } = directory
+  const { contextOf, cookies, paths, bearers, keyCallers } = createContexts(parts, configuration, directory, keys)
+  const pending = parts.pendingAnswers
+  const everywhere = { ...STATUS_ROUTES, ...LANGUAGE_ROUTES, ...signOutRoutes(paths) }
+
+  const hosts = config.hosts && createKnownHosts(settings, hostRules, parts.hostTickets)
+  const upstreams = parts.upstreamPool.choose(settings, config)
+  const site = createAuthHost(cookies, parts.now, hosts && LOGIN_OF_HOSTS)
+  const authHost = { ...contextOf({ settings, site, rules, upstreams }), hostRules, hosts }
+  const authHostRoutes = {
+    ...everywhere,
+    ...signInRoutes(paths),
+    ...ACCOUNT_ROUTES,
+    ...DEVICE_ROUTES,
+    ...createConsole(authHost, parts.liveStreams),
+  }
+  const home = createHome(authHost)
+  const authHostSite = hosts
+    ? createSite({ ...authHost, hosts }, { routes: { ...authHostRoutes, ...HANDOFF_ROUTES }, home, pending })
+    : createSite(authHost, { routes: authHostRoutes, home, pending })
+
+  const applicationHosts = Object.entries(config.hosts ?? {}).map(([name, hostConfig]) => {
+    const ofHost = settingsOfHost(settings, name)
+    const host = { name, authHost: settings.BASE_URL, ...parts.hostTickets }
+    const context = {
+      ...contextOf({
+        settings: ofHost,
+        site: createHostSite(host, { settings, cookies, now: parts.now }),
+        rules: hostRules.get(name) ?? NO_RULES,
+        upstreams: parts.upstreamPool.choose(ofHost, { upstreams: upstreamsOfHost(hostConfig) }),
+        currentRules: () => parts.currentHostRules(name),
+      }),
+      host,
+    }
+    const routes = { ...everywhere, ...hostRoutes(paths) }
+    const site = createSite(context, { routes, home: createNotFound(context), pending })
+    return { name, site, upstreams: context.proxy.upstreams.all }
+  })
+  const hostSites = new Map(applicationHosts.map(({ name, site }) => [name, site]))
+  const served = limitHeads(authHost, hosts ? chooseBetween(authHost, authHostSite, hostSites) : authHostSite)
+  return {
+    configuration,
+    directory,
+    upstreams: { all: [...upstreams.all, ...applicationHosts.flatMap(({ upstreams }) => upstreams)] },
+    policy: { settings, rules, bearers, keyCallers },
+    keys,
+    ownRoutes: authHostSite.ownRoutes,
+    listener: served.listener,
+    upgradeListener: served.upgradeListener,
+    clientErrorListener: createClientErrorListener(authHost),
+    embedded: served.embedded,
+  }
+}
+
+/** What differs between the sites: BASE_URL, and the hosts of `hosts`. */
+interface SiteParts extends Pick<GatewayContext, 'settings' | 'site'> {
+  readonly rules: Rules
+  /** Of a host: those of the configuration that is in use by then; `undefined` if the host is gone. */
+  readonly currentRules?: () => Rules | undefined
+  readonly upstreams: Upstreams
+}
+
+/** The parts that all sites share, and a function that adds those of one site. */
+function createContexts(
+  parts: ProcessParts,
+  { settings, config, plans, languages, look }: Configuration,
+  { providers, roles, scopedName }: AccessPolicy,
+  keys: DerivedKeys,
+) {
+  const { store, now, observe, sessions, rateLimit, personalKeys, exchangedTokens } = parts
   const { report } = observe
-  const { providers, roles, rules, scopedName } = directory
   const paths = ownPathsOf(settings, Object.keys(config.providers ?? {}))
   const cookies = cookieNames(settings)
-  const identities = createIdentities({ settings, keys: signingKeys, now, report })
+  const identities = createIdentities({ settings, keys: parts.signingKeys, now, report })
   const bearers = createBearerCallers({ providers, roles, scopedName, now })
-  const { personalKeys } = parts
-  const keyCallers = createKeyCallers({
-    machines: config.machines,
-    personalKeys,
-    roles,
-    mainProvider: Object.keys(config.providers ?? {})[0],
-    now,
-  })
-  const hooks = createHookCalls({ hooks: parts.hooks, providers, settings, report })
+  const [mainProvider] = Object.keys(config.providers ?? {})
+  const keyCallers = createKeyCallers({ machines: config.machines, personalKeys, roles, mainProvider, now })
   const probe = createExamination({ settings, config, plans, store, now })
   const examine = async () => [...(await probe()), ...reloadFindings(parts.reloads)]
-  const doctor = { examine, findings: createKnownFindings(examine, now), testSignIns: parts.testSignIns }
+  const shared = {
+    paths,
+    now,
+    readTarget: createReadTarget(),
+    store,
+    lifecycle: parts.lifecycle,
+    identities,
+    exchangeToken: createExchangeToken(exchangedTokens, report),
+    observe: { ...observe, beginRequest: createBeginRequest(settings.TRUSTED_PROXIES) },
+    doctor: { examine, findings: createKnownFindings(examine, now), testSignIns: parts.testSignIns },
+  }
   const auth = {
     providers,
     sessions,
-    attempts,
+    attempts: parts.attempts,
     bearers,
-    keyCallers,
-    keyUse: parts.keyUse,
     personalKeys,
     roles,
     keys,
     cookies,
-    lostCookies,
-    identities,
-    exchangedTokens: parts.exchangedTokens,
+    lostCookies: parts.lostCookies,
     rateLimit,
-    hooks,
+    hooks: createHookCalls({ hooks: parts.hooks, providers, settings, report }),
+    async onSignOut(ticket: string, closed: ClosedSession) {
+      // Tickets of hosts lead nowhere without the session, and expire with it at the latest.
+      if (config.hosts) await parts.hostTickets.tickets.removeAllOf(closed.key).catch(() => {})
+      await exchangedTokens.endAllOf(ticket, closed).catch(() => {})
+    },
   }
-  const beginRequest = createBeginRequest(settings.TRUSTED_PROXIES)
-  const readTarget = createReadTarget()
-  const isOwnCookie = ourCookies(cookies)
+  const exchangedToken = createExchangedTokenFor(exchangedTokens, report)
+  const ownCookies = ourCookies(cookies)
 
-  /** The parts for BASE_URL, or for one of `hosts`. */
-  function contextOf({ settings, rules, upstreams, currentRules, host, entries }: SiteParts): GatewayContext {
+  function contextOf({ settings, site, rules, upstreams, currentRules }: SiteParts) {
+    const { isAuthHost } = site
     const pages: Pages = { settings, languages, look, cookies, paths }
-    const currentPolicy = (name: string): BearerPolicy => {
+    /** By the configuration that is in use by then, for requests that began under a former one. */
+    const currentPolicy = () => {
       const policy = parts.currentPolicy()
-      return { ...policy, settings: settingsOfHost(policy.settings, name), rules: currentRules?.() ?? NO_RULES }
+      if (isAuthHost) return policy
+      const { BASE_URL } = settings
+      return { ...policy, settings: { ...policy.settings, BASE_URL }, rules: currentRules?.() ?? NO_RULES }
+    }
+    const currentKeys = () => {
+      const { rules, keyCallers: callers } = currentPolicy()
+      return { rules, callers }
     }
     return {
+      ...shared,
       settings,
-      host,
-      entries,
-      paths,
-      now,
-      readTarget,
-      store,
-      lifecycle: parts.lifecycle,
-      auth: { ...auth, rules, currentPolicy: host ? () => currentPolicy(host.name) : parts.currentPolicy },
+      site,
+      pages,
+      auth: {
+        ...auth,
+        rules,
+        currentPolicy,
+        devices: createDevices({ settings, isAuthHost, cookies, sessions, now, report }),
+        identifyByKey: createIdentifyByKey({
+          rules,
+          callers: keyCallers,
+          use: parts.keyUse,
+          current: currentKeys,
+          rateLimit,
+          report,
+        }),
+      },
+      resources: createProtectedResources(settings.BASE_URL, rules, providers),
       proxy: createProxy({
         settings,
         upstreams,
         identities,
-        exchangedTokens: parts.exchangedTokens,
-        ownCookies: isOwnCookie,
+        exchangedToken,
+        ownCookies,
         transportSecurity: transportSecurityOf(settings),
         rules,
         currentRules,
@@ -278,91 +379,26 @@ export function buildConfigured(
         answerFailure: createFailureAnswer(pages),
         refuseFailure,
       }),
-      pages,
-      observe: { ...observe, beginRequest },
-      resources: createProtectedResources(settings.BASE_URL, rules, providers),
-      doctor,
     }
   }
 
-  const upstreams = parts.upstreamPool.choose(settings, config)
-  const portal = contextOf({
-    settings,
-    rules,
-    upstreams,
-    host: undefined,
-    entries: config.hosts && entriesOf(settings, directory.hostRules, parts),
-  })
-  const hosts = Object.entries(config.hosts ?? {}).map(([name, hostConfig]): [string, GatewayContext] => {
-    const hostSettings = settingsOfHost(settings, name)
-    const context = contextOf({
-      settings: hostSettings,
-      rules: directory.hostRules.get(name) ?? NO_RULES,
-      upstreams: parts.upstreamPool.choose(hostSettings, { upstreams: upstreamsOfHost(hostConfig) }),
-      currentRules: () => parts.currentHostRules(name),
-      host: { name, portal: settings.BASE_URL, tickets: parts.hostTickets, codes: parts.entryCodes },
-      entries: undefined,
-    })
-    return [name, context]
-  })
-  const siteOf = (context: GatewayContext, routes: RouteTable): Site => {
-    const ownRoutes = createOwnRoutes(context, { routes, pending: parts.pendingAnswers })
-    const listener = createListener(context, ownRoutes)
-    const upgradeListener = createUpgradeListener(context, listener)
-    return { ownRoutes, listener, upgradeListener, embedded: createEmbedded(context, ownRoutes) }
-  }
-  const portalSite = siteOf(portal, createConsole(portal, parts.liveStreams))
-  const hostSites = new Map(hosts.map(([name, context]) => [name, siteOf(context, {})]))
-  const site = limitHeads(portal, config.hosts ? chooseBetween(portal, portalSite, hostSites) : portalSite)
-  return {
-    configuration,
-    directory,
-    upstreams: { all: [...upstreams.all, ...hosts.flatMap(([, { proxy }]) => proxy.upstreams.all)] },
-    policy: { settings, rules, bearers, keyCallers },
-    keys,
-    ownRoutes: portalSite.ownRoutes,
-    listener: site.listener,
-    upgradeListener: site.upgradeListener,
-    clientErrorListener: createClientErrorListener(portal),
-    embedded: site.embedded,
-  }
-}
-
-/** What differs between BASE_URL and one of `hosts`. */
-interface SiteParts extends Pick<GatewayContext, 'settings' | 'host' | 'entries'> {
-  readonly rules: Rules
-  /** Of a host: those of the configuration that is in use by then; `undefined` if the host is gone. */
-  readonly currentRules?: () => Rules | undefined
-  readonly upstreams: Upstreams
+  return { contextOf, cookies, paths, bearers, keyCallers }
 }
 
 const NO_RULES = createRules([])
 
-/** Its own address; the audience of assertions that forward-auth gives; and nothing of the portal's application. */
-function settingsOfHost<S extends Pick<Settings, 'BASE_URL'>>(settings: S, name: string) {
+/** Its own address; the audience of assertions that forward-auth gives; and nothing of the application of BASE_URL. */
+function settingsOfHost(settings: Settings, name: string): Settings {
   const address = `${new URL(settings.BASE_URL).protocol}//${name}`
   return { ...settings, BASE_URL: address, UPSTREAM: undefined, ASSERTION_AUDIENCE: address }
 }
 
-function entriesOf(
-  { BASE_URL }: Settings,
-  hostRules: AccessPolicy['hostRules'],
-  { hostTickets: tickets, entryCodes: codes, mayEnter }: ProcessParts,
-): HostEntries {
-  const { protocol } = new URL(BASE_URL)
-  const names = [...hostRules.keys()]
-  const byOrigin = new Map(names.map(name => [`${protocol}//${name}`, name]))
-  return {
-    names,
-    rulesOf: name => hostRules.get(name),
-    nameOf: origin => byOrigin.get(origin),
-    tickets,
-    codes,
-    mayEnter,
-  }
-}
-
 // The parts that live as long as the process, whatever the configuration: the store, observation, sessions, connections.
+
+/** What decides about tokens and keys. */
+interface Policy extends BearerPolicy {
+  readonly keyCallers: KeyCallers
+}
 
 interface Basics extends ProviderOptions {
   readonly settings: Settings
@@ -431,7 +467,7 @@ export async function openProcessParts(
   opened.defer(() => deadline.wait(history.close()))
   const currentRules = () => directory.rules
   const currentHostRules = (name: string) => directory.hostRules.get(name)
-  let policy: BearerPolicy | undefined
+  let policy: Policy | undefined
   const certificate: { expiresAt?: number } = {}
   const readMetrics =
     metrics &&
@@ -458,7 +494,7 @@ export async function openProcessParts(
       configuration: Configuration
       directory: AccessPolicy
       upstreams: Pick<Upstreams, 'all'>
-      policy: BearerPolicy
+      policy: Policy
     }): void {
       upstreamPool.use(next.upstreams)
       policy = next.policy
@@ -469,7 +505,7 @@ export async function openProcessParts(
       sessions.use(directory)
       personalKeys.use(directory)
     },
-    currentPolicy(): BearerPolicy {
+    currentPolicy(): Policy {
       // There is no request before the first `use`.
       if (!policy) throw new Error('no configuration is in use yet')
       return policy
@@ -498,9 +534,11 @@ export async function openProcessParts(
     lostCookies: createLostCookieDetector({ settings, now }),
     streams: opened.adopt(createOpenStreams(sessions, currentRules, report, now), streams => streams.stop()),
     currentHostRules,
-    hostTickets: createHostTickets({ store, settings }),
-    entryCodes: createEntryCodes({ store, now }),
-    mayEnter: createEntryLimit(now),
+    hostTickets: {
+      tickets: createHostTickets({ store, settings }),
+      codes: createHandoffCodes({ store, now }),
+      mayHandOff: createHandoffLimit(now),
+    },
     slowClients: opened.adopt(createSlowClients({ settings, report }), clients => clients.stop()),
   }
 }

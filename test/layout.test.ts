@@ -17,13 +17,19 @@ const FLOORS: readonly (readonly string[])[] = [
   ['session'],
   ['observe', 'pages'],
   ['server'],
-  ['doctor', 'proxy', 'http', 'identify', 'sign-in', 'hosts', 'account', 'gateway'],
+  ['http'],
+  ['identify'],
+  ['doctor', 'proxy'],
+  ['sign-in'],
+  ['gateway'],
+  ['keys', 'devices', 'token-exchange', 'hosts'],
+  ['account'],
   ['console'],
   ['menshen', 'options', 'index'],
   ['adapters', 'cli'],
 ]
 /** Floors whose folders import from each other: the configuration and what it needs, and the assembly. */
-const SHARED: readonly string[] = ['config', 'gateway', 'menshen']
+const SHARED: readonly string[] = ['config', 'menshen']
 /** The entry points: the command, and the library. */
 const STARTS = ['src/cli/entry.ts', 'src/cli/main.ts', 'src/options.ts']
 /** Shares nothing with the others; only the library's entry point and the command import it. */

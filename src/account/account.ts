@@ -1,21 +1,21 @@
 // GET /_menshen/account: who is signed in, on which devices, and how they got there.
 
-import type { GatewayContext } from '../gateway/context.ts'
 import { foreignAnswer, ifReachable, languageOf, type OwnAnswer, pageAnswer, redirectAnswer } from '../http/answers.ts'
 import { clearCookie, endedCookie, readEnded } from '../http/cookies.ts'
 import type { GatewayRequest } from '../http/request.ts'
-import type { SignedInCaller } from '../identify/identify.ts'
+import type { SignedInCaller } from '../identify/admission.ts'
+import { type KeyWish, LONGEST_NAME } from '../keys/personal-keys.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { type DeviceNames, deviceKind, loadDeviceNames } from '../pages/device-name.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { Providers } from '../provider/providers.ts'
-import { type KeyWish, LONGEST_NAME } from '../session/personal-keys.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
 import { shortKey } from '../session/session-fields.ts'
 import { userIdOf } from '../session/session-record.ts'
 import type { Sessions } from '../session/sessions.ts'
 import { isRecordKey } from '../session/ticket.ts'
 import { isFormOfUser } from '../util/fetch-metadata.ts'
+import type { AccountContext } from './context.ts'
 import type { KeysView } from './key-section.ts'
 import { type AccountView, accountPage, type Device } from './page.ts'
 
@@ -24,7 +24,7 @@ const MOST_DEVICES = 50
 const MOST_READ = 200
 
 export function showAccount(
-  context: GatewayContext,
+  context: AccountContext,
   request: GatewayRequest,
   caller: SignedInCaller,
 ): Promise<OwnAnswer> {
@@ -34,7 +34,7 @@ export function showAccount(
 
 /** The page with the form for a new key: what is in it, and what is wrong about it, if anything is. */
 export async function accountAnswer(
-  context: GatewayContext,
+  context: AccountContext,
   request: GatewayRequest,
   { loaded, cookies }: SignedInCaller,
   { problem, draft }: Pick<KeysView, 'problem' | 'draft'>,
@@ -86,10 +86,8 @@ export function draftQuery({ name, days }: KeyWish): string {
 }
 
 /** Whether users can have keys of their own. */
-export function hasPersonalKeys({ auth, entries }: GatewayContext): boolean {
-  return (
-    auth.rules.hasPersonalKeys || entries?.names.some(name => entries.rulesOf(name)?.hasPersonalKeys === true) === true
-  )
+export function hasPersonalKeys({ auth, hostRules }: AccountContext): boolean {
+  return [auth.rules, ...hostRules.values()].some(rules => rules.hasPersonalKeys)
 }
 
 async function otherDevices(
@@ -129,7 +127,7 @@ export function providerNameOf(providers: Providers, { session }: LoadedSession)
 // POST /_menshen/account/end: a user ends the session of another device, or of all others; never that of another user.
 
 export async function endDevices(
-  context: GatewayContext,
+  context: AccountContext,
   request: GatewayRequest,
   { loaded, cookies }: SignedInCaller,
   form: URLSearchParams,
@@ -181,7 +179,7 @@ const COMPARED = 50
 const MOST_PAGES = 4
 
 export async function recentSignIns(
-  { auth, observe }: GatewayContext,
+  { auth, observe }: AccountContext,
   { session }: LoadedSession,
   nameOf: (userAgent: string | undefined) => string,
 ): Promise<RecentSignIn[]> {

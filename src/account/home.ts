@@ -1,19 +1,14 @@
 // The built-in home page, where there is no application behind. It is made once for each loaded session and language, and
 // then sent as it is, as long as it is among the latest.
-import type { ServerResponse } from 'node:http'
 import { LRUCache } from 'lru-cache'
 import type { GatewayContext } from '../gateway/context.ts'
+import type { Home } from '../gateway/listener.ts'
 import { CommonHeaders, errorAnswer, languageOf, pageHeaders, send, takesBody } from '../http/answers.ts'
-import type { GatewayRequest } from '../http/request.ts'
-import type { Admission } from '../identify/identify.ts'
 import type { Words } from '../pages/words.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
 import { atMost } from '../util/at-most.ts'
-import type { MaybePromise } from '../util/maybe-promise.ts'
 import { providerNameOf } from './account.ts'
 import { homePage } from './home-page.ts'
-
-export type Home = (request: GatewayRequest, admission: Admission, response: ServerResponse) => MaybePromise<void>
 
 interface RenderedPage {
   readonly headers: CommonHeaders
@@ -26,12 +21,6 @@ interface RenderedPage {
 
 /** A page is several times as large as its session. */
 const MOST_KEPT = 1000
-
-/** A host of `hosts` has no home page: what none of its applications is for is not there. */
-export function createNotFound({ pages }: GatewayContext): Home {
-  return (request, { cookies }, response) =>
-    send(response, errorAnswer(pages, request, 'not_found', { cookies }).response, request.observed.requestId)
-}
 
 export function createHome({ auth, pages }: GatewayContext): Home {
   // By the session's key: by the session itself, its tokens would stay in memory after a sign-out.

@@ -1,10 +1,6 @@
 // Personal keys on the account page: the list, the form for a new one, and the page that shows a new key once.
 
 import { html } from 'hono/html'
-import { KEY_ICON } from '../pages/icons.ts'
-import { moment, page } from '../pages/layout.ts'
-import type { Words } from '../pages/words.ts'
-import { OWN_PATHS } from '../paths.ts'
 import {
   type KeyProblem,
   type KeyWish,
@@ -12,7 +8,11 @@ import {
   MOST_KEYS,
   type NewKey,
   type PersonalKey,
-} from '../session/personal-keys.ts'
+} from '../keys/personal-keys.ts'
+import { KEY_ICON } from '../pages/icons.ts'
+import { moment, page } from '../pages/layout.ts'
+import type { Words } from '../pages/words.ts'
+import { OWN_PATHS } from '../paths.ts'
 
 export interface KeysView {
   /** Absent if the store is away. */

@@ -1,21 +1,21 @@
 // POST /_menshen/account/keys makes a personal key and shows it once; POST /_menshen/account/keys/revoke ends one. Only where a
 // rule says `keys: 'personal'`, at BASE_URL or at one of `hosts`.
 
-import type { GatewayContext } from '../gateway/context.ts'
 import { errorAnswer, foreignAnswer, languageOf, type OwnAnswer, pageAnswer, redirectAnswer } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'
-import type { SignedInCaller } from '../identify/identify.ts'
+import type { SignedInCaller } from '../identify/admission.ts'
+import type { KeyWish } from '../keys/personal-keys.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { OWN_PATHS } from '../paths.ts'
-import type { KeyWish } from '../session/personal-keys.ts'
 import { userIdOf } from '../session/session-record.ts'
-import { keyObstacle, keyStepUpAnswer } from '../sign-in/step-up.ts'
 import { isFormOfUser } from '../util/fetch-metadata.ts'
 import { accountAnswer, draftQuery, hasPersonalKeys, readDraft } from './account.ts'
+import type { AccountContext } from './context.ts'
 import { type KeysView, newKeyPage } from './key-section.ts'
+import { keyObstacle, keyStepUpAnswer } from './sign-in-for-key.ts'
 
 export async function createPersonalKey(
-  context: GatewayContext,
+  context: AccountContext,
   request: GatewayRequest,
   caller: SignedInCaller,
   form: URLSearchParams,
@@ -56,7 +56,7 @@ function readWish(form: URLSearchParams, maxDays: number): KeyWish | WrongWish {
 }
 
 export async function revokePersonalKey(
-  context: GatewayContext,
+  context: AccountContext,
   request: GatewayRequest,
   { loaded, cookies }: SignedInCaller,
   form: URLSearchParams,

@@ -1,17 +1,18 @@
 // POST /_menshen/language: our pages in another language, in this browser. No session is needed, and no script.
 
 import { readTarget } from '../access/request-path.ts'
-import type { GatewayContext } from '../gateway/context.ts'
 import { errorAnswer, foreignAnswer, languageCookie, type OwnAnswer, redirectAnswer } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import { safeReturnPath } from '../http/return-path.ts'
+import type { RouteTable } from '../http/route-table.ts'
 import { LANGUAGE_FIELDS } from '../pages/layout.ts'
 import { isOwnPath, OWN_PATHS, type OwnPaths } from '../paths.ts'
+import type { SignInContext } from '../sign-in/context.ts'
 import { ASK_FIRST } from '../sign-in/logout.ts'
 import { isFromOwnOrigin } from '../util/fetch-metadata.ts'
 
-export async function chooseLanguage(
-  context: GatewayContext,
+async function chooseLanguage(
+  context: SignInContext,
   request: GatewayRequest,
   form: URLSearchParams,
 ): Promise<OwnAnswer> {
@@ -44,3 +45,5 @@ const SHOWN_BELOW = [OWN_PATHS.console, OWN_PATHS.account]
 function isShown(path: string): boolean {
   return SHOWN_BELOW.some(own => path === own || path.startsWith(`${own}/`))
 }
+
+export const LANGUAGE_ROUTES: RouteTable<SignInContext> = { [OWN_PATHS.language]: { POST: chooseLanguage } }

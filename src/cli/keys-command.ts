@@ -2,8 +2,8 @@
 // `menshen keys revoke`: the personal keys of users.
 
 import { isMachineName, MACHINE_NAME_EXPECTED } from '../config/machines.ts'
+import { createKeyListing, type KeyListing, type ListedKey, UNREADABLE } from '../keys/personal-keys.ts'
 import { createAudit } from '../observe/audit.ts'
-import { createKeyListing, type KeyListing, type ListedKey, UNREADABLE } from '../session/personal-keys.ts'
 import { allPages } from '../stores/pages.ts'
 import { keySha256, newKey } from '../util/key-form.ts'
 import { safeJson, safeText } from '../util/safe-text.ts'

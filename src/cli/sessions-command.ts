@@ -2,9 +2,9 @@
 // `--session ID` ends one session.
 
 import { createHostTickets } from '../hosts/tickets.ts'
+import { createKeyListing } from '../keys/personal-keys.ts'
 import { createAudit } from '../observe/audit.ts'
 import { idleEndAfter } from '../session/idle.ts'
-import { createKeyListing } from '../session/personal-keys.ts'
 import { shortKey } from '../session/session-fields.ts'
 import { createSessionListing, type ListedSession, type SessionListing } from '../session/session-listing.ts'
 import type { DataKeys } from '../session/session-record.ts'

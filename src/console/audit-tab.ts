@@ -1,11 +1,9 @@
 // The audit tab of the console: the page, its live updates and its exports.
 
 import { html } from 'hono/html'
-import type { GatewayContext } from '../gateway/context.ts'
-import type { GuardedHandler } from '../gateway/routes.ts'
 import { ifReachable, languageOf, type OwnAnswer, pageAnswer, safetyHeaders } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'
-import type { SignedInCaller } from '../identify/identify.ts'
+import type { SignedInCaller } from '../identify/admission.ts'
 import { AUDITED, type AuditEvent, jsonLine } from '../observe/audit-event.ts'
 import { type AuditFilter, CSV_HEAD, csvLine, type FoundEvent, type FoundPage } from '../observe/audit-trail.ts'
 import { type DeviceNames, loadDeviceNames } from '../pages/device-name.ts'
@@ -13,14 +11,16 @@ import { deviceIcon, icon } from '../pages/icon.ts'
 import { type Html, moment } from '../pages/layout.ts'
 import type { Words } from '../pages/words.ts'
 import { OWN_PATHS } from '../paths.ts'
+import type { GuardedHandler } from '../sign-in/guarded.ts'
 import { fieldLines } from './audit-fields.ts'
 import { consoleFrame, longCell, row, table, type Viewer, viewerOf } from './console-frame.ts'
+import type { ConsoleContext } from './context.ts'
 import type { LiveStreams } from './live-streams.ts'
 
 const PAGE_SIZE = 50
 
 export async function showAudit(
-  context: GatewayContext,
+  context: ConsoleContext,
   request: GatewayRequest,
   caller: SignedInCaller,
 ): Promise<OwnAnswer> {
@@ -91,13 +91,13 @@ function timeIn(text: string, zone: string): number | undefined {
 /** If more events happen between two updates, the page shows only the newest. */
 const MOST_AT_ONCE = 50
 
-export function createAuditStream(liveStreams: LiveStreams): GuardedHandler {
+export function createAuditStream(liveStreams: LiveStreams): GuardedHandler<ConsoleContext> {
   return (context, request, caller) => streamAudit(liveStreams, context, request, caller)
 }
 
 async function streamAudit(
   liveStreams: LiveStreams,
-  context: GatewayContext,
+  context: ConsoleContext,
   request: GatewayRequest,
   caller: SignedInCaller,
 ): Promise<OwnAnswer> {
@@ -136,7 +136,7 @@ const JSON_LINES: Format = { type: 'application/jsonl; charset=utf-8', extension
 const IN_A_PART = 200
 
 export function sendAuditCsv(
-  context: GatewayContext,
+  context: ConsoleContext,
   request: GatewayRequest,
   caller: SignedInCaller,
 ): Promise<OwnAnswer> {
@@ -144,7 +144,7 @@ export function sendAuditCsv(
 }
 
 export function sendAuditJson(
-  context: GatewayContext,
+  context: ConsoleContext,
   request: GatewayRequest,
   caller: SignedInCaller,
 ): Promise<OwnAnswer> {
@@ -152,7 +152,7 @@ export function sendAuditJson(
 }
 
 async function send(
-  context: GatewayContext,
+  context: ConsoleContext,
   request: GatewayRequest,
   { cookies }: SignedInCaller,
   format: Format,
@@ -171,7 +171,7 @@ async function send(
 }
 
 async function* partsOf(
-  { settings, observe }: GatewayContext,
+  { settings, observe }: ConsoleContext,
   request: GatewayRequest,
   { head, line }: Format,
 ): AsyncGenerator<string, void, void> {

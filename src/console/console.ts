@@ -1,10 +1,11 @@
 // The routes of the console, for the gateway's table. Rules decide who may see them.
 
 import { admitWithoutStore } from '../gateway/admit-without-store.ts'
-import type { GatewayContext } from '../gateway/context.ts'
-import { guarded, type RouteTable } from '../gateway/routes.ts'
+import type { RouteTable } from '../http/route-table.ts'
 import { OWN_PATHS } from '../paths.ts'
+import { guarded } from '../sign-in/guarded.ts'
 import { createAuditStream, sendAuditCsv, sendAuditJson, showAudit } from './audit-tab.ts'
+import type { ConsoleContext } from './context.ts'
 import { askToEnd, endSession } from './end-sessions.ts'
 import { showHealth } from './health-tab.ts'
 import type { LiveStreams } from './live-streams.ts'
@@ -13,7 +14,7 @@ import { showRules } from './rules-tab.ts'
 import { showSession, showSessions } from './sessions-tab.ts'
 import { showSettings } from './settings-tab.ts'
 
-export function createConsole(context: GatewayContext, liveStreams: LiveStreams): RouteTable {
+export function createConsole(context: ConsoleContext, liveStreams: LiveStreams): RouteTable<ConsoleContext> {
   const overview = createOverview(context, liveStreams)
   const showOverview = guarded(overview.show, admitWithoutStore)
   const showHealthTab = guarded(showHealth, admitWithoutStore)

@@ -1,11 +1,10 @@
 // Ending a session or all of its user from the console: GET /_menshen/console/sessions/end asks, POST /_menshen/console/end does.
 
 import { html } from 'hono/html'
-import type { GatewayContext } from '../gateway/context.ts'
 import { foreignAnswer, languageOf, type OwnAnswer, pageAnswer, redirectAnswer } from '../http/answers.ts'
 import { type EndedNotice, endedCookie } from '../http/cookies.ts'
 import type { GatewayRequest } from '../http/request.ts'
-import type { SignedInCaller } from '../identify/identify.ts'
+import type { SignedInCaller } from '../identify/admission.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { type DeviceNames, loadDeviceNames } from '../pages/device-name.ts'
 import { icon } from '../pages/icon.ts'
@@ -18,9 +17,10 @@ import type { Sessions } from '../session/sessions.ts'
 import { isRecordKey } from '../session/ticket.ts'
 import { isFormOfUser } from '../util/fetch-metadata.ts'
 import { consoleFrame, type Viewer, viewerOf } from './console-frame.ts'
+import type { ConsoleContext } from './context.ts'
 
 export async function askToEnd(
-  context: GatewayContext,
+  context: ConsoleContext,
   request: GatewayRequest,
   caller: SignedInCaller,
 ): Promise<OwnAnswer> {
@@ -40,7 +40,7 @@ export async function askToEnd(
 }
 
 export async function endSession(
-  context: GatewayContext,
+  context: ConsoleContext,
   request: GatewayRequest,
   { loaded, cookies }: SignedInCaller,
   form: URLSearchParams,
@@ -77,7 +77,7 @@ async function getListed(sessions: Sessions, key: string | null): Promise<Listed
 }
 
 function backToList(
-  context: GatewayContext,
+  context: ConsoleContext,
   request: GatewayRequest,
   cookies: readonly string[],
   ended: EndedNotice,

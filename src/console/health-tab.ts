@@ -3,19 +3,19 @@
 import { html } from 'hono/html'
 import type { Settings } from '../config/settings.ts'
 import type { Finding } from '../doctor/finding.ts'
-import type { GatewayContext } from '../gateway/context.ts'
 import { ifReachable, languageOf, type OwnAnswer, pageAnswer } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'
-import type { SignedInCaller } from '../identify/identify.ts'
+import type { SignedInCaller } from '../identify/admission.ts'
 import type { History } from '../observe/history.ts'
 import { addSlot, emptySlot, quantile, TIMED, type Timed } from '../observe/history-slots.ts'
 import type { Instance } from '../observe/instances.ts'
 import { type Html, moment } from '../pages/layout.ts'
 import type { Words } from '../pages/words.ts'
 import { cell, consoleFrame, longCell, row, table, type Viewer, viewerOf } from './console-frame.ts'
+import type { ConsoleContext } from './context.ts'
 
 export async function showHealth(
-  context: GatewayContext,
+  context: ConsoleContext,
   request: GatewayRequest,
   caller: SignedInCaller,
 ): Promise<OwnAnswer> {

@@ -1,11 +1,11 @@
 // The event streams of the console: each sends its page what is new, every few seconds, until the page is closed or the session
 // of its user ends.
 
-import type { GatewayContext } from '../gateway/context.ts'
 import { busyAnswer, type OwnAnswer, safetyHeaders } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'
-import type { SignedInCaller } from '../identify/identify.ts'
+import type { SignedInCaller } from '../identify/admission.ts'
 import { createWatchList, type Watched } from '../util/watch-list.ts'
+import type { ConsoleContext } from './context.ts'
 
 /** What a page is told: the name of the event, and its content. */
 export type Message = readonly [name: string, data: unknown]
@@ -13,7 +13,7 @@ export type Message = readonly [name: string, data: unknown]
 export interface LiveStreams {
   /** `news` is called immediately and then every few seconds. */
   open(
-    context: GatewayContext,
+    context: ConsoleContext,
     request: GatewayRequest,
     caller: SignedInCaller,
     news: () => Promise<readonly Message[]>,
@@ -53,7 +53,7 @@ export function createLiveStreams(): LiveStreams {
 }
 
 function stream(
-  context: GatewayContext,
+  context: ConsoleContext,
   request: GatewayRequest,
   caller: SignedInCaller,
   news: () => Promise<readonly Message[]>,

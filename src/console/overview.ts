@@ -4,8 +4,6 @@ import { html } from 'hono/html'
 import { type Advice, adviceFor } from '../config/advice.ts'
 import type { Finding } from '../doctor/finding.ts'
 import { MenshenError } from '../errors.ts'
-import type { GatewayContext } from '../gateway/context.ts'
-import type { GuardedHandler } from '../gateway/routes.ts'
 import { languageOf, pageAnswer, redirectAnswer } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import type { AuditedCode } from '../observe/audit-event.ts'
@@ -15,22 +13,24 @@ import { type AlarmingEvent, type CurrentProblem, currentProblems } from '../obs
 import { type Html, moment } from '../pages/layout.ts'
 import type { Words } from '../pages/words.ts'
 import { OWN_PATHS } from '../paths.ts'
+import type { GuardedHandler } from '../sign-in/guarded.ts'
 import { phrase } from '../text/text.ts'
 import { type CachedValue, createCachedValue } from '../util/cached-value.ts'
 import { auditUrl } from './audit-tab.ts'
 import { cell, consoleFrame, row, table, type Viewer, viewerOf } from './console-frame.ts'
+import type { ConsoleContext } from './context.ts'
 import type { LiveStreams } from './live-streams.ts'
 
 export interface Overview {
-  readonly show: GuardedHandler
+  readonly show: GuardedHandler<ConsoleContext>
   /** GET /_menshen/console/live: the sentences and plots, as they change. */
-  readonly stream: GuardedHandler
+  readonly stream: GuardedHandler<ConsoleContext>
 }
 
 /** However many users look, the trail is read once within this time. */
 const FRESH_MS = 4000
 
-export function createOverview(context: GatewayContext, liveStreams: LiveStreams): Overview {
+export function createOverview(context: ConsoleContext, liveStreams: LiveStreams): Overview {
   const fresh = (range: Range) =>
     createCachedValue({ load: () => makeView(context, range), freshMs: FRESH_MS, now: context.now })
   const views: Record<Range, CachedValue<OverviewView>> = {
@@ -75,7 +75,7 @@ function rangeOf({ search }: GatewayRequest): Range {
   return Object.hasOwn(RANGES, wanted) ? (wanted as Range) : 'hour'
 }
 
-async function makeView(context: GatewayContext, range: Range): Promise<OverviewView> {
+async function makeView(context: ConsoleContext, range: Range): Promise<OverviewView> {
   const { settings, auth, observe, doctor } = context
   const { providers, roles } = auth
   const [{ slots, isPartial }, lastHour, { events, isStoreAway }] = await Promise.all([
@@ -99,7 +99,7 @@ async function makeView(context: GatewayContext, range: Range): Promise<Overview
 }
 
 /** Other problems are shown while the store is unavailable, too. */
-async function recentEvents({ observe, now }: GatewayContext) {
+async function recentEvents({ observe, now }: ConsoleContext) {
   try {
     const since = now() - HOUR_MS
     // Each code separately: a flood of one must not hide another.

@@ -7,32 +7,33 @@ import { roleNamesIn } from '../access/roles.ts'
 import { judge, type RuleQuery, readTime, type UnsaidCondition, type Verdict, VISITOR } from '../access/rule-query.ts'
 import { isBuiltIn, isClosed } from '../access/rules.ts'
 import { ANY_ROLE, type Rule } from '../config/config-file.ts'
-import type { GatewayContext } from '../gateway/context.ts'
 import { languageOf, type OwnAnswer, pageAnswer } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'
-import type { SignedInCaller } from '../identify/identify.ts'
+import type { SignedInCaller } from '../identify/admission.ts'
 import type { RefusalsOfRule, ShadowRefusal } from '../observe/shadow-refusals.ts'
 import { type Html, moment } from '../pages/layout.ts'
 import { hoursText } from '../pages/notices.ts'
 import { nameBefore, roleName } from '../pages/shown-text.ts'
 import type { Words } from '../pages/words.ts'
 import { cell, consoleFrame, longCell, row, table, type Viewer, viewerOf } from './console-frame.ts'
+import type { ConsoleContext } from './context.ts'
 
 export async function showRules(
-  context: GatewayContext,
+  context: ConsoleContext,
   request: GatewayRequest,
   caller: SignedInCaller,
 ): Promise<OwnAnswer> {
   const search = new URLSearchParams(request.search)
-  const { entries } = context
-  const host = entries?.names.find(name => name === search.get('host'))
-  const rules = (host && entries?.rulesOf(host)) || context.auth.rules
+  const { hosts } = context
+  const names = [...(hosts?.rules.keys() ?? [])]
+  const host = names.find(name => name === search.get('host'))
+  const rules = (host && hosts?.rules.get(host)) || context.auth.rules
   const { shadowRefusals } = context.observe
   const roles = [VISITOR, ...roleNamesIn(context.auth.roles)]
   const query = readRuleQuery(search, roles)
   const view = {
     viewer: viewerOf(caller),
-    hosts: entries && { portal: new URL(context.settings.BASE_URL).host, names: entries.names, chosen: host },
+    hosts: hosts && { portal: new URL(context.settings.BASE_URL).host, names, chosen: host },
     rules: rules.inOrder,
     roles,
     query,

@@ -1,11 +1,11 @@
 // The sessions tab of the console, and the page of one session.
 
 import { html } from 'hono/html'
-import type { GatewayContext } from '../gateway/context.ts'
 import { errorAnswer, ifReachable, languageOf, type OwnAnswer, pageAnswer } from '../http/answers.ts'
 import { clearCookie, readEnded } from '../http/cookies.ts'
 import type { GatewayRequest } from '../http/request.ts'
-import type { SignedInCaller } from '../identify/identify.ts'
+import type { SignedInCaller } from '../identify/admission.ts'
+import type { PersonalKey } from '../keys/personal-keys.ts'
 import type { AuditEvent } from '../observe/audit-event.ts'
 import { type DeviceNames, loadDeviceNames } from '../pages/device-name.ts'
 import { deviceIcon } from '../pages/icon.ts'
@@ -13,7 +13,6 @@ import { moment, relativeMoment } from '../pages/layout.ts'
 import { nameBefore, roleName } from '../pages/shown-text.ts'
 import type { Words } from '../pages/words.ts'
 import { OWN_PATHS } from '../paths.ts'
-import type { PersonalKey } from '../session/personal-keys.ts'
 import { shortKey } from '../session/session-fields.ts'
 import type { ListedSession } from '../session/session-listing.ts'
 import type { PublicPart } from '../session/session-record.ts'
@@ -31,12 +30,13 @@ import {
   type Viewer,
   viewerOf,
 } from './console-frame.ts'
+import type { ConsoleContext } from './context.ts'
 import { endButtons, sessionMenu } from './end-sessions.ts'
 
 const PAGE_SIZE = 50
 
 export async function showSessions(
-  context: GatewayContext,
+  context: ConsoleContext,
   request: GatewayRequest,
   caller: SignedInCaller,
 ): Promise<OwnAnswer> {
@@ -76,11 +76,11 @@ export async function showSessions(
 
 /** The hosts that each session has entered; `undefined` where there are none to enter. */
 async function hostsOf(
-  { entries }: GatewayContext,
+  { hosts }: ConsoleContext,
   sessions: readonly Pick<ListedSession, 'key'>[],
 ): Promise<SessionsView['hosts']> {
-  if (!entries) return undefined
-  const listed = sessions.map(async ({ key }) => [key, await entries.tickets.hostsOf(key)] as const)
+  if (!hosts) return undefined
+  const listed = sessions.map(async ({ key }) => [key, await hosts.tickets.hostsOf(key)] as const)
   return new Map(await Promise.all(listed))
 }
 
@@ -238,7 +238,7 @@ function pageUrl(username: string, after?: string): string {
 const MOST_EVENTS = 50
 
 export async function showSession(
-  context: GatewayContext,
+  context: ConsoleContext,
   request: GatewayRequest,
   caller: SignedInCaller,
 ): Promise<OwnAnswer> {
@@ -269,7 +269,7 @@ export async function showSession(
 
 /** The trail knows a session by its short key. */
 async function findSession(
-  context: GatewayContext,
+  context: ConsoleContext,
   key: string,
 ): Promise<Pick<SessionView, 'session' | 'events' | 'areMore' | 'hosts' | 'keys'>> {
   const { auth, observe } = context
@@ -283,7 +283,7 @@ async function findSession(
 }
 
 /** They end with all sessions of the user, and not with one. */
-async function keysOfUser({ auth }: GatewayContext, key: string): Promise<PersonalKey[]> {
+async function keysOfUser({ auth }: ConsoleContext, key: string): Promise<PersonalKey[]> {
   const owner = await auth.personalKeys.ownerOfSession(key)
   return owner === undefined ? [] : auth.personalKeys.listOfOwner(owner)
 }

@@ -5,16 +5,16 @@ import { Networks } from '../config/networks.ts'
 import { readSettings } from '../config/read.ts'
 import { hidePassword } from '../config/secret.ts'
 import { type Name, type Row, type Settings, TOPIC_NAMES, TOPICS, type Topic } from '../config/settings.ts'
-import type { GatewayContext } from '../gateway/context.ts'
 import { languageOf, type OwnAnswer, pageAnswer } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'
-import type { SignedInCaller } from '../identify/identify.ts'
+import type { SignedInCaller } from '../identify/admission.ts'
 import type { Html } from '../pages/layout.ts'
 import type { Words } from '../pages/words.ts'
 import { consoleFrame, longCell, row, table, type Viewer, viewerOf } from './console-frame.ts'
+import type { ConsoleContext } from './context.ts'
 
 export async function showSettings(
-  context: GatewayContext,
+  context: ConsoleContext,
   request: GatewayRequest,
   caller: SignedInCaller,
 ): Promise<OwnAnswer> {

@@ -11,11 +11,11 @@
 import { errorFields, MenshenError } from '../errors.ts'
 import { readCookie } from '../http/cookies.ts'
 import type { GatewayRequest } from '../http/request.ts'
-import { type Admission, applyRules, type CallerIdentification } from '../identify/identify.ts'
+import type { Admission, CallerIdentification } from '../identify/admission.ts'
+import { admit, recordAdmission } from '../identify/admit.ts'
+import { applyRules } from '../identify/judge.ts'
 import { requestFields } from '../observe/observed-request.ts'
-import { showsDevice } from './bound-sessions.ts'
 import type { GatewayContext } from './context.ts'
-import { admit, recordAdmission } from './pipeline.ts'
 
 export async function admitWithoutStore(context: GatewayContext, request: GatewayRequest): Promise<Admission> {
   try {
@@ -38,8 +38,8 @@ export async function admitWithoutStore(context: GatewayContext, request: Gatewa
 /** Nothing is refreshed, renewed or written. The console is at BASE_URL, where the cookie has the ticket of the session. */
 function identifyUnconfirmed(context: GatewayContext, request: GatewayRequest): CallerIdentification | undefined {
   const ticket = readCookie(request.headers.cookie, context.auth.cookies.session)
-  if (ticket === undefined || context.host) return undefined
+  if (ticket === undefined || !context.site.isAuthHost) return undefined
   const loaded = context.auth.sessions.getUnconfirmed(ticket)
-  if (!loaded || !showsDevice(context, request, loaded)) return undefined
+  if (!loaded || !context.auth.devices.isShown(request, loaded)) return undefined
   return { loaded, ticket, cookies: [], isUnconfirmed: true }
 }

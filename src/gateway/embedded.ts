@@ -3,8 +3,7 @@
 import { type IncomingHttpHeaders, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Role } from '../config/config-file.ts'
-import { checkShape } from '../config/shape-problems.ts'
-import { type TokenExchangeConfig, tokenExchange } from '../config/upstream-config.ts'
+import type { TokenExchangeConfig } from '../config/upstream-config.ts'
 import { MenshenError } from '../errors.ts'
 import { type AnswerWithCookies, addCookies } from '../http/add-cookies.ts'
 import {
@@ -19,13 +18,8 @@ import {
 import { areOfTheWeb, isRequest } from '../http/form.ts'
 import { removeKeys } from '../http/remove-keys.ts'
 import { newRequestId, type Peer, type RequestHead } from '../http/request.ts'
-import { identify, noteActivity } from '../identify/identify.ts'
+import { identify, noteActivity } from '../identify/session.ts'
 import { type ObservedRequest, REQUEST_ID } from '../observe/observed-request.ts'
-import { type ExchangeTarget, exchangeTarget } from '../provider/token-exchange.ts'
-import { exchangeFields } from '../proxy/exchanged-token.ts'
-import { TokenExchangeError } from '../session/exchanged-tokens.ts'
-import type { LoadedSession } from '../session/session-cache.ts'
-import { sessionFields } from '../session/session-fields.ts'
 import { tokenExpiresAt } from '../session/session-record.ts'
 import { createRequire } from '../sign-in/denial.ts'
 import { deniedAnswer } from '../sign-in/step-up.ts'
@@ -174,16 +168,6 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
     return identification
   }
 
-  async function exchanged(ticket: string, loaded: LoadedSession, target: ExchangeTarget): Promise<string> {
-    try {
-      return await auth.exchangedTokens.get(ticket, loaded, target)
-    } catch (error) {
-      if (error instanceof TokenExchangeError)
-        observe.report('token_exchange_failed', { ...sessionFields(loaded), ...exchangeFields(error, target) })
-      throw error
-    }
-  }
-
   const embedded: Embedded = {
     loginPath: paths.login,
     signInPaths: [...paths.signIn],
@@ -206,10 +190,10 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
     },
 
     async accessToken(request, target) {
-      const wanted = target === undefined ? undefined : readTarget(target)
+      const wanted = target && context.exchangeToken.read(target)
       const { loaded, ticket, isProviderAway } = await identifyCaller(request)
       if (isProviderAway) throw providerAway()
-      if (wanted) return loaded && ticket !== undefined ? exchanged(ticket, loaded, wanted) : undefined
+      if (wanted) return loaded && ticket !== undefined ? context.exchangeToken.get(ticket, loaded, wanted) : undefined
       // A token that is bound to a key of ours (DPoP) is of no use to others.
       if (!loaded || loaded.session.dpopKey !== undefined) return undefined
       return tokenExpiresAt(loaded.session) > now() ? loaded.session.accessToken || undefined : undefined
@@ -233,17 +217,6 @@ function providerAway(): MenshenError {
   return new MenshenError(
     'provider_unavailable',
     'the access token of the session has expired, and the provider cannot be reached now',
-  )
-}
-
-/** A misspelt name would be a token for anybody. */
-function readTarget(given: TokenExchange): ExchangeTarget {
-  const checked = checkShape(tokenExchange, given)
-  if ('data' in checked) return exchangeTarget(checked.data)
-  const place = (path: string) => (path === '' ? 'accessToken' : `accessToken: ${path}`)
-  throw new MenshenError(
-    'bad_settings',
-    checked.problems.map(({ path, message }) => ({ message: `${place(path)}: ${message}` })),
   )
 }
 

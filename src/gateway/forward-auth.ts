@@ -16,7 +16,7 @@ import {
 } from '../http/answers.ts'
 import { callerOf } from '../http/caller.ts'
 import type { GatewayRequest } from '../http/request.ts'
-import type { Admission } from '../identify/identify.ts'
+import type { Admission } from '../identify/admission.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { OWN_PATHS } from '../paths.ts'
 import { forwardAuthAudience } from '../proxy/identity-headers.ts'
@@ -87,16 +87,14 @@ function isAuthz(path: string): boolean {
 }
 
 export function createCheck(context: GatewayContext): Check {
-  const { settings, auth, pages, observe } = context
+  const { settings, auth, identities, pages, observe } = context
   const safety = { ...safetyHeaders(settings), 'content-length': '0' }
   const audience = forwardAuthAudience(settings, auth.providers.main.plan)
   const common = new CommonHeaders(safety)
-  const besideIdentity = new CommonHeaders(without(safety, auth.identities.names))
+  const besideIdentity = new CommonHeaders(without(safety, identities.names))
 
   function answerByStatus(request: GatewayRequest, admission: Admission, kind: CheckKind): MaybePromise<StatusAnswer> {
-    const identity = kind.isProxy
-      ? auth.identities.headersFor(callerOf(admission), audience, request.observed)
-      : undefined
+    const identity = kind.isProxy ? identities.headersFor(callerOf(admission), audience, request.observed) : undefined
     return andThen(identity, identity => statusAnswer(request, admission, identity, kind))
   }
 

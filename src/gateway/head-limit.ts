@@ -4,7 +4,6 @@
 
 import type { IncomingMessage } from 'node:http'
 import { errorFields } from '../errors.ts'
-import type { Site } from '../hosts/choose.ts'
 import { isRequest } from '../http/form.ts'
 import { type RequestHead, readPath } from '../http/request.ts'
 import { REQUEST_ID } from '../observe/observed-request.ts'
@@ -14,9 +13,10 @@ import { answerLargeHead, chosenHeaders, refuseLargeHead } from './bad-requests.
 import type { GatewayContext } from './context.ts'
 import { type Admitted, cutOff, headOf, type RequestSource, toResponse, wasUpgraded } from './embedded.ts'
 import { isOwn } from './pipeline.ts'
+import type { SiteHandlers } from './site.ts'
 import { announcesBody } from './upgrade.ts'
 
-export function limitHeads(context: GatewayContext, site: Site): Site {
+export function limitHeads(context: GatewayContext, site: SiteHandlers): SiteHandlers {
   const { observe } = context
 
   function admittedOf(request: IncomingMessage | Request, source: RequestSource): Admitted {

@@ -1,7 +1,6 @@
 // The entrance of the HTTP server: writes answers to a response of node:http, and forwards what is admitted.
 
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import { createHome, createNotFound } from '../account/home.ts'
 import { errorFields } from '../errors.ts'
 import {
   busyAnswer,
@@ -15,7 +14,8 @@ import {
   sentBy,
   unreadableAnswer,
 } from '../http/answers.ts'
-import { bringsBody } from '../http/request.ts'
+import { bringsBody, type GatewayRequest } from '../http/request.ts'
+import type { Admission } from '../identify/admission.ts'
 import { CLIENT_LEFT, type ObservedRequest, observedFields } from '../observe/observed-request.ts'
 import { type ForwardOptions, sayContinue } from '../proxy/forward.ts'
 import { createSendPrepared, PreparedResponse } from '../server/fast-path.ts'
@@ -31,11 +31,19 @@ import type { OwnRoutes } from './routes.ts'
 /** The methods that an application may get. TRACE would show a script the cookies that it must not see. */
 export const ALLOWED = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 
-export function createListener(context: GatewayContext, ownRoutes: OwnRoutes): RequestListener {
-  const { store, lifecycle, proxy, pages, observe } = context
-  const home = context.host ? createNotFound(context) : createHome(context)
+/** Answers what no application is for. */
+export type Home = (request: GatewayRequest, admission: Admission, response: ServerResponse) => MaybePromise<void>
+
+/** A host of `hosts` has no home page. */
+export function createNotFound({ pages }: GatewayContext): Home {
+  return (request, { cookies }, response) =>
+    send(response, errorAnswer(pages, request, 'not_found', { cookies }).response, request.observed.requestId)
+}
+
+export function createListener(context: GatewayContext, ownRoutes: OwnRoutes, home: Home): RequestListener {
+  const { site, store, lifecycle, proxy, pages, observe } = context
   const sendPrepared = createSendPrepared(context.now)
-  const isEmptyHost = context.host !== undefined && proxy.upstreams.all.length === 0
+  const isEmptyHost = !site.isAuthHost && proxy.upstreams.all.length === 0
 
   const entrance: Entrance<ServerResponse, OwnAnswer, void> = {
     isTraced: true,

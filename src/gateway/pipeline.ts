@@ -14,26 +14,16 @@
 // cache, and need no turn of the event loop.
 
 import { isTooLong, pathProblem } from '../access/request-path.ts'
-import type { Report } from '../events.ts'
-import { callerOf } from '../http/caller.ts'
 import { readCookie } from '../http/cookies.ts'
-import { type GatewayRequest, type RequestHead, readGatewayRequest, wasReset } from '../http/request.ts'
-import {
-  type Admission,
-  type AdmissionContext,
-  applyRules,
-  type CallerIdentification,
-  identify,
-  identifyByToken,
-  limitFailures,
-  noteActivity,
-  ticketOf,
-} from '../identify/identify.ts'
+import { type GatewayRequest, type RequestHead, rawPath, readGatewayRequest, wasReset } from '../http/request.ts'
+import type { Admission } from '../identify/admission.ts'
+import { admit } from '../identify/admit.ts'
+import type { IdentifyContext } from '../identify/context.ts'
+import { ticketOf } from '../identify/session.ts'
 import { type ObservedRequest, type Outcome, requestFields } from '../observe/observed-request.ts'
 import { isOwnPath, isResourceMetadataPath } from '../paths.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
 import { andThen, type MaybePromise, orElse } from '../util/maybe-promise.ts'
-import { identifyByKey } from './identify-by-key.ts'
 
 /** Every answer says how the metrics count the request. */
 interface WithOutcome {
@@ -73,7 +63,7 @@ export interface Entrance<Target, Answer extends WithOutcome, Result> extends Ga
 }
 
 export function handle<Target, Answer extends WithOutcome, Result>(
-  context: AdmissionContext,
+  context: IdentifyContext,
   entrance: Entrance<Target, Answer, Result>,
   head: RequestHead,
   target: Target,
@@ -97,7 +87,7 @@ export function handle<Target, Answer extends WithOutcome, Result>(
 }
 
 /** The answer does not wait for the name of the user. */
-function reportUnreadable(context: AdmissionContext, head: RequestHead, observed: ObservedRequest): void {
+function reportUnreadable(context: IdentifyContext, head: RequestHead, observed: ObservedRequest): void {
   const { method = 'GET', url = '', headers } = head
   const [path = ''] = url.split('?', 1)
   const reason = isTooLong(path) ? 'too_long' : (context.readTarget.problemOf ?? pathProblem)(path)
@@ -118,16 +108,8 @@ function reportUnreadable(context: AdmissionContext, head: RequestHead, observed
   else report()
 }
 
-const LONGEST_LOGGED = 256
-
-/** As it came, with whatever could confuse a terminal escaped. */
-function rawPath(path: string): string {
-  const escaped = path.replace(/[^\x21-\x7e]/gu, encodeURIComponent)
-  return escaped.length > LONGEST_LOGGED ? `${escaped.slice(0, LONGEST_LOGGED)}…` : escaped
-}
-
 function answer<Target, Answer extends WithOutcome, Result>(
-  context: AdmissionContext,
+  context: IdentifyContext,
   entrance: Entrance<Target, Answer, Result>,
   request: GatewayRequest,
   target: Target,
@@ -142,7 +124,7 @@ function answer<Target, Answer extends WithOutcome, Result>(
 }
 
 function route<Target, Answer extends WithOutcome, Result>(
-  context: AdmissionContext,
+  context: IdentifyContext,
   entrance: Entrance<Target, Answer, Result>,
   request: GatewayRequest,
   target: Target,
@@ -152,13 +134,13 @@ function route<Target, Answer extends WithOutcome, Result>(
 }
 
 /** Whether we answer a path ourselves. */
-export function isOwn({ paths, resources }: AdmissionContext, path: string): boolean {
+export function isOwn({ paths, resources }: IdentifyContext, path: string): boolean {
   return isOwnPath(path, paths.signIn) || (resources !== undefined && isResourceMetadataPath(path))
 }
 
 /** `asked` is the request that the rules judge: another than `request` where a proxy asks about it. */
 export function pass<Target, Answer extends WithOutcome, Result>(
-  context: AdmissionContext,
+  context: IdentifyContext,
   gate: Gate<Target, Answer, Result>,
   request: GatewayRequest,
   asked: GatewayRequest,
@@ -167,74 +149,6 @@ export function pass<Target, Answer extends WithOutcome, Result>(
   const refusal = gate.screen(asked, target)
   if (refusal) return reply(gate, request.observed, refusal, target)
   return andThen(admit(context, request, asked), admission => decide(gate, asked, admission, target))
-}
-
-/** Identifies the caller, and asks the rules. For routes of our own, too. */
-export function admit(
-  context: AdmissionContext,
-  request: GatewayRequest,
-  asked: GatewayRequest = request,
-): MaybePromise<Admission> {
-  return andThen(identify(context, request), identification => admitCaller(context, request, asked, identification))
-}
-
-function admitCaller(
-  context: AdmissionContext,
-  request: GatewayRequest,
-  asked: GatewayRequest,
-  identification: CallerIdentification,
-): MaybePromise<Admission> {
-  if (identification.loaded) {
-    noteActivity(context, asked, identification.loaded)
-    return recordAdmission(context, asked, applyRules(context, asked, identification))
-  }
-  const found =
-    identifyByKey(context, request, asked, identification) ?? identifyByToken(context, request, asked, identification)
-  return andThen(found, identification =>
-    andThen(limitFailures(context, asked, applyRules(context, asked, identification)), admission =>
-      recordAdmission(context, asked, admission),
-    ),
-  )
-}
-
-export function recordAdmission(
-  { observe }: AdmissionContext,
-  request: GatewayRequest,
-  admission: Admission,
-): Admission {
-  const { observed } = request
-  const caller = callerOf(admission)
-  if (caller) observed.user = caller.session.userInfo.username
-  if (admission.outcome === 'refused') reportRefused(observe.report, request, admission)
-  if (admission.outcome === 'unreadable') reportDestination(observe.report, request, admission)
-  return admission
-}
-
-function reportDestination(report: Report, request: GatewayRequest, admission: Admission): void {
-  const { method, headers } = request
-  report('path_refused', {
-    ...requestFields(request, callerOf(admission)),
-    reason: `destination_${admission.destinationProblem}`,
-    method,
-    path: rawPath(String(headers.destination ?? '')),
-  })
-}
-
-/** A visitor is not audited: everybody could fill the trail with refusals of a public page. */
-function reportRefused(report: Report, request: GatewayRequest, admission: Admission): void {
-  const { method, path } = request
-  const caller = callerOf(admission)
-  const fields = {
-    ...requestFields(request, caller),
-    method,
-    path,
-    ...(admission.condition && { reason: admission.condition }),
-    ...(admission.missingScopes && { reason: 'insufficient_scope', scope: admission.missingScopes.join(' ') }),
-  }
-  if (caller) {
-    const { role, keyKind } = caller.who
-    report('refused', { ...fields, role, ...(keyKind && { key: keyKind }) })
-  } else report('visitor_refused', fields)
 }
 
 function decide<Target, Answer extends WithOutcome, Result>(

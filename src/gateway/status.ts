@@ -15,23 +15,25 @@ import {
   tooManyAnswer,
 } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'
+import type { RouteTable } from '../http/route-table.ts'
+import { admit } from '../identify/admit.ts'
 import { CONTENT_TYPE } from '../observe/exposition.ts'
 import { observedFields, requestFields } from '../observe/observed-request.ts'
 import type { Words } from '../pages/words.ts'
-import type { OwnPaths } from '../paths.ts'
+import { OWN_PATHS, type OwnPaths } from '../paths.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
 import { unauthenticated } from '../sign-in/denial.ts'
 import { type StoreProblem, storeProblemOf } from '../stores/write-watch.ts'
 import { isFromOwnOrigin } from '../util/fetch-metadata.ts'
 import { systemCodeOf } from '../util/system-code.ts'
+import { sendAsset } from './assets.ts'
 import type { GatewayContext } from './context.ts'
-import { admit } from './pipeline.ts'
 
-export async function health(context: GatewayContext): Promise<OwnAnswer> {
+async function health(context: GatewayContext): Promise<OwnAnswer> {
   return jsonAnswer(context.pages, { status: 'ok' })
 }
 
-export async function ready(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
+async function ready(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
   // The load balancer sends the next requests to another process.
   if (context.lifecycle.closing) return notReady(context, 'closing')
   // While it is being set up, a page that names what is missing helps more than none.
@@ -52,12 +54,12 @@ function notReady(context: GatewayContext, reason: 'closing' | 'settings' | Stor
   return jsonAnswer(context.pages, { status: 'unavailable', reason, ...(code && { code }) }, { status: 503 })
 }
 
-export async function publicKeys(context: GatewayContext): Promise<OwnAnswer> {
+async function publicKeys(context: GatewayContext): Promise<OwnAnswer> {
   const headers = { 'cache-control': 'public, max-age=300' }
-  return jsonAnswer(context.pages, await context.auth.identities.publicKeys(), { headers })
+  return jsonAnswer(context.pages, await context.identities.publicKeys(), { headers })
 }
 
-export async function me(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
+async function me(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
   const { pages } = context
   const admission = await admit(context, request)
   const { outcome, loaded, cookies } = admission
@@ -92,7 +94,7 @@ function idleFields({ now, auth, pages }: GatewayContext, request: GatewayReques
 
 // POST /_menshen/stay: the button of that warning. Every POST is activity, so nothing is left to do.
 
-export async function stay(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
+async function stay(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
   if (!isFromOwnOrigin(request, context.settings.BASE_URL)) return foreignAnswer(context, request)
   return me(context, request)
 }
@@ -135,7 +137,7 @@ const REMEDIES = {
     'ask directly, from an address that is not in TRUSTED_PROXIES and without headers of a proxy; if Prometheus is on the same machine as the proxy, let the proxy come from 127.0.0.2 (nginx: proxy_bind 127.0.0.2) and set TRUSTED_PROXIES=127.0.0.2',
 }
 
-export async function sendMetrics(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
+async function sendMetrics(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
   const { METRICS_FROM: from } = context.settings
   if (from === 'none' || !context.observe.metrics) return errorAnswer(context.pages, request, 'not_found')
   const reason = !isTrusted(from, request.address)
@@ -158,7 +160,7 @@ function cameThroughProxy({ TRUSTED_PROXIES }: Settings, { address, headers }: G
 
 // GET /_menshen/doctor: tells the doctor how its request arrived. For any other client there is no such page.
 
-export async function answerDoctor(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
+async function answerDoctor(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
   const { headers, address } = request
   const { TRUSTED_PROXIES: proxies } = context.settings
   const proof = proofFor(String(headers[QUESTION_HEADER] ?? ''), context.auth.keys.doctor, context.now())
@@ -173,4 +175,16 @@ export async function answerDoctor(context: GatewayContext, request: GatewayRequ
     hasUpgrade: headers.upgrade?.toLowerCase() === 'websocket',
   }
   return jsonAnswer(context.pages, arrived)
+}
+
+/** At every site. */
+export const STATUS_ROUTES: RouteTable<GatewayContext> = {
+  [OWN_PATHS.health]: { GET: health, HEAD: health },
+  [OWN_PATHS.ready]: { GET: ready, HEAD: ready },
+  [OWN_PATHS.jwks]: { GET: publicKeys, HEAD: publicKeys },
+  [OWN_PATHS.me]: { GET: me, HEAD: me },
+  [OWN_PATHS.stay]: { POST: stay },
+  [OWN_PATHS.metrics]: { GET: sendMetrics, HEAD: sendMetrics },
+  [OWN_PATHS.doctor]: { GET: answerDoctor },
+  [OWN_PATHS.assets]: { GET: sendAsset, HEAD: sendAsset },
 }

@@ -1,15 +1,14 @@
 // Which parts answer a request, where the configuration has `hosts`: by the Host that the browser sent or, in a question of
 // forward-auth, by the host that a trusted proxy names.
 
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { isTrusted, type Networks } from '../config/networks.ts'
 import type { Settings } from '../config/settings.ts'
 import type { GatewayContext } from '../gateway/context.ts'
-import { type Embedded, headersOf, headOf, type WithHeaders } from '../gateway/embedded.ts'
+import { headersOf, headOf, type WithHeaders } from '../gateway/embedded.ts'
 import { isCheck } from '../gateway/forward-auth.ts'
-import type { OwnRoutes } from '../gateway/routes.ts'
-import type { UpgradeListener } from '../gateway/upgrade.ts'
+import type { SiteHandlers } from '../gateway/site.ts'
 import { drain, sentBy } from '../http/answers.ts'
 import { type RequestHead, readPath } from '../http/request.ts'
 import { type ObservedRequest, observedFields } from '../observe/observed-request.ts'
@@ -23,7 +22,7 @@ type SiteHead = Pick<RequestHead, 'url' | 'headers' | 'socket'> & Partial<Pick<I
 
 interface SitesOptions<Site> {
   readonly settings: Pick<Settings, 'BASE_URL' | 'TRUSTED_PROXIES'>
-  readonly portal: Site
+  readonly authHost: Site
   /** By the names of `hosts`. */
   readonly hosts: ReadonlyMap<string, Site>
 }
@@ -32,11 +31,11 @@ interface SitesOptions<Site> {
 const ANY_HOST: ReadonlySet<string> = new Set([OWN_PATHS.health, OWN_PATHS.ready, OWN_PATHS.metrics])
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/
 
-export function createChooseSite<Site>({ settings, portal, hosts }: SitesOptions<Site>): ChooseSite<Site> {
+export function createChooseSite<Site>({ settings, authHost, hosts }: SitesOptions<Site>): ChooseSite<Site> {
   const { BASE_URL, TRUSTED_PROXIES } = settings
-  const { host: portalHost, protocol } = new URL(BASE_URL)
+  const { host: ownHost, protocol } = new URL(BASE_URL)
   const defaultPort = protocol === 'https:' ? ':443' : ':80'
-  const sites = new Map([...hosts, [portalHost, portal]])
+  const sites = new Map([...hosts, [ownHost, authHost]])
 
   function siteOf(host: string | undefined): Site | undefined {
     if (host === undefined) return undefined
@@ -46,7 +45,7 @@ export function createChooseSite<Site>({ settings, portal, hosts }: SitesOptions
 
   function siteOfOther(host: string, acceptsLoopback: boolean): Site | undefined {
     const name = host.endsWith(defaultPort) ? host.slice(0, -defaultPort.length) : host
-    return sites.get(name) ?? (acceptsLoopback && LOOPBACK.test(name) ? portal : undefined)
+    return sites.get(name) ?? (acceptsLoopback && LOOPBACK.test(name) ? authHost : undefined)
   }
 
   /**
@@ -54,12 +53,12 @@ export function createChooseSite<Site>({ settings, portal, hosts }: SitesOptions
    * any client can send one to a proxy: the rules of the portal must not decide about the application of another host.
    */
   function siteAskedAbout(host: string): Site | undefined {
-    return siteOfOther(host.toLowerCase(), LOOPBACK.test(portalHost))
+    return siteOfOther(host.toLowerCase(), LOOPBACK.test(ownHost))
   }
 
   function siteOfOwnPath(head: SiteHead): Site | undefined {
     const { headers } = head
-    if (ANY_HOST.has(pathOf(head))) return siteOf(headers.host) ?? portal
+    if (ANY_HOST.has(pathOf(head))) return siteOf(headers.host) ?? authHost
     const asked = askedHost(TRUSTED_PROXIES, head)
     return asked === undefined ? siteOf(headers.host) : siteAskedAbout(asked)
   }
@@ -101,21 +100,18 @@ function namesHostTwice(rawHeaders: readonly string[]): boolean {
   return count > 1
 }
 
-// The entrances of all hosts as one.
-
-export interface Site {
-  readonly ownRoutes: OwnRoutes
-  readonly listener: RequestListener
-  readonly upgradeListener: UpgradeListener
-  readonly embedded: Embedded
-}
+// The ways in of all hosts as one.
 
 /** Chooses the site for each request. What is for none of them gets 421, and nothing of ours. */
-export function chooseBetween(context: GatewayContext, portal: Site, hosts: ReadonlyMap<string, Site>): Site {
-  const choose = createChooseSite({ settings: context.settings, portal, hosts })
+export function chooseBetween(
+  context: GatewayContext,
+  authHost: SiteHandlers,
+  hosts: ReadonlyMap<string, SiteHandlers>,
+): SiteHandlers {
+  const choose = createChooseSite({ settings: context.settings, authHost, hosts })
 
   return {
-    ownRoutes: portal.ownRoutes,
+    ownRoutes: authHost.ownRoutes,
 
     listener(incoming, response) {
       const site = choose(incoming)
@@ -130,7 +126,7 @@ export function chooseBetween(context: GatewayContext, portal: Site, hosts: Read
     },
 
     embedded: {
-      ...portal.embedded,
+      ...authHost.embedded,
       async fetch(request, source = {}) {
         const head = headOf(request, source)
         const site = choose(head)

@@ -6,36 +6,37 @@
 
 import { hash, timingSafeEqual } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import type { ApplicationHost, HostEntries } from '../gateway/context.ts'
-import { type Pages, type ResponseAnswer, redirectAnswer } from '../http/answers.ts'
+import { type ResponseAnswer, redirectAnswer } from '../http/answers.ts'
 import { readCookie, setCookie } from '../http/cookies.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import { returnQuery, signReturnPath } from '../http/return-path.ts'
-import type { AdmissionContext, CallerIdentification } from '../identify/identify.ts'
+import type { CallerIdentification } from '../identify/admission.ts'
 import { isOwnPath, OWN_PATHS, type OwnPaths } from '../paths.ts'
 import { isTicket, newTicket } from '../session/ticket.ts'
+import type { SignInContext, Site } from '../sign-in/context.ts'
 import { atMost } from '../util/at-most.ts'
+import type { ApplicationHost, KnownHosts } from './context.ts'
 
 const NONCE_SECONDS = 600
 /** The address has to fit into a head, twice: in the request and in our answer. */
 const LONGEST_ADDRESS = 4096
 
-/** At a host: to the portal, and from there back to the page that was wanted. */
-export function enterAnswer(
-  context: AdmissionContext & { readonly pages: Pages },
-  host: ApplicationHost,
+/** At a host: to BASE_URL, and from there back to the page that was wanted. */
+export function handoffAnswer(
+  context: SignInContext,
+  { authHost }: ApplicationHost,
   request: GatewayRequest,
-  { cookies }: CallerIdentification,
+  { cookies }: Pick<CallerIdentification, 'cookies'>,
 ): ResponseAnswer {
-  const { path, cookie } = startEntry(context, request, request.path + request.search)
-  return redirectAnswer(context.pages, request.method, host.portal + path, {
+  const { path, cookie } = startHandoff(context, request, request.path + request.search)
+  return redirectAnswer(context.pages, request.method, authHost + path, {
     outcome: 'visitor',
     cookies: [...cookies, cookie],
   })
 }
 
 /** The path of the portal that leads to a page of this host, and the cookie with the nonce. */
-function startEntry({ settings, auth }: AdmissionContext, { headers }: GatewayRequest, wanted: string) {
+function startHandoff({ settings, auth }: SignInContext, { headers }: GatewayRequest, wanted: string) {
   const known = readCookie(headers.cookie, auth.cookies.entry)
   // All tabs of a browser share one, so that none of them spoils the entry of another.
   const nonce = known && isTicket(known) ? known : newTicket()
@@ -57,7 +58,7 @@ export function challengeOf(nonce: string): string {
 }
 
 /** Whether the browser that began the entry is the one that ends it. */
-export function hasNonce({ auth }: AdmissionContext, { headers }: GatewayRequest, challenge: string): boolean {
+export function hasNonce({ auth }: SignInContext, { headers }: GatewayRequest, challenge: string): boolean {
   const nonce = readCookie(headers.cookie, auth.cookies.entry)
   if (!nonce) return false
   const [given, expected] = [Buffer.from(challengeOf(nonce)), Buffer.from(challenge)]
@@ -67,25 +68,28 @@ export function hasNonce({ auth }: AdmissionContext, { headers }: GatewayRequest
 const RETURN_SECONDS = 24 * 3600
 
 /** At a host: the login page of the portal, and from there back to this page of the host. */
-export function portalLogin(
-  context: AdmissionContext,
-  host: ApplicationHost,
+export function authHostLogin(
+  context: SignInContext,
+  { authHost }: ApplicationHost,
   request: GatewayRequest,
   wanted: string,
 ): { location: string; cookie: string } {
   const { now, auth, paths } = context
-  const { path, cookie } = startEntry(context, request, wanted)
+  const { path, cookie } = startHandoff(context, request, wanted)
   const signed = signReturnPath(path, now() + RETURN_SECONDS * 1000, auth.keys.returnPath)
-  return { location: host.portal + paths.login + returnQuery(path, signed), cookie }
+  return { location: authHost + paths.login + returnQuery(path, signed), cookie }
 }
 
-/** In the query of the portal's login page: the user has signed out at a host. */
+/** In the query of the login page: the user has signed out at a host. */
 export const LEFT_HOST = 'signed_out'
 
-/** The address that a return path of the portal leads to, for people. */
-export function shownReturnPath(path: string): string {
-  const to = path.startsWith(`${OWN_PATHS.enter}?`) && new URLSearchParams(path.slice(OWN_PATHS.enter.length)).get('to')
-  return to || path
+/** What the login page knows of hosts. */
+export const LOGIN_OF_HOSTS: Pick<Site, 'hasLeftHost' | 'shownReturnPath'> = {
+  hasLeftHost: query => query.has(LEFT_HOST),
+  shownReturnPath(path) {
+    const isHandoff = path.startsWith(`${OWN_PATHS.enter}?`)
+    return (isHandoff && new URLSearchParams(path.slice(OWN_PATHS.enter.length)).get('to')) || path
+  },
 }
 
 /** A page of a host, as `to` of /_menshen/enter names it. */
@@ -99,12 +103,12 @@ export interface WantedPage {
 const LONGEST_TO = 8192
 
 /** `undefined` if it is not an address of a configured host. */
-export function readWanted(to: string, entries: HostEntries, { signIn }: OwnPaths): WantedPage | undefined {
+export function readWanted(to: string, hosts: KnownHosts, { signIn }: OwnPaths): WantedPage | undefined {
   // A URL parser drops or changes these, and browsers do it differently than servers.
   if (to.length > LONGEST_TO || /[\p{Cc}\s]|^[^?]*\\/u.test(to)) return undefined
   // With a user in front of the host, also an empty one, it is not an address that browsers show.
   const url = /^https?:\/\/[^/?#@]+(?:[/?#]|$)/i.test(to) ? URL.parse(to) : undefined
-  const host = url && entries.nameOf(url.origin)
+  const host = url && hosts.nameOf(url.origin)
   if (!url || !host) return undefined
   const path = url.pathname + url.search
   // Without the origin in front of it, `//evil.example` is an address of another host.
@@ -120,7 +124,7 @@ const [MOST_OF_PAGE, MOST_OF_SESSION] = [5, 60]
 const WINDOW_MS = 10_000
 const MOST_REMEMBERED = 10_000
 
-export function createEntryLimit(now: () => number): HostEntries['mayEnter'] {
+export function createHandoffLimit(now: () => number): KnownHosts['mayHandOff'] {
   const counts = new LRUCache<string, { since: number; count: number }>(atMost(MOST_REMEMBERED))
 
   function isWithin(key: string, most: number): boolean {

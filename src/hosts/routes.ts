@@ -1,7 +1,8 @@
 // The way from the portal to a host of `hosts` (see host-entry.ts): GET /_menshen/enter at the portal, GET /_menshen/entered at
 // the host; and what a host leaves to the portal.
 
-import type { ApplicationHost, GatewayContext } from '../gateway/context.ts'
+import { readTarget } from '../access/request-path.ts'
+import type { Rules } from '../access/rules.ts'
 import {
   chosenLanguage,
   errorAnswer,
@@ -10,22 +11,29 @@ import {
   languageOf,
   type OwnAnswer,
   pageAnswer,
+  type ResponseAnswer,
   redirectAnswer,
   signedInAnswer,
 } from '../http/answers.ts'
 import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import { readReturnPath, safeReturnPath } from '../http/return-path.ts'
-import { hostCookie, identify, type SignedInCaller } from '../identify/identify.ts'
+import type { RouteTable } from '../http/route-table.ts'
+import type { SignedInCaller } from '../identify/admission.ts'
+import { applyRules } from '../identify/judge.ts'
+import { identify } from '../identify/session.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { enteringPage, RETURN_FIELD } from '../pages/notices.ts'
-import { OWN_PATHS } from '../paths.ts'
+import { OWN_PATHS, type OwnPaths } from '../paths.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
 import { isTicket } from '../session/ticket.ts'
-import { stepUpForHost } from '../sign-in/step-up.ts'
+import { guarded } from '../sign-in/guarded.ts'
+import { startStepUp } from '../sign-in/step-up.ts'
 import { isFromOwnOrigin, isNoPage, isOwnNavigation } from '../util/fetch-metadata.ts'
-import { hasNonce, portalLogin, readWanted, type WantedPage } from './handoff.ts'
-import { ENTRY_BRAKE_SECONDS, type EntryCode } from './tickets.ts'
+import type { AuthHostContext, HostContext } from './context.ts'
+import { authHostLogin, hasNonce, readWanted, type WantedPage } from './handoff.ts'
+import { hostCookie } from './site.ts'
+import { ENTRY_BRAKE_SECONDS, type HandoffCode } from './tickets.ts'
 
 // GET /_menshen/enter?to=<address>&n=<hash of the nonce> at the portal.
 
@@ -35,43 +43,42 @@ interface EntryRequest {
 }
 
 /** The answer to a request that cannot be an entry, signed in or not. */
-export function refuseEntry(context: GatewayContext, request: GatewayRequest): OwnAnswer | undefined {
-  if (!context.entries) return errorAnswer(context.pages, request, 'not_found')
+function refuseEntry(context: AuthHostContext, request: GatewayRequest): OwnAnswer | undefined {
   if (isNoPage(request)) return foreignAnswer(context, request)
   return readEntry(context, request) ? undefined : errorAnswer(context.pages, request, 'bad_request')
 }
 
-function readEntry({ entries, paths }: GatewayContext, { search }: GatewayRequest): EntryRequest | undefined {
+function readEntry({ hosts, paths }: AuthHostContext, { search }: GatewayRequest): EntryRequest | undefined {
   const query = new URLSearchParams(search)
   const [to, ...moreTo] = query.getAll('to')
   const [challenge, ...moreN] = query.getAll('n')
-  if (!entries || to === undefined || challenge === undefined || !isTicket(challenge)) return undefined
+  if (to === undefined || challenge === undefined || !isTicket(challenge)) return undefined
   if (moreTo.length > 0 || moreN.length > 0) return undefined
-  const wanted = readWanted(to, entries, paths)
+  const wanted = readWanted(to, hosts, paths)
   return wanted && { wanted, challenge }
 }
 
 /** For a signed-in user. */
-export async function enterHost(
-  context: GatewayContext,
+async function enterHost(
+  context: AuthHostContext,
   request: GatewayRequest,
   caller: SignedInCaller,
 ): Promise<OwnAnswer> {
   const { loaded, ticket, cookies } = caller
-  const { entries, pages, observe } = context
+  const { hosts, pages, observe } = context
   const entry = readEntry(context, request)
-  if (!entries || !entry || ticket === undefined) return errorAnswer(pages, request, 'bad_request')
+  if (!entry || ticket === undefined) return errorAnswer(pages, request, 'bad_request')
   const { challenge, wanted } = entry
   const { host, origin, path } = wanted
-  if (!entries.mayEnter(loaded.key, origin + path)) {
+  if (!hosts.mayHandOff(loaded.key, origin + path)) {
     observe.report('host_entry_failed', { ...requestFields(request, loaded), host, reason: 'repeated' })
     return errorAnswer(pages, request, 'entry_failed', { cookies, outcome: 'refused' })
   }
-  const rules = entries.rulesOf(host)
+  const rules = hosts.rules.get(host)
   const stepUp = rules && (await stepUpForHost(context, request, caller, rules, path))
   if (stepUp) return stepUp
   const language = chosenLanguage(pages, request)?.lang
-  const code = await entries.codes.issue(host, { challenge, ticket, path, language })
+  const code = await hosts.codes.issue(host, { challenge, ticket, path, language })
   const location = `${origin}${OWN_PATHS.entered}?code=${code}`
   if (!isEndOfSignIn(request, loaded, context.now())) return signedInAnswer(pages, request, location, cookies)
   const html = enteringPage(languageOf(pages, request), host, location)
@@ -89,29 +96,50 @@ function isEndOfSignIn({ headers }: GatewayRequest, { signedInAt }: LoadedSessio
   return (site === 'cross-site' || site === 'same-site') && now - signedInAt < SIGN_IN_ENDS_WITHIN_MS
 }
 
+/**
+ * At BASE_URL, before the handoff to a host: whether its rules want another sign-in for the page there. `wanted` is the
+ * path that was wanted at the host, with its query.
+ */
+async function stepUpForHost(
+  context: AuthHostContext,
+  request: GatewayRequest,
+  { loaded, ...identification }: SignedInCaller,
+  rules: Rules,
+  wanted: string,
+): Promise<ResponseAnswer | undefined> {
+  const isPageOfOurs = wanted.startsWith(`${OWN_PATHS.stepUp}?`)
+  const query = new URLSearchParams(isPageOfOurs ? wanted.slice(OWN_PATHS.stepUp.length) : '')
+  const target = readTarget(query.get('path') ?? wanted)
+  const method = query.get('method') ?? 'GET'
+  if (!target || !/^[A-Z-]+$/.test(method)) return undefined
+  const atHost = { ...context, auth: { ...context.auth, rules } }
+  const verdict = applyRules(atHost, { ...request, ...target, method }, { ...identification, loaded })
+  if (verdict.outcome !== 'step_up') return undefined
+  return startStepUp(context, request, loaded, verdict.demands ?? [], request.path + request.search)
+}
+
 // GET /_menshen/entered?code=<code> at a host.
 
 type EntryFailure = 'unknown_code' | 'other_browser' | 'session_ended'
 
-export async function finishEntry(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
+async function finishEntry(context: HostContext, request: GatewayRequest): Promise<OwnAnswer> {
   const { host, auth, pages, observe } = context
-  if (!host) return errorAnswer(pages, request, 'not_found')
   // Before the code is spent: no image or frame of another site enters.
   if (isNoPage(request)) return foreignAnswer(context, request)
   const [code = '', ...more] = new URLSearchParams(request.search).getAll('code')
   const entry = more.length === 0 ? await host.codes.take(host.name, code) : undefined
-  if (!entry) return failedEntry(context, host, request, 'unknown_code')
-  if (!hasNonce(context, request, entry.challenge)) return failedEntry(context, host, request, 'other_browser', entry)
+  if (!entry) return failedEntry(context, request, 'unknown_code')
+  if (!hasNonce(context, request, entry.challenge)) return failedEntry(context, request, 'other_browser', entry)
   // Rejects while its tokens have expired and the provider cannot be reached: the page says so.
   const loaded = await auth.sessions.getFresh(entry.ticket)
-  if (!loaded || loaded === 'ended') return failedEntry(context, host, request, 'session_ended', entry)
+  if (!loaded || loaded === 'ended') return failedEntry(context, request, 'session_ended', entry)
   const { cookies } = auth
   const previous = readCookie(request.headers.cookie, cookies.session)
   const ticket = await host.tickets.create(host.name, entry.ticket, loaded)
   if (previous) await host.tickets.remove(host.name, previous)
   observe.report('host_entered', { ...requestFields(request, loaded), host: host.name })
   return signedInAnswer(pages, request, entry.path, [
-    hostCookie(context, ticket, loaded),
+    hostCookie(cookies, ticket, loaded, context.settings, context.now()),
     clearCookie(cookies.entry),
     ...(entry.language === undefined || chosenLanguage(pages, request) ? [] : [languageCookie(pages, entry.language)]),
   ])
@@ -119,13 +147,12 @@ export async function finishEntry(context: GatewayContext, request: GatewayReque
 
 /** To the page once more, and the second time within a few seconds a page that says so: never round in circles. */
 async function failedEntry(
-  context: GatewayContext,
-  host: ApplicationHost,
+  context: HostContext,
   request: GatewayRequest,
   reason: EntryFailure,
-  entry?: EntryCode,
+  entry?: HandoffCode,
 ): Promise<OwnAnswer> {
-  const { auth, pages, observe } = context
+  const { host, auth, pages, observe } = context
   const { entryFailed } = auth.cookies
   const location = entry?.path ?? '/'
   // Another tab of this browser was faster, or the user has come back by a button of the browser.
@@ -145,18 +172,13 @@ async function failedEntry(
 
 // What a host leaves to the portal: the login page, the callback, the account page and the console.
 
-export async function toPortal(
-  context: GatewayContext,
-  request: GatewayRequest,
-  form: URLSearchParams,
-): Promise<OwnAnswer> {
+async function toAuthHost(context: HostContext, request: GatewayRequest, form: URLSearchParams): Promise<OwnAnswer> {
   const { host, pages, paths } = context
-  if (!host) return errorAnswer(pages, request, 'not_found')
   const { method, path, search } = request
-  if (path === paths.login) return toPortalLogin(context, host, request, form)
+  if (path === paths.login) return toLogin(context, request, form)
   // A form of one of these pages is one of the portal, which does not take it from here.
   const isRead = method === 'GET' || method === 'HEAD'
-  return redirectAnswer(pages, method, host.portal + (isRead ? path + search : pageOf(path)))
+  return redirectAnswer(pages, method, host.authHost + (isRead ? path + search : pageOf(path)))
 }
 
 function pageOf(path: string): string {
@@ -164,21 +186,16 @@ function pageOf(path: string): string {
 }
 
 /** Links of the application and the buttons of our own pages lead back to this host; any other request just to the login page. */
-async function toPortalLogin(
-  context: GatewayContext,
-  host: ApplicationHost,
-  request: GatewayRequest,
-  form: URLSearchParams,
-): Promise<OwnAnswer> {
-  const { pages, paths } = context
+async function toLogin(context: HostContext, request: GatewayRequest, form: URLSearchParams): Promise<OwnAnswer> {
+  const { host, pages, paths } = context
   const { method } = request
   const wanted = method === 'POST' ? pageOfButton(context, request, form) : pageOfLink(context, request)
-  if (wanted === undefined) return redirectAnswer(pages, method, host.portal + paths.login)
-  const { location, cookie } = portalLogin(context, host, request, wanted)
+  if (wanted === undefined) return redirectAnswer(pages, method, host.authHost + paths.login)
+  const { location, cookie } = authHostLogin(context, host, request, wanted)
   return redirectAnswer(pages, method, location, { cookies: [cookie] })
 }
 
-function pageOfLink({ settings, paths }: GatewayContext, request: GatewayRequest): string | undefined {
+function pageOfLink({ settings, paths }: HostContext, request: GatewayRequest): string | undefined {
   const { method, headers, search } = request
   const isLink = headers['sec-fetch-site'] === 'same-origin' && isOwnNavigation(request, settings.BASE_URL)
   if (method !== 'GET' || !isLink) return undefined
@@ -188,7 +205,7 @@ function pageOfLink({ settings, paths }: GatewayContext, request: GatewayRequest
 
 /** The button that signs in again after a step-up that failed. We have signed its page. */
 function pageOfButton(
-  { now, auth, settings, paths }: GatewayContext,
+  { now, auth, settings, paths }: HostContext,
   request: GatewayRequest,
   form: URLSearchParams,
 ): string | undefined {
@@ -196,4 +213,27 @@ function pageOfButton(
   if (!signed || !isFromOwnOrigin(request, settings.BASE_URL)) return undefined
   const own = { origin: settings.BASE_URL, signInPaths: paths.signIn }
   return readReturnPath(signed, auth.keys.returnPath, own, now())
+}
+
+const enterSignedIn = guarded(enterHost)
+
+/** Signs in first, if need be, and comes back. */
+async function enter(context: AuthHostContext, request: GatewayRequest, form: URLSearchParams): Promise<OwnAnswer> {
+  return refuseEntry(context, request) ?? enterSignedIn(context, request, form)
+}
+
+/** At BASE_URL, where there are hosts. */
+export const HANDOFF_ROUTES: RouteTable<AuthHostContext> = { [OWN_PATHS.enter]: { GET: enter } }
+
+const TO_AUTH_HOST = { GET: toAuthHost, HEAD: toAuthHost, POST: toAuthHost }
+
+/** At a host: sign-in, account and console are at BASE_URL. */
+export function hostRoutes({ login, callback }: OwnPaths): RouteTable<HostContext> {
+  const left = Object.values(OWN_PATHS).filter(
+    path => path.startsWith(OWN_PATHS.account) || path.startsWith(OWN_PATHS.console) || path === OWN_PATHS.doctorSignIn,
+  )
+  return {
+    ...Object.fromEntries([...left, login, callback].map(path => [path, TO_AUTH_HOST])),
+    [OWN_PATHS.entered]: { GET: finishEntry },
+  }
 }

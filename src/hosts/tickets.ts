@@ -140,7 +140,7 @@ function labelOf(sessionKey: string): string {
 
 // The code that takes a browser from the portal to a host: once, within a minute, at one host, for one browser.
 
-export interface EntryCode {
+export interface HandoffCode {
   /** The hash of the nonce that the browser has in a cookie of the host. */
   readonly challenge: string
   /** Of the session. */
@@ -151,25 +151,31 @@ export interface EntryCode {
   readonly language?: string | undefined
 }
 
-export interface EntryCodes {
-  issue(host: string, entry: EntryCode): Promise<string>
+export interface HandoffCodes {
+  issue(host: string, entry: HandoffCode): Promise<string>
   /** Of parallel callers, one gets it. `undefined` if it is unknown, was taken, has expired, or is for another host. */
-  take(host: string, code: string): Promise<EntryCode | undefined>
+  take(host: string, code: string): Promise<HandoffCode | undefined>
   /** Whether this is the first failed entry of the session to this page of the host within ten seconds. */
-  isFirstFailure(host: string, entry: EntryCode): Promise<boolean>
+  isFirstFailure(host: string, entry: HandoffCode): Promise<boolean>
 }
 
 const CODE_SECONDS = 60
 export const ENTRY_BRAKE_SECONDS = 10
 
-const codeSchema: z.ZodType<EntryCode> = z.object({
+const codeSchema: z.ZodType<HandoffCode> = z.object({
   challenge: z.string(),
   ticket: z.string(),
   path: z.string(),
   language: z.string().optional(),
 })
 
-export function createEntryCodes({ store, now }: { readonly store: Store; readonly now: () => number }): EntryCodes {
+export function createHandoffCodes({
+  store,
+  now,
+}: {
+  readonly store: Store
+  readonly now: () => number
+}): HandoffCodes {
   return {
     async issue(host, entry) {
       const code = newTicket()

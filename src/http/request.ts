@@ -189,3 +189,11 @@ function randomLetters(count: number): string {
 function isRequestId(text: unknown): text is string {
   return typeof text === 'string' && USABLE.test(text)
 }
+
+const LONGEST_LOGGED = 256
+
+/** A path for the log as it was sent, with everything escaped that could confuse a terminal. */
+export function rawPath(path: string): string {
+  const escaped = path.replace(/[^\x21-\x7e]/gu, encodeURIComponent)
+  return escaped.length > LONGEST_LOGGED ? `${escaped.slice(0, LONGEST_LOGGED)}…` : escaped
+}

@@ -9,7 +9,6 @@ import type { ScopedName } from '../access/scoped-name.ts'
 import { ANY_AUDIENCE, type RoleConfig, type Rule } from '../config/config-file.ts'
 import type { Settings } from '../config/settings.ts'
 import { MenshenError } from '../errors.ts'
-import type { KeyCallers } from '../gateway/key-callers.ts'
 import type { Caller } from '../http/caller.ts'
 import { type BearerUser, TokenRefused } from '../provider/bearer.ts'
 import { authenticationIn } from '../provider/id-token.ts'
@@ -186,7 +185,6 @@ export interface BearerPolicy {
   readonly settings: Pick<Settings, 'BEARER_AUDIENCE' | 'BASE_URL'>
   readonly rules: Rules
   readonly bearers: BearerCallers
-  readonly keyCallers: KeyCallers
 }
 
 /**

@@ -30,14 +30,13 @@ import type { HeaderList } from '../util/header-list.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 import type { SlotHolder } from './capacity.ts'
 import { type Connection, ProtocolChanged } from './connections.ts'
-import type { ExchangedTokenFor } from './exchanged-token.ts'
 import { endGrpc } from './grpc-end.ts'
 import type { RequestHeaders, RequestTrailers } from './request-headers.ts'
 import { keptTrailers, type ResponseHeaders } from './response-headers.ts'
 import { headersForDocument, headersOfLonger, sessionScriptFor, takesSessionScript } from './session-script.ts'
 import { pathForUpstream } from './stripped-prefix.ts'
 import { withChanges } from './upstream-headers.ts'
-import type { Upstream } from './upstreams.ts'
+import type { ExchangedTokenFor, Upstream } from './upstreams.ts'
 
 /** Sends a request to an application. A promise only until the request has left: the answer comes when it comes. */
 export type Forward = (

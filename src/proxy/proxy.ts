@@ -4,15 +4,13 @@ import type { Rules } from '../access/rules.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Identification, IdentitySource, ProxyRequest } from '../http/caller.ts'
 import type { SlowClients } from '../server/slow-clients.ts'
-import type { ExchangedTokens } from '../session/exchanged-tokens.ts'
 import { createOwnCookieTest, type OwnCookies } from '../util/own-cookies.ts'
-import { createExchangedTokenFor } from './exchanged-token.ts'
 import { createForward, type Forward, type ForwardOptions } from './forward.ts'
 import { type OpenStreams, watchCaller } from './open-streams.ts'
 import { createRequestHeaders, createRequestTrailers } from './request-headers.ts'
 import { createResponseHeaders } from './response-headers.ts'
 import { createTunnels, type OpenTunnel, type TunnelOptions } from './tunnel.ts'
-import type { Upstreams } from './upstreams.ts'
+import type { ExchangedTokenFor, Upstreams } from './upstreams.ts'
 
 export interface ReverseProxy {
   readonly upstreams: Upstreams
@@ -32,7 +30,7 @@ export interface ProxyOptions
   readonly settings: Settings
   readonly upstreams: Upstreams
   readonly identities: IdentitySource
-  readonly exchangedTokens: ExchangedTokens
+  readonly exchangedToken: ExchangedTokenFor
   /** Names of our cookies, in lower case: applications neither get nor set them. */
   readonly ownCookies: OwnCookies
   /** `Strict-Transport-Security` for answers that have none; absent without https. */
@@ -51,7 +49,7 @@ export function createProxy(options: ProxyOptions): ReverseProxy {
   const shared = {
     requestHeaders: createRequestHeaders({ settings, identities, ownCookies, report }),
     requestTrailers: createRequestTrailers({ settings, identities }),
-    exchangedToken: createExchangedTokenFor(options.exchangedTokens, report),
+    exchangedToken: options.exchangedToken,
     responseHeaders: createResponseHeaders({
       baseUrl: settings.BASE_URL,
       authorities: upstreams.authorities,

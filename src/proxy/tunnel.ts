@@ -10,13 +10,12 @@ import { type ObservedRequest, REQUEST_ID, requestFields } from '../observe/obse
 import { destroyAfter } from '../util/destroy-after.ts'
 import type { HeaderList } from '../util/header-list.ts'
 import type { SlotHolder } from './capacity.ts'
-import type { ExchangedTokenFor } from './exchanged-token.ts'
 import { failureEvent } from './forward.ts'
 import type { RequestHeaders } from './request-headers.ts'
 import type { ResponseHeaders } from './response-headers.ts'
 import { pathForUpstream, prefixedCookie } from './stripped-prefix.ts'
 import { withChanges } from './upstream-headers.ts'
-import type { Upstream } from './upstreams.ts'
+import type { ExchangedTokenFor, Upstream } from './upstreams.ts'
 
 /** Opens the socket to the application; from then on it is one of the streams. */
 export type OpenTunnel = (

@@ -5,10 +5,11 @@ import { decodedOnce } from '../access/spellings.ts'
 import type { Config } from '../config/config-file.ts'
 import { fingerprintOf } from '../config/fingerprint.ts'
 import type { Settings } from '../config/settings.ts'
-import type { UpstreamConfig } from '../config/upstream-config.ts'
+import type { TokenExchangeConfig, UpstreamConfig } from '../config/upstream-config.ts'
 import { readUpstreamFiles, type UpstreamFiles } from '../config/upstream-files.ts'
-import { type ExchangeTarget, exchangeTarget } from '../provider/token-exchange.ts'
+import type { Identification, ProxyRequest } from '../http/caller.ts'
 import { createLongestPrefix } from '../util/longest-prefix.ts'
+import type { MaybePromise } from '../util/maybe-promise.ts'
 import { type Capacity, createCapacity } from './capacity.ts'
 import { type Connections, createConnections, type Destination } from './connections.ts'
 import { authorityOf } from './response-headers.ts'
@@ -18,6 +19,14 @@ import {
   responseChangesOf,
   type UpstreamHeaders,
 } from './upstream-headers.ts'
+
+/** The token that an application is sent in place of the user's access token: see token-exchange/. */
+export type ExchangedTokenFor = (
+  upstream: { readonly prefix: string },
+  config: TokenExchangeConfig,
+  request: ProxyRequest,
+  identification: Identification,
+) => MaybePromise<{ readonly token: string | undefined } | 'failed'>
 
 export interface Upstream {
   readonly prefix: string
@@ -36,7 +45,7 @@ export interface Upstream {
   /** It is sent the access token of the user. */
   readonly accessToken: boolean
   /** The token that it is sent in place of that one; `undefined` if none. */
-  readonly exchange: ExchangeTarget | undefined
+  readonly exchange: TokenExchangeConfig | undefined
   /** How long it may take until its answer begins. */
   readonly headersTimeoutMs: number
   /** The host of its address. */
@@ -134,7 +143,7 @@ function openUpstream(
     headers: createUpstreamHeaders(option, headerValues),
     responseChanges: responseChangesOf(option),
     accessToken: accessToken === true,
-    exchange: typeof accessToken === 'object' ? exchangeTarget(accessToken) : undefined,
+    exchange: typeof accessToken === 'object' ? accessToken : undefined,
     headersTimeoutMs,
     fingerprint,
     capacity,

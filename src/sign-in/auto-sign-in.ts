@@ -4,15 +4,15 @@
 import { errorFields, MenshenError } from '../errors.ts'
 import { readCookie, setCookie } from '../http/cookies.ts'
 import type { GatewayRequest } from '../http/request.ts'
-import type { AdmissionContext } from '../identify/identify.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { isInAppOf } from '../provider/in-app.ts'
 import type { Provider } from '../provider/provider.ts'
 import { isNavigation, isNoPage } from '../util/fetch-metadata.ts'
+import type { SignInContext } from './context.ts'
 import { type StartedAttempt, startAttempt } from './start.ts'
 
 /** The provider to which this request leads without a click; `undefined` if the login page is the answer. */
-export function automaticProvider({ settings, auth }: AdmissionContext, request: GatewayRequest): Provider | undefined {
+export function automaticProvider({ settings, auth }: SignInContext, request: GatewayRequest): Provider | undefined {
   const { AUTO_SIGN_IN } = settings
   if (AUTO_SIGN_IN === 'off') return undefined
   const { providers, cookies } = auth
@@ -28,7 +28,7 @@ export function automaticProvider({ settings, auth }: AdmissionContext, request:
 
 /** `undefined` if the login page is the answer: above the limit, without cookies, or while the store is unavailable. */
 export async function startAutomatically(
-  context: AdmissionContext,
+  context: SignInContext,
   request: GatewayRequest,
   provider: Provider,
   returnPath: string,
@@ -63,7 +63,7 @@ const MANUAL_SECONDS = { failed: 60, 'signed-in': 30, 'signed-out': 365 * 24 * 3
 
 /** The cookie after which this browser has to click. */
 export function manualCookies(
-  { settings, auth }: Pick<AdmissionContext, 'settings' | 'auth'>,
+  { settings, auth }: Pick<SignInContext, 'settings' | 'auth'>,
   { headers }: Pick<GatewayRequest, 'headers'>,
   reason: keyof typeof MANUAL_SECONDS,
 ): string[] {
@@ -75,13 +75,13 @@ export function manualCookies(
 }
 
 /** Of a callback: a browser that keeps cookies brings the secret of its attempt. */
-export async function noteLostSecret(context: AdmissionContext, request: GatewayRequest): Promise<void> {
+export async function noteLostSecret(context: SignInContext, request: GatewayRequest): Promise<void> {
   if (context.settings.AUTO_SIGN_IN === 'off' || hasSecret(context, request)) return
   const state = new URLSearchParams(request.search).get('state')
   if (state) await context.auth.attempts.noteWithoutCookies(clientOf(request), state)
 }
 
-function hasSecret({ auth }: AdmissionContext, { headers }: GatewayRequest): boolean {
+function hasSecret({ auth }: SignInContext, { headers }: GatewayRequest): boolean {
   return headers.cookie?.includes(auth.cookies.attempt) ?? false
 }
 

@@ -4,17 +4,16 @@ import { decodeJwt, decodeProtectedHeader } from 'jose'
 import { z } from 'zod'
 import { MenshenError } from '../errors.ts'
 import type { Report } from '../events.ts'
-import type { GatewayContext } from '../gateway/context.ts'
 import { errorAnswer, jsonAnswer, type OwnAnswer, tooManyAnswer } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { InvalidToken, TOLERANCE_SECONDS } from '../provider/id-token.ts'
 import type { Provider } from '../provider/provider.ts'
 import { type Providers, scopeOf } from '../provider/providers.ts'
-import type { PersonalKeys } from '../session/personal-keys.ts'
 import type { EndedSessions } from '../session/session-listing.ts'
 import type { Sessions } from '../session/sessions.ts'
 import { quoted } from '../text/text.ts'
+import type { RevocableKeys, SignInContext } from './context.ts'
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
 /** By `iat`: some providers send no `exp`. What was carried out is remembered for longer than that. */
@@ -44,7 +43,7 @@ const logoutToken = z.object({
 type LogoutClaims = z.infer<typeof logoutToken>['claims']
 
 export async function backchannelLogout(
-  context: GatewayContext,
+  context: SignInContext,
   request: GatewayRequest,
   form: URLSearchParams,
 ): Promise<OwnAnswer> {
@@ -90,7 +89,7 @@ async function endSessions(
 }
 
 /** A sign-out on one device (`sid`) leaves the keys as they are; that of the user everywhere ends them. */
-async function endKeys(keys: PersonalKeys, provider: Provider, { sub, sid }: LogoutClaims): Promise<number> {
+async function endKeys(keys: RevocableKeys, provider: Provider, { sub, sid }: LogoutClaims): Promise<number> {
   return sub === undefined || sid !== undefined ? 0 : keys.endAllOfSubject({ sub, provider: scopeOf(provider) })
 }
 
@@ -100,12 +99,12 @@ function whoseOf({ sub, sid = '' }: LogoutClaims): { sub: string } | { session: 
 }
 
 /** Only what is refused is counted: of a thousand users whom the provider signs out at once, each has to be heard. */
-async function refusal(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
+async function refusal(context: SignInContext, request: GatewayRequest): Promise<OwnAnswer> {
   if (!(await context.auth.rateLimit.admits('logout', request))) return tooManyAnswer(context.pages, request)
   return jsonAnswer(context.pages, { error: 'invalid_request' }, { status: 400 })
 }
 
-function repeated(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
+function repeated(context: SignInContext, request: GatewayRequest): Promise<OwnAnswer> {
   reportRefused(context.observe.report, request, new InvalidToken('logout token', 'jti', quoted('it was used before')))
   return refusal(context, request)
 }
@@ -125,7 +124,7 @@ interface Logout {
 
 /** `iss` says whose token it is; the signature has to prove it. */
 async function readLogout(
-  { auth, observe, now }: GatewayContext,
+  { auth, observe, now }: SignInContext,
   request: GatewayRequest,
   token: string,
 ): Promise<Logout | undefined> {
@@ -164,12 +163,12 @@ async function signerOf({ all }: Providers, issuer: string): Promise<Provider> {
   throw new InvalidToken('logout token', 'iss', quoted('it is of an issuer that is none of our providers'))
 }
 
-async function isRepeated({ store }: GatewayContext, claims: LogoutClaims): Promise<boolean> {
+async function isRepeated({ store }: SignInContext, claims: LogoutClaims): Promise<boolean> {
   return (await store.read(storeKey(claims))) !== undefined
 }
 
 /** False if it was remembered already. */
-async function remember({ store, now }: GatewayContext, claims: LogoutClaims): Promise<boolean> {
+async function remember({ store, now }: SignInContext, claims: LogoutClaims): Promise<boolean> {
   const expiresAt = now() + 2 * OLDEST_SECONDS * 1000
   return (await store.create(storeKey(claims), { value: new Uint8Array(), expiresAt, labels: [] })) !== undefined
 }

@@ -5,8 +5,6 @@ import type { Authentication } from '../access/conditions.ts'
 import { network } from '../config/networks.ts'
 import { errorFields, isLoginError, MenshenError } from '../errors.ts'
 import type { Report } from '../events.ts'
-import { offerOf, registrationHeader } from '../gateway/bound-sessions.ts'
-import type { GatewayContext } from '../gateway/context.ts'
 import { foreignAnswer, type OwnAnswer, redirectAnswer, signedInAnswer, tooManyAnswer } from '../http/answers.ts'
 import {
   attemptCookie,
@@ -18,7 +16,6 @@ import {
   readCookie,
 } from '../http/cookies.ts'
 import type { GatewayRequest } from '../http/request.ts'
-import { sessionCookie } from '../identify/identify.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { demandSentence, FORM_POST_SENTENCE, type Refusal } from '../provider/demands.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
@@ -31,7 +28,9 @@ import type { SignedIn } from '../session/session-record.ts'
 import type { ClosedSession } from '../session/sessions.ts'
 import { isNoPage } from '../util/fetch-metadata.ts'
 import { type Attempt, looksLikeState, storesAttempt } from './attempts.ts'
+import { sessionCookie } from './auth-host.ts'
 import { manualCookies, noteLostSecret } from './auto-sign-in.ts'
+import type { SignInContext } from './context.ts'
 import { HookFailed, SignInRefused } from './hooks.ts'
 import { answerLateCallback } from './late-callback.ts'
 import { returnPathOf } from './login.ts'
@@ -42,7 +41,7 @@ const HOME = '/'
 /** Longer than any real code, short enough for a header. */
 const LONGEST_ERROR = 1024
 
-export async function finishSignIn(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
+export async function finishSignIn(context: SignInContext, request: GatewayRequest): Promise<OwnAnswer> {
   const { auth, pages, observe } = context
   // Before it is counted: an image or a frame of another site must not use up the limit of the whole office.
   if (isNoPage(request)) return foreignAnswer(context, request)
@@ -64,7 +63,7 @@ export async function finishSignIn(context: GatewayContext, request: GatewayRequ
 }
 
 /** A form at /callback is refused like every method but GET. It is how a provider answers by `response_mode=form_post`. */
-export async function reportFormPost(context: GatewayContext, request: GatewayRequest): Promise<void> {
+export async function reportFormPost(context: SignInContext, request: GatewayRequest): Promise<void> {
   const isForm = /^application\/x-www-form-urlencoded\b/i.test(request.headers['content-type'] ?? '')
   if (request.method !== 'POST' || !isForm) return
   if (await context.auth.rateLimit.admits('sign-in', request))
@@ -92,7 +91,7 @@ class SignInFailure {
   }
 }
 
-function reportFailure({ auth, observe }: GatewayContext, request: GatewayRequest, failure: SignInFailure): void {
+function reportFailure({ auth, observe }: SignInContext, request: GatewayRequest, failure: SignInFailure): void {
   const { error, fields, cause } = failure
   const { all, main } = auth.providers
   // A useless answer does not say which of several providers it is from.
@@ -161,7 +160,7 @@ function readAuthorizationAnswer(
 
 /** Steps 4 to 8. */
 async function signInOnce(
-  context: GatewayContext,
+  context: SignInContext,
   request: GatewayRequest,
   answer: AuthorizationAnswer,
 ): Promise<OwnAnswer | SignInFailure> {
@@ -233,7 +232,7 @@ class UnusedTokens {
 }
 
 /** Never rejects. */
-async function discardUnused({ auth }: GatewayContext, request: GatewayRequest, { held }: UnusedTokens): Promise<void> {
+async function discardUnused({ auth }: SignInContext, request: GatewayRequest, { held }: UnusedTokens): Promise<void> {
   if (!held) return
   const { provider, tokens } = held
   const ticket = readCookie(request.headers.cookie, auth.cookies.session)
@@ -255,7 +254,7 @@ const REFUSED_BY_HOOK = 'onSignIn of the application returned false'
 
 /** The provider has just said that the user does not meet `require` any more: that counts for their keys, too. */
 async function endKeysOfRefused(
-  { auth, observe }: GatewayContext,
+  { auth, observe }: SignInContext,
   request: GatewayRequest,
   provider: Provider,
   { cause }: SignInFailure,
@@ -331,7 +330,7 @@ async function orFailure<T>(
  * another tab has opened since, may take part in it. A session that has ended since is no obstacle: the user has signed in.
  */
 async function isSameUser(
-  { auth }: GatewayContext,
+  { auth }: SignInContext,
   request: GatewayRequest,
   provider: Provider,
   { user }: VouchedUser,
@@ -352,13 +351,13 @@ interface FinishedSignIn {
 }
 
 async function openSession(
-  context: GatewayContext,
+  context: SignInContext,
   request: GatewayRequest,
   { provider, user: { tokens, user }, state, attempt, unused }: FinishedSignIn,
 ): Promise<OwnAnswer> {
   const { auth, pages, observe } = context
   const authentication = attempt?.stepUp && authenticationAfter(attempt.stepUp, tokens)
-  const device = offerOf(context)
+  const device = auth.devices.offer()
   const signedIn = { tokens, user, provider: scopeOf(provider), origin: requestFields(request), authentication, device }
   const { ticket, loaded } = await auth.sessions.open(signedIn, session => auth.hooks.signIn(request, session))
   unused.release()
@@ -381,7 +380,7 @@ async function openSession(
     ...clearEndReason(auth.cookies, request.headers.cookie),
     ...(readCookie(request.headers.cookie, ownSecret) === undefined ? [] : [clearCookie(ownSecret)]),
   ]
-  return signedInAnswer(pages, request, location, cookies, device && registrationHeader(device, ticket))
+  return signedInAnswer(pages, request, location, cookies, device && auth.devices.registration(device, ticket))
 }
 
 function reportStepUp(report: Report, fields: object, tokens: TokenSet, authentication: Authentication): void {
@@ -396,11 +395,7 @@ function reportStepUp(report: Report, fields: object, tokens: TokenSet, authenti
 const OTHER_TABS_MS = 10_000
 
 /** The new session is good, whatever happens to the previous one. Whether there was one. */
-async function closePrevious(
-  context: GatewayContext,
-  request: GatewayRequest,
-  opened: LoadedSession,
-): Promise<boolean> {
+async function closePrevious(context: SignInContext, request: GatewayRequest, opened: LoadedSession): Promise<boolean> {
   const { settings, auth, observe, now } = context
   const ticket = readCookie(request.headers.cookie, auth.cookies.session)
   if (ticket === undefined) return false
@@ -424,13 +419,13 @@ async function closePrevious(
 
 /** A provider may give the same tokens again, or others of the same session: those belong to the new session. */
 async function discardReplaced(
-  { auth }: GatewayContext,
+  { auth }: SignInContext,
   ticket: string,
   closed: ClosedSession,
   { session: next }: LoadedSession,
 ): Promise<void> {
   const { session } = closed
-  await auth.exchangedTokens.endAllOf(ticket, closed).catch(() => {})
+  await auth.onSignOut(ticket, closed)
   const isShared =
     sharesProviderSession(session, next) ||
     session.accessToken === next.accessToken ||
@@ -443,7 +438,7 @@ function isOfSameUser({ session: one }: LoadedSession, { session: other }: Loade
 }
 
 /** The return path, with the fragment that the login page kept in the browser. */
-function returnLocation(context: GatewayContext, request: GatewayRequest, attempt?: Attempt): string {
+function returnLocation(context: SignInContext, request: GatewayRequest, attempt?: Attempt): string {
   const path = attempt?.returnPath ?? returnPathOf(context, request) ?? HOME
   const url = new URL(path, context.settings.BASE_URL)
   url.hash = attempt?.fragment ?? decode(readCookie(request.headers.cookie, FRAGMENT_COOKIE) ?? '')

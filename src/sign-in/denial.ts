@@ -5,8 +5,6 @@ import { type RefusalCode, requestFor } from '../access/conditions.ts'
 import type { Role } from '../config/config-file.ts'
 import { isLoopback } from '../config/deployment.ts'
 import { isTrusted } from '../config/networks.ts'
-import { recordAdmission } from '../gateway/pipeline.ts'
-import { enterAnswer } from '../hosts/handoff.ts'
 import {
   errorAnswer,
   jsonAnswer,
@@ -21,7 +19,8 @@ import { callerOf } from '../http/caller.ts'
 import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import { LONGEST_IN_COOKIE, returnQuery, safeReturnPath, signReturnPath } from '../http/return-path.ts'
-import type { Admission, AdmissionContext, CallerIdentification } from '../identify/identify.ts'
+import type { Admission, CallerIdentification } from '../identify/admission.ts'
+import { recordAdmission } from '../identify/admit.ts'
 import { challengeParameters, metadataParameter, scopeParameters } from '../identify/protected-resources.ts'
 import { type Outcome, REQUEST_ID, requestFields } from '../observe/observed-request.ts'
 import {
@@ -47,14 +46,11 @@ import {
 } from '../util/fetch-metadata.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import { automaticProvider, startAutomatically } from './auto-sign-in.ts'
-
-export interface DenialContext extends AdmissionContext {
-  readonly pages: Pages
-}
+import type { SignInContext } from './context.ts'
 
 /** The answer to a request that is not admitted. */
 export function denialAnswer(
-  context: DenialContext,
+  context: SignInContext,
   request: GatewayRequest,
   admission: Admission,
 ): MaybePromise<ResponseAnswer> {
@@ -68,13 +64,13 @@ export function denialAnswer(
 
 /** The way to the login page, or straight to the provider. */
 export function loginAnswer(
-  context: DenialContext,
+  context: SignInContext,
   request: GatewayRequest,
   identification: CallerIdentification,
 ): MaybePromise<ResponseAnswer> {
   const answer = loginPageAnswer(context, request, identification)
   const provider = answer.leadsToLogin && automaticProvider(context, request)
-  return provider ? leadToProvider(context, request, provider, answer) : answer
+  return provider ? redirectToProvider(context, request, provider, answer) : answer
 }
 
 /** A redirect to the login page, unless something else is to be said first. */
@@ -82,8 +78,8 @@ interface LoginAnswer extends ResponseAnswer {
   readonly leadsToLogin?: true
 }
 
-async function leadToProvider(
-  context: DenialContext,
+async function redirectToProvider(
+  context: SignInContext,
   request: GatewayRequest,
   provider: Provider,
   loginPage: ResponseAnswer,
@@ -99,20 +95,21 @@ async function leadToProvider(
 }
 
 function loginPageAnswer(
-  context: DenialContext,
+  context: SignInContext,
   request: GatewayRequest,
   identification: CallerIdentification,
 ): LoginAnswer {
-  const { pages, auth } = context
+  const { pages, auth, site } = context
   if (identification.isProviderAway) return providerAwayAnswer(pages, request)
   const canFollow = request.method === 'GET' || request.method === 'HEAD'
   if (isProgram(request) || !canFollow) return notSignedInAnswer(pages, request, identification)
   if (isByScript(request) || (acceptsPrograms(identification) && !loadsPage(request)))
     return unauthenticated(pages, request, identification)
-  if (context.host)
-    return isNavigation({ ...request, method: 'GET' })
-      ? enterAnswer(context, context.host, request, identification)
-      : unauthenticated(pages, request, identification)
+  if (!site.isAuthHost)
+    return (
+      (isNavigation({ ...request, method: 'GET' }) && site.handoff(context, request, identification)) ||
+      unauthenticated(pages, request, identification)
+    )
   const moved = ownHostAnswer(pages, request, 'visitor')
   if (moved) return moved
   if (auth.lostCookies.cookieWasLost(request)) return lostCookieAnswer(context, request)
@@ -142,7 +139,7 @@ const TAB_SECONDS = 24 * 3600
  * The return path for the login page of this tab: all tabs share one cookie. Every browser's user agent begins with Mozilla;
  * other clients have no tabs, and get the plain path unless the cookie cannot hold theirs.
  */
-function tabQuery({ now, auth, pages }: DenialContext, { headers }: GatewayRequest, wanted = '/'): string {
+function tabQuery({ now, auth, pages }: SignInContext, { headers }: GatewayRequest, wanted = '/'): string {
   const path = safeReturnPath(wanted, pages.settings.BASE_URL, pages.paths.signIn)
   if (path === undefined || path === '/') return ''
   if (!headers['user-agent']?.startsWith('Mozilla/') && path.length <= LONGEST_IN_COOKIE) return ''
@@ -150,11 +147,11 @@ function tabQuery({ now, auth, pages }: DenialContext, { headers }: GatewayReque
 }
 
 /** For the form of a login page. */
-export function signedForForm({ now, auth }: DenialContext, path: string): string {
+export function signedForForm({ now, auth }: SignInContext, path: string): string {
   return signReturnPath(path, now() + TAB_SECONDS * 1000, auth.keys.returnPath)
 }
 
-function lostCookieAnswer({ pages, observe }: DenialContext, request: GatewayRequest): ResponseAnswer {
+function lostCookieAnswer({ pages, observe }: SignInContext, request: GatewayRequest): ResponseAnswer {
   const { headers } = request
   const { BASE_URL } = pages.settings
   const otherHost = headers.host === new URL(BASE_URL).host ? undefined : headers.host
@@ -268,7 +265,7 @@ export function stepUpChallenge({ demands = [], resource }: Admission): string {
 const RETURN_SECONDS = 600
 
 /** The cookie that leads back to the page after the sign-in. */
-export function returnCookie({ now, auth, pages }: DenialContext, wanted: string): string {
+export function returnCookie({ now, auth, pages }: SignInContext, wanted: string): string {
   const { cookies, keys } = auth
   const path = safeReturnPath(wanted, pages.settings.BASE_URL, pages.paths.signIn)
   // None is better than the page that was wanted before this one.
@@ -305,7 +302,7 @@ function isOtherNameOf(baseUrl: string, host: string | undefined): boolean {
 
 // Signed in, and not allowed: the page says who the user is, and offers another account.
 
-export function refusedAnswer(context: DenialContext, request: GatewayRequest, admission: Admission): ResponseAnswer {
+export function refusedAnswer(context: SignInContext, request: GatewayRequest, admission: Admission): ResponseAnswer {
   const { pages } = context
   const { loaded, bearer, cookies, refusedBy, condition } = admission
   const outcome = 'refused'
@@ -327,7 +324,7 @@ export function refusedAnswer(context: DenialContext, request: GatewayRequest, a
 
 /** The rule is for the caller, but not from there, not now, or not signed in like this. */
 function conditionAnswer(
-  context: DenialContext,
+  context: SignInContext,
   request: GatewayRequest,
   { cookies, refusedBy, loaded, bearer }: Admission,
   condition: RefusalCode,
@@ -351,7 +348,7 @@ function conditionAnswer(
 // A page of an embedding application that wants more than the rules say: a signed-in user, or one of a few roles.
 
 /** For a request that the rules have admitted. A caller without what the page wants gets the same answer as from a rule. */
-export function createRequire(context: DenialContext, request: GatewayRequest, admission: Admission) {
+export function createRequire(context: SignInContext, request: GatewayRequest, admission: Admission) {
   return (roles?: readonly Role[]): Response | undefined => {
     const role = callerOf(admission)?.who.role
     if (role !== undefined && (!roles || roles.includes(role))) return undefined

@@ -3,8 +3,6 @@
 // answer, so that a sign-in with its code would be a sign-in as somebody else (login CSRF); what it can cause is a trip to the
 // provider, with an attempt of this browser.
 
-import { fromItsDevice } from '../gateway/bound-sessions.ts'
-import type { GatewayContext } from '../gateway/context.ts'
 import { type OwnAnswer, redirectAnswer } from '../http/answers.ts'
 import { browserSecret, readCookie, setCookie } from '../http/cookies.ts'
 import type { GatewayRequest } from '../http/request.ts'
@@ -12,6 +10,7 @@ import { requestFields } from '../observe/observed-request.ts'
 import type { Provider } from '../provider/provider.ts'
 import { isByScript } from '../util/fetch-metadata.ts'
 import { manualCookies } from './auto-sign-in.ts'
+import type { SignInContext } from './context.ts'
 import { returnPathOf } from './login.ts'
 import { startAttempt } from './start.ts'
 
@@ -20,7 +19,7 @@ const RETRY_SECONDS = 10
 
 /** `undefined` if the login page has to say that the state is not valid. */
 export async function answerLateCallback(
-  context: GatewayContext,
+  context: SignInContext,
   request: GatewayRequest,
   state: string,
 ): Promise<OwnAnswer | undefined> {
@@ -32,7 +31,7 @@ export async function answerLateCallback(
   if (provider.plan.stateCheck !== 'bound' || providers.missing.length > 0 || isByScript(request)) return undefined
   const ticket = readCookie(cookie, cookies.session)
   const loaded = ticket ? await auth.sessions.get(ticket) : undefined
-  if (ticket && loaded && (await fromItsDevice(context, request, ticket, loaded)))
+  if (ticket && loaded && (await auth.devices.check(request, ticket, loaded)))
     return redirectAnswer(pages, request.method, '/')
   const isBraked = readCookie(cookie, cookies.retry) !== undefined || (await attempts.isRetry(state))
   if (isBraked || used?.isTestSignIn) return undefined
@@ -58,6 +57,6 @@ export async function answerLateCallback(
   })
 }
 
-function providerAt({ auth }: GatewayContext, { path }: GatewayRequest): Provider | undefined {
+function providerAt({ auth }: SignInContext, { path }: GatewayRequest): Provider | undefined {
   return auth.providers.all.find(({ plan }) => plan.callbackPath === path)
 }

@@ -1,9 +1,6 @@
 // GET /login shows the page; POST /login starts an attempt on the server.
 
 import { errorFields, MenshenError } from '../errors.ts'
-import { couldProve, fromItsDevice } from '../gateway/bound-sessions.ts'
-import type { GatewayContext } from '../gateway/context.ts'
-import { LEFT_HOST, shownReturnPath } from '../hosts/handoff.ts'
 import {
   errorAnswer,
   foreignAnswer,
@@ -27,10 +24,11 @@ import { withDeadline } from '../util/deadline.ts'
 import { isByScript, isFromOtherSite, isFromOwnOrigin, isNoPage, isOwnNavigation } from '../util/fetch-metadata.ts'
 import { storesAttempt, type Wanted } from './attempts.ts'
 import { automaticProvider, manualCookies, startAutomatically } from './auto-sign-in.ts'
+import type { SignInContext } from './context.ts'
 import { ownHostAnswer, returnCookie, signedForForm } from './denial.ts'
 import { startAttempt } from './start.ts'
 
-export async function showLogin(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
+export async function showLogin(context: SignInContext, request: GatewayRequest): Promise<OwnAnswer> {
   const { auth, pages, observe } = context
   const moved = ownHostAnswer(pages, request, 'own')
   if (moved) return moved
@@ -38,10 +36,11 @@ export async function showLogin(context: GatewayContext, request: GatewayRequest
   const query = queryOf(request)
   const wanted = wantedPath(context, request, query)
   const error = query.get('error') || undefined
-  const hasLeftHost = context.entries !== undefined && query.has(LEFT_HOST)
+  const hasLeftHost = context.site.hasLeftHost(query)
   const signedOut = readSignedOut(auth.cookies, request.headers.cookie)
   if (error === undefined && !signedOut && !hasLeftHost) {
-    const onward = (await letProve(context, request, wanted)) ?? (await leadOn(context, request, query))
+    const onward =
+      (await deviceProofPage(context, request, wanted)) ?? (await redirectToProvider(context, request, query))
     if (onward) return onward
   }
   const [signedIn, isStoreAway] = await Promise.all([signedInUser(context, request, wanted), isAway(context, request)])
@@ -56,7 +55,7 @@ export async function showLogin(context: GatewayContext, request: GatewayRequest
     endReason: signedIn ? undefined : await endReasonOf(context, request),
     signedOut: hasLeftHost ? 'here' : signedOut?.where,
     // Nothing is said of the home page, where everybody begins.
-    wanted: wanted === undefined || wanted === '/' ? undefined : shownReturnPath(wanted),
+    wanted: wanted === undefined || wanted === '/' ? undefined : context.site.shownReturnPath(wanted),
     signed: wanted === undefined || wanted === '/' ? undefined : signedForForm(context, wanted),
   })
   const cookies = [
@@ -76,8 +75,8 @@ export async function showLogin(context: GatewayContext, request: GatewayRequest
  * With AUTO_SIGN_IN a page that led here leads on to the provider: a page behind a proxy that asks by status, one for which
  * the application demands a user, or a link of a public page. Opened directly, the login page has no page to return to.
  */
-async function leadOn(
-  context: GatewayContext,
+async function redirectToProvider(
+  context: SignInContext,
   request: GatewayRequest,
   query: URLSearchParams,
 ): Promise<OwnAnswer | undefined> {
@@ -94,18 +93,18 @@ async function leadOn(
  * A link of another site leads here when the second cookie has ended: browsers renew it only for a page that our own site
  * asks for. So a page of ours asks for it.
  */
-async function letProve(
-  context: GatewayContext,
+async function deviceProofPage(
+  context: SignInContext,
   request: GatewayRequest,
   wanted = '/',
 ): Promise<OwnAnswer | undefined> {
-  if (!isFromOtherSite(request) || !(await couldProve(context, request))) return undefined
+  if (!isFromOtherSite(request) || !(await context.auth.devices.couldProve(request))) return undefined
   const html = provingPage(languageOf(context.pages, request), wanted)
   return pageAnswer(context.pages, html, { headers: { refresh: `1; url=${wanted}` } })
 }
 
 /** Why the session of this browser ended. The page says it once: HEAD and a page that nobody looks at have not shown it. */
-async function endReasonOf({ auth }: GatewayContext, request: GatewayRequest): Promise<EndReason | undefined> {
+async function endReasonOf({ auth }: SignInContext, request: GatewayRequest): Promise<EndReason | undefined> {
   const { cookie } = request.headers
   const ticket = readCookie(cookie, auth.cookies.session)
   if (!isShown(request)) return undefined
@@ -121,7 +120,7 @@ function isShown(request: GatewayRequest): boolean {
 const STORE_DEADLINE_MS = 1000
 
 /** Said before the user leaves: nobody can come back from the provider with success. */
-async function isAway({ store, observe }: GatewayContext, request: GatewayRequest): Promise<boolean> {
+async function isAway({ store, observe }: SignInContext, request: GatewayRequest): Promise<boolean> {
   try {
     return await withDeadline(
       store.ready().then(() => false),
@@ -135,12 +134,12 @@ async function isAway({ store, observe }: GatewayContext, request: GatewayReques
 }
 
 /** A public page of the application offers to sign in, and wants its visitor back. Another site has no say in it. */
-function askedToReturn(context: GatewayContext, request: GatewayRequest, query: URLSearchParams): string | undefined {
+function askedToReturn(context: SignInContext, request: GatewayRequest, query: URLSearchParams): string | undefined {
   const isOwn = request.method === 'GET' && isOwnNavigation(request, context.settings.BASE_URL)
   return (isOwn && query.get(RETURN_FIELD)) || undefined
 }
 
-function returnCookies(context: GatewayContext, request: GatewayRequest, query: URLSearchParams): string[] {
+function returnCookies(context: SignInContext, request: GatewayRequest, query: URLSearchParams): string[] {
   const wanted = askedToReturn(context, request, query)
   return wanted === undefined ? [] : [returnCookie(context, wanted)]
 }
@@ -151,13 +150,13 @@ function queryOf({ search }: GatewayRequest): URLSearchParams {
 }
 
 /** Where the sign-in of this tab leads. */
-function wantedPath(context: GatewayContext, request: GatewayRequest, query: URLSearchParams): string | undefined {
+function wantedPath(context: SignInContext, request: GatewayRequest, query: URLSearchParams): string | undefined {
   const isAsked = askedToReturn(context, request, query) !== undefined
   return pathInQuery(context, request, query) ?? (isAsked ? undefined : returnPathOf(context, request))
 }
 
 /** The page that the address of this login page names. */
-function pathInQuery(context: GatewayContext, request: GatewayRequest, query: URLSearchParams): string | undefined {
+function pathInQuery(context: SignInContext, request: GatewayRequest, query: URLSearchParams): string | undefined {
   const asked = askedToReturn(context, request, query)
   const { settings, paths } = context
   if (asked !== undefined) return safeReturnPath(asked, settings.BASE_URL, paths.signIn)
@@ -177,7 +176,7 @@ async function signInOptions({ all, missing }: Providers, hasReturnPath: boolean
 }
 
 export async function startSignIn(
-  context: GatewayContext,
+  context: SignInContext,
   request: GatewayRequest,
   form: URLSearchParams,
 ): Promise<OwnAnswer> {
@@ -213,14 +212,14 @@ function unlessStoreAway(error: unknown): 'store_away' {
 }
 
 /** Another tab has signed in since this login page was shown. */
-function continueAnswer({ pages }: GatewayContext, request: GatewayRequest, location: string): OwnAnswer {
+function continueAnswer({ pages }: SignInContext, request: GatewayRequest, location: string): OwnAnswer {
   return isByScript(request) ? jsonAnswer(pages, { location }) : redirectAnswer(pages, request.method, location)
 }
 
 const LONGEST_FRAGMENT = 2048
 
 /** The page of this tab; a form without one, such as of a program, has that of the cookie. */
-function wantedByForm(context: GatewayContext, request: GatewayRequest, form: URLSearchParams): Wanted {
+function wantedByForm(context: SignInContext, request: GatewayRequest, form: URLSearchParams): Wanted {
   const signed = form.get(RETURN_FIELD)
   const returnPath = (signed && verifiedPath(context, signed)) || returnPathOf(context, request)
   const fragment = form.get(FRAGMENT_FIELD) ?? undefined
@@ -229,23 +228,23 @@ function wantedByForm(context: GatewayContext, request: GatewayRequest, form: UR
   return { ...(returnPath && { returnPath }), ...(isUsable && { fragment }) }
 }
 
-export function returnPathOf(context: GatewayContext, { headers }: GatewayRequest): string | undefined {
+export function returnPathOf(context: SignInContext, { headers }: GatewayRequest): string | undefined {
   const cookie = readCookie(headers.cookie, context.auth.cookies.returnPath)
   return cookie && verifiedPath(context, cookie)
 }
 
-function verifiedPath({ now, auth, pages }: GatewayContext, signed: string): string | undefined {
+function verifiedPath({ now, auth, pages }: SignInContext, signed: string): string | undefined {
   const own = { origin: pages.settings.BASE_URL, signInPaths: pages.paths.signIn }
   return readReturnPath(signed, auth.keys.returnPath, own, now())
 }
 
 /** The page works even while the store is unavailable. */
-async function signedInUser(context: GatewayContext, request: GatewayRequest, wanted: string | undefined) {
+async function signedInUser(context: SignInContext, request: GatewayRequest, wanted: string | undefined) {
   const ticket = readCookie(request.headers.cookie, context.auth.cookies.session)
   if (!ticket) return undefined
   try {
     const loaded = await context.auth.sessions.get(ticket)
-    if (!loaded || !(await fromItsDevice(context, request, ticket, loaded))) return undefined
+    if (!loaded || !(await context.auth.devices.check(request, ticket, loaded))) return undefined
     return { name: displayName(loaded.session.userInfo), continueTo: wanted ?? '/' }
   } catch (error) {
     context.observe.report('login_without_store', { ...errorFields(error), ...requestFields(request) })

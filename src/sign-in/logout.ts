@@ -2,28 +2,24 @@
 
 import type { Settings } from '../config/settings.ts'
 import { errorFields } from '../errors.ts'
-import { clearBound } from '../gateway/bound-sessions.ts'
-import type { GatewayContext } from '../gateway/context.ts'
-import { LEFT_HOST, portalLogin } from '../hosts/handoff.ts'
 import { foreignAnswer, languageOf, type OwnAnswer, pageAnswer, redirectAnswer } from '../http/answers.ts'
-import { clearCookie, type SignedOut, signedOutCookie } from '../http/cookies.ts'
+import { clearCookie, type SignedOut } from '../http/cookies.ts'
 import type { GatewayRequest } from '../http/request.ts'
-import { safeReturnPath } from '../http/return-path.ts'
-import { type SignedInCaller, ticketOf } from '../identify/identify.ts'
+import type { SignedInCaller } from '../identify/admission.ts'
+import { ticketOf } from '../identify/session.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { confirmSignOutPage, RETURN_FIELD } from '../pages/notices.ts'
 import { userIdOf } from '../session/session-record.ts'
 import type { ClosedSession } from '../session/sessions.ts'
 import { newTicket } from '../session/ticket.ts'
 import { isFormOfUser, isFromOwnOrigin, isOwnNavigation } from '../util/fetch-metadata.ts'
-import { manualCookies } from './auto-sign-in.ts'
-import { returnCookie } from './denial.ts'
+import type { NextPage, SignInContext } from './context.ts'
 
 /** The query that always asks first: for a redirect back to the question, which would count as a navigation of our own. */
 export const ASK_FIRST = '?ask'
 
 export async function signOut(
-  context: GatewayContext,
+  context: SignInContext,
   request: GatewayRequest,
   form: URLSearchParams,
 ): Promise<OwnAnswer> {
@@ -31,31 +27,17 @@ export async function signOut(
   const ticket = await ticketOf(context, request)
   if (!isDeliberate(context.settings, request)) return askFirst(context, request, ticket)
   const closed = ticket && (await auth.sessions.close(ticket))
-  const next = nextSignIn(context, request, form.get(RETURN_FIELD))
+  const next = context.site.nextSignIn(context, request, form.get(RETURN_FIELD))
   if (!closed) return signedOut(context, request, next, 'here')
   observe.report('sign_out', requestFields(request, closed))
-  // They lead nowhere any more, and end with the longest life of the session at the latest.
-  await (context.host ?? context.entries)?.tickets.removeAllOf(closed.key).catch(() => {})
-  await auth.exchangedTokens.endAllOf(ticket, closed).catch(() => {})
+  await auth.onSignOut(ticket, closed)
   await auth.hooks.signOut(request, closed)
   return signedOut(context, request, await leaveProvider(context, request, closed, next), 'here')
 }
 
-/** The login page, and how the next sign-in leads to the page that is wanted. */
-function nextSignIn(context: GatewayContext, request: GatewayRequest, wanted: string | null): NextPage {
-  const { host, settings, paths } = context
-  if (!host) return { location: paths.login, cookies: wanted ? [returnCookie(context, wanted)] : [] }
-  // The portal would sign the user in again, and gets none of our cookies that say otherwise.
-  if (settings.AUTO_SIGN_IN !== 'off') return { location: `${host.portal}${paths.login}?${LEFT_HOST}`, cookies: [] }
-  const path = wanted && safeReturnPath(wanted, settings.BASE_URL, paths.signIn)
-  if (!path) return { location: host.portal + paths.login, cookies: [] }
-  const { location, cookie } = portalLogin(context, host, request, path)
-  return { location, cookies: [cookie] }
-}
-
 /** Every session of this user, on every device, and all personal keys. */
 export async function signOutEverywhere(
-  context: GatewayContext,
+  context: SignInContext,
   request: GatewayRequest,
   { loaded, ticket }: SignedInCaller,
 ): Promise<OwnAnswer> {
@@ -71,9 +53,9 @@ export async function signOutEverywhere(
   const { count: ended } = await auth.sessions.endAllOf(user)
   await endKeys()
   observe.report('sign_out', { ...requestFields(request, loaded), ended })
-  if (ticket !== undefined) await auth.exchangedTokens.endAllOf(ticket, loaded).catch(() => {})
+  if (ticket !== undefined) await auth.onSignOut(ticket, loaded)
   await auth.hooks.signOut(request, loaded)
-  const next = nextSignIn(context, request, null)
+  const next = context.site.nextSignIn(context, request, null)
   return signedOut(context, request, await leaveProvider(context, request, loaded, next), 'everywhere')
 }
 
@@ -84,47 +66,42 @@ function isDeliberate({ BASE_URL }: Settings, request: GatewayRequest): boolean 
 }
 
 async function askFirst(
-  context: GatewayContext,
+  context: SignInContext,
   request: GatewayRequest,
   ticket: string | undefined,
 ): Promise<OwnAnswer> {
   // Browsers send no cookie with a POST of another site: then only the next page can tell.
   const maySignOut = request.method === 'POST' || (ticket && (await context.auth.sessions.get(ticket)))
-  if (!maySignOut) return redirectAnswer(context.pages, request.method, nextSignIn(context, request, null).location)
+  if (!maySignOut)
+    return redirectAnswer(context.pages, request.method, context.site.nextSignIn(context, request, null).location)
   return pageAnswer(context.pages, confirmSignOutPage(languageOf(context.pages, request)))
-}
-
-/** Where the browser goes, and the state if that is through the provider. */
-interface NextPage {
-  readonly location: string
-  readonly state?: string
-  readonly cookies: readonly string[]
 }
 
 /** The Back button shows no page of a user who has signed out, not even one that the browser has cached. */
 const FORGET_PAGES = { 'clear-site-data': '"cache"' }
 
 function signedOut(
-  context: GatewayContext,
+  context: SignInContext,
   request: GatewayRequest,
   { location, state, cookies: more }: NextPage,
   where: SignedOut['where'],
 ): OwnAnswer {
-  const { auth, host } = context
-  const { cookies } = auth
-  // The login page is the portal's, which does not get the cookies of other hosts.
-  const told = host
-    ? []
-    : [signedOutCookie(cookies, { where, state }), ...manualCookies(context, request, 'signed-out')]
-  return redirectAnswer(context.pages, request.method, location, {
-    cookies: [clearCookie(cookies.session), ...clearBound(context, request), ...told, ...more],
+  const { auth, site, pages } = context
+  const cookies = [
+    clearCookie(auth.cookies.session),
+    ...auth.devices.clearCookies(request),
+    ...site.signedOut(context, request, { where, state }),
+    ...more,
+  ]
+  return redirectAnswer(pages, request.method, location, {
+    cookies,
     headers: FORGET_PAGES,
   })
 }
 
 /** Signs out at the provider, by a call or through the browser. Its failure never fails a sign-out. */
 async function leaveProvider(
-  context: GatewayContext,
+  context: SignInContext,
   request: GatewayRequest,
   closed: ClosedSession,
   next: NextPage,

@@ -5,12 +5,12 @@ import { network } from '../config/networks.ts'
 import { errorFields, MenshenError } from '../errors.ts'
 import { attemptCookie, type CookieNames, readCookie, setCookie } from '../http/cookies.ts'
 import type { GatewayRequest } from '../http/request.ts'
-import type { AdmissionContext } from '../identify/identify.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { isInAppOf } from '../provider/in-app.ts'
 import type { Texts } from '../provider/plan.ts'
 import type { Provider } from '../provider/provider.ts'
 import type { KeptFields } from './attempts.ts'
+import type { SignInContext } from './context.ts'
 
 export interface AttemptOptions {
   /** What the attempt keeps until the callback: the page that is wanted, and whatever the callback has to know besides. */
@@ -41,7 +41,7 @@ function isBesideOthers({ headers }: GatewayRequest, { attempt }: CookieNames): 
 
 /** The caller has counted it: see RateLimit. */
 export async function startAttempt(
-  context: AdmissionContext,
+  context: SignInContext,
   request: GatewayRequest,
   provider: Provider,
   { kept, params, isByPage }: AttemptOptions,
@@ -67,7 +67,7 @@ export async function startAttempt(
 
 /** The address of the provider's page comes from its metadata, which are unavailable. */
 function loginWhileUnavailable(
-  { observe, paths }: AdmissionContext,
+  { observe, paths }: SignInContext,
   request: GatewayRequest,
   { plan }: Provider,
   error: unknown,

@@ -4,11 +4,6 @@
 
 import { type Authentication, type AuthenticationDemand, demandsKey, meets, requestFor } from '../access/conditions.ts'
 import { readTarget } from '../access/request-path.ts'
-import type { Rules } from '../access/rules.ts'
-import { signInForKeyPage } from '../account/key-section.ts'
-import type { GatewayContext } from '../gateway/context.ts'
-import { admit, recordAdmission } from '../gateway/pipeline.ts'
-import { enterAnswer } from '../hosts/handoff.ts'
 import {
   errorAnswer,
   jsonAnswer,
@@ -21,7 +16,9 @@ import {
 } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import { safeReturnPath } from '../http/return-path.ts'
-import { type Admission, applyRules, type SignedInCaller } from '../identify/identify.ts'
+import type { Admission } from '../identify/admission.ts'
+import { admit, recordAdmission } from '../identify/admit.ts'
+import { applyRules } from '../identify/judge.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { sessionEndedPage, stepUpDonePage } from '../pages/notices.ts'
 import { OWN_PATHS } from '../paths.ts'
@@ -32,22 +29,24 @@ import { authenticationOf } from '../session/session-record.ts'
 import { bringsToken, isByScript, isNavigation, isShownAsPage } from '../util/fetch-metadata.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { Attempt } from './attempts.ts'
-import { type DenialContext, denialAnswer, loginAnswer, stepUpChallenge } from './denial.ts'
+import type { SignInContext } from './context.ts'
+import { denialAnswer, loginAnswer, stepUpChallenge } from './denial.ts'
 import { startAttempt } from './start.ts'
 
 /** The answer to a request that is not admitted. */
 export function deniedAnswer(
-  context: DenialContext,
+  context: SignInContext,
   request: GatewayRequest,
   admission: Admission,
 ): MaybePromise<ResponseAnswer> {
   if (admission.outcome !== 'step_up') return denialAnswer(context, request, admission)
   const { loaded, demands = [] } = admission
-  // The portal starts it, and comes back with a ticket for the new session.
-  if (context.host && loaded && isNavigation(request) && !isByScript(request))
-    return enterAnswer(context, context.host, request, admission)
   if (loaded && isNavigation(request) && !isByScript(request))
-    return startStepUp(context, request, loaded, demands, request.path + request.search)
+    // A host leaves it to BASE_URL, and gets a ticket for the new session.
+    return (
+      context.site.handoff(context, request, admission) ??
+      startStepUp(context, request, loaded, demands, request.path + request.search)
+    )
   return loaded && isShownAsPage(request) && !bringsToken(request.headers)
     ? formAnswer(context, request, admission)
     : scriptAnswer(context, request, admission)
@@ -55,35 +54,13 @@ export function deniedAnswer(
 
 // A page: to the provider, and back.
 
-/**
- * At the portal, before a host of `hosts` is entered: whether its rules want another sign-in for the page there. `wanted` is the
- * path that was wanted at the host, with its query.
- */
-export async function stepUpForHost(
-  context: GatewayContext,
-  request: GatewayRequest,
-  { loaded, ...identification }: SignedInCaller,
-  rules: Rules,
-  wanted: string,
-): Promise<ResponseAnswer | undefined> {
-  const isPageOfOurs = wanted.startsWith(`${OWN_PATHS.stepUp}?`)
-  const query = new URLSearchParams(isPageOfOurs ? wanted.slice(OWN_PATHS.stepUp.length) : '')
-  const target = readTarget(query.get('path') ?? wanted)
-  const method = query.get('method') ?? 'GET'
-  if (!target || !/^[A-Z-]+$/.test(method)) return undefined
-  const atHost = { ...context, auth: { ...context.auth, rules } }
-  const verdict = applyRules(atHost, { ...request, ...target, method }, { ...identification, loaded })
-  if (verdict.outcome !== 'step_up') return undefined
-  return startStepUp(context, request, loaded, verdict.demands ?? [], request.path + request.search)
-}
-
 interface StepUpOptions {
   /** The provider asks the user in any case, even one that does not tell `auth_time`. */
   readonly isPrompted?: true
 }
 
-async function startStepUp(
-  context: DenialContext,
+export async function startStepUp(
+  context: SignInContext,
   request: GatewayRequest,
   loaded: LoadedSession,
   demands: readonly AuthenticationDemand[],
@@ -113,7 +90,7 @@ function wantsIdToken(demands: readonly AuthenticationDemand[]): boolean {
 
 /** The provider of this user gives no id_token: no sign-in could ever fulfil it. */
 function refuse(
-  context: DenialContext,
+  context: SignInContext,
   request: GatewayRequest,
   { loaded }: { loaded: LoadedSession; demands: readonly AuthenticationDemand[] },
 ): MaybePromise<ResponseAnswer> {
@@ -148,7 +125,7 @@ function withLogin(configured = ''): string {
 
 // A form, or a page in a frame: what was entered is not lost while the page stays open.
 
-function formAnswer({ pages }: DenialContext, request: GatewayRequest, admission: Admission): ResponseAnswer {
+function formAnswer({ pages }: SignInContext, request: GatewayRequest, admission: Admission): ResponseAnswer {
   const { requestId } = request.observed
   const html = sessionEndedPage(languageOf(pages, request), request.method !== 'GET', requestId, stepUpPath(request))
   return pageAnswer(pages, html, {
@@ -160,11 +137,11 @@ function formAnswer({ pages }: DenialContext, request: GatewayRequest, admission
 }
 
 /** Where a new tab signs in for a request that it cannot repeat itself. */
-function stepUpPath({ method, path }: Pick<GatewayRequest, 'method' | 'path'>): string {
+export function stepUpPath({ method, path }: Pick<GatewayRequest, 'method' | 'path'>): string {
   return `${OWN_PATHS.stepUp}?${new URLSearchParams({ method, path })}`
 }
 
-function scriptAnswer({ pages }: DenialContext, request: GatewayRequest, admission: Admission): ResponseAnswer {
+function scriptAnswer({ pages }: SignInContext, request: GatewayRequest, admission: Admission): ResponseAnswer {
   const body = {
     error: 'step_up_required',
     message: languageOf(pages, request).t('step_up.required'),
@@ -180,7 +157,7 @@ function scriptAnswer({ pages }: DenialContext, request: GatewayRequest, admissi
 }
 
 /** GET /_menshen/step-up: signs in again for the request that it names, if the rules want that, and says when it is done. */
-export async function stepUp(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
+export async function stepUp(context: SignInContext, request: GatewayRequest): Promise<OwnAnswer> {
   const { pages } = context
   const admission = await admit(context, request)
   const { loaded, cookies } = admission
@@ -189,57 +166,15 @@ export async function stepUp(context: GatewayContext, request: GatewayRequest): 
   const target = readTarget(query.get('path') ?? '')
   const method = query.get('method') ?? 'GET'
   if (!target || !/^[A-Z-]+$/.test(method)) return errorAnswer(pages, request, 'bad_request')
-  if (target.path === OWN_PATHS.accountKeys && !context.host)
-    return stepUpForKey(context, request, loaded, target.search)
   const asked = { ...request, ...target, method }
   const verdict = applyRules(context, asked, admission)
   if (verdict.outcome === 'step_up')
-    return context.host
-      ? enterAnswer(context, context.host, request, admission)
-      : startStepUp(context, request, loaded, verdict.demands ?? [], request.path + request.search)
+    return (
+      context.site.handoff(context, request, admission) ??
+      startStepUp(context, request, loaded, verdict.demands ?? [], request.path + request.search)
+    )
   if (verdict.outcome !== 'admitted') return denialAnswer(context, request, recordAdmission(context, asked, verdict))
   return pageAnswer(pages, stepUpDonePage(languageOf(pages, request), asked.method !== 'GET'), { cookies })
-}
-
-// A personal key outlives the session that makes it: only a user who has just signed in makes one, not a session that was left
-// open or that a script uses.
-
-const KEY_MAX_AGE_SECONDS = 600
-const KEY_DEMANDS: readonly AuthenticationDemand[] = [{ maxAge: KEY_MAX_AGE_SECONDS }]
-
-/** What keeps a user from making a key: a sign-in that is too old, or a provider that has not confirmed a new one. */
-export function keyObstacle(loaded: LoadedSession, now: number): 'step_up' | 'step_up_failed' | undefined {
-  const { time = 0, promptedAt = 0, failed } = authenticationOf(loaded)
-  if (now - Math.max(time, promptedAt) <= KEY_MAX_AGE_SECONDS * 1000) return undefined
-  return failed === demandsKey(KEY_DEMANDS) ? 'step_up_failed' : 'step_up'
-}
-
-/** The answer to the form for a new key. `query` is what the form had, for the account page after the sign-in. */
-export function keyStepUpAnswer(
-  { pages }: DenialContext,
-  request: GatewayRequest,
-  { cookies }: SignedInCaller,
-  query: string,
-): ResponseAnswer {
-  const path = stepUpPath({ method: request.method, path: request.path + query })
-  return pageAnswer(pages, signInForKeyPage(languageOf(pages, request), path, KEY_MAX_AGE_SECONDS / 60), {
-    status: 401,
-    outcome: 'refused',
-    cookies,
-    headers: { 'www-authenticate': stepUpChallenge({ cookies, outcome: 'step_up', demands: KEY_DEMANDS }) },
-  })
-}
-
-async function stepUpForKey(
-  context: GatewayContext,
-  request: GatewayRequest,
-  loaded: LoadedSession,
-  query: string,
-): Promise<ResponseAnswer> {
-  const account = OWN_PATHS.account + query
-  return keyObstacle(loaded, context.now())
-    ? startStepUp(context, request, loaded, KEY_DEMANDS, account, { isPrompted: true })
-    : redirectAnswer(context.pages, request.method, account)
 }
 
 // The callback.

@@ -5,7 +5,6 @@ import { whatFailed } from '../doctor/finding.ts'
 import { refreshNote, remedyForError, remedyForFailure } from '../doctor/sign-in-remedy.ts'
 import { explainMapping, failedMapping, type Mapping } from '../doctor/test-sign-ins.ts'
 import { errorFields, MenshenError } from '../errors.ts'
-import type { GatewayContext } from '../gateway/context.ts'
 import {
   errorAnswer,
   foreignAnswer,
@@ -23,9 +22,10 @@ import type { Provider, SignInCalls } from '../provider/provider.ts'
 import { phrase } from '../text/text.ts'
 import { isNoPage } from '../util/fetch-metadata.ts'
 import type { Attempt } from './attempts.ts'
+import type { SignInContext } from './context.ts'
 
 /** GET /_menshen/doctor/sign-in?ticket=…: the address that the doctor has printed. */
-export async function startTestSignIn(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
+export async function startTestSignIn(context: SignInContext, request: GatewayRequest): Promise<OwnAnswer> {
   const { auth, pages, doctor } = context
   const { providers, attempts, cookies } = auth
   if (isNoPage(request)) return foreignAnswer(context, request)
@@ -59,7 +59,7 @@ type AskedProvider = SignInCalls & Pick<Provider, 'plan'>
 
 /** Back from the provider. */
 export async function finishTestSignIn(
-  context: GatewayContext,
+  context: SignInContext,
   request: GatewayRequest,
   provider: AskedProvider,
   code: RedeemableCode,
@@ -71,7 +71,7 @@ export async function finishTestSignIn(
 
 /** The provider came back with an error: if that was a test sign-in, the doctor gets it as the result. */
 export async function failTestSignIn(
-  { auth, observe, doctor }: GatewayContext,
+  { auth, observe, doctor }: SignInContext,
   request: GatewayRequest,
   refusal: Refusal,
 ): Promise<void> {
@@ -97,7 +97,7 @@ export async function failTestSignIn(
 }
 
 async function tryMapping(
-  { settings, auth }: GatewayContext,
+  { settings, auth }: SignInContext,
   provider: AskedProvider,
   { code, state }: RedeemableCode,
   { verifier, nonce, startedAt }: Attempt,
@@ -121,7 +121,7 @@ function failedMappingOf(settings: Settings, plan: ProviderPlan, error: unknown)
 }
 
 async function endTestSignIn(
-  context: GatewayContext,
+  context: SignInContext,
   request: GatewayRequest,
   ticket: string,
   mapping: Mapping,

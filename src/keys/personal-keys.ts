@@ -13,23 +13,16 @@ import { z } from 'zod'
 import { DEFAULT_ROLE } from '../config/config-file.ts'
 import { errorFields } from '../errors.ts'
 import type { Report } from '../events.ts'
+import type { DataKeyring } from '../session/data-keys.ts'
+import { decodeJson, encodeJson, sealValue, unsealValue } from '../session/sealing.ts'
+import { type Identity, type SessionUser, userFields } from '../session/session-fields.ts'
+import { type DataKeys, SUB_LABEL, type UserId } from '../session/session-record.ts'
+import { identifyIn, type SessionDirectory } from '../session/sessions.ts'
 import { allEntries, entryPages } from '../stores/pages.ts'
 import { type Entry, newProof, type Proof, type Store, type Stored, type StoredValue } from '../stores/store.ts'
 import { atMost } from '../util/at-most.ts'
 import { keySha256, newKey } from '../util/key-form.ts'
-import type { DataKeyring } from './data-keys.ts'
-import {
-  type ConfirmedUser,
-  createKeyOwners,
-  type KeyOwner,
-  type KeyOwners,
-  openOwner,
-  ownerKeyOf,
-} from './key-owners.ts'
-import { decodeJson, encodeJson, sealValue, unsealValue } from './sealing.ts'
-import { type Identity, type SessionUser, userFields } from './session-fields.ts'
-import { type DataKeys, SUB_LABEL, type UserId } from './session-record.ts'
-import { identifyIn, type SessionDirectory } from './sessions.ts'
+import { type ConfirmedUser, createKeyOwners, type KeyOwner, type KeyOwners, openOwner, ownerKeyOf } from './owners.ts'
 
 export const MOST_KEYS = 20
 export const LONGEST_NAME = 60

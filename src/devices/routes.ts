@@ -6,11 +6,15 @@
 
 import { decodeJwt, decodeProtectedHeader, importJWK, jwtVerify } from 'jose'
 import { z } from 'zod'
-import { foreignAnswer, jsonAnswer, type OwnAnswer, tooManyAnswer } from '../../http/answers.ts'
-import { readCookie, setCookie } from '../../http/cookies.ts'
-import type { GatewayRequest } from '../../http/request.ts'
-import { requestFields } from '../../observe/observed-request.ts'
-import { OWN_PATHS } from '../../paths.ts'
+import { foreignAnswer, jsonAnswer, type OwnAnswer, tooManyAnswer } from '../http/answers.ts'
+import { readCookie, setCookie } from '../http/cookies.ts'
+import type { GatewayRequest } from '../http/request.ts'
+import type { RouteTable } from '../http/route-table.ts'
+import { requestFields } from '../observe/observed-request.ts'
+import { OWN_PATHS } from '../paths.ts'
+import type { LoadedSession } from '../session/session-cache.ts'
+import type { SignInContext } from '../sign-in/context.ts'
+import { isFromOwnOrigin } from '../util/fetch-metadata.ts'
 import {
   BOUND_SECONDS,
   type BoundDevice,
@@ -21,11 +25,8 @@ import {
   type PublicPoint,
   readRegistrationChallenge,
   renewDevice,
-} from '../../session/device-binding.ts'
-import type { LoadedSession } from '../../session/session-cache.ts'
-import { isFromOwnOrigin } from '../../util/fetch-metadata.ts'
-import { offersDevices } from '../bound-sessions.ts'
-import type { GatewayContext } from '../context.ts'
+} from './binding.ts'
+import { offersDevices } from './devices.ts'
 
 /** Of the cookie, as `setCookie` writes them, without its life: by these the browser knows whether it has the cookie. */
 const COOKIE_ATTRIBUTES = 'Path=/; HttpOnly; SameSite=Lax; Secure'
@@ -44,9 +45,9 @@ class RefusedProof {
   }
 }
 
-export async function registerDevice(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
+async function registerDevice(context: SignInContext, request: GatewayRequest): Promise<OwnAnswer> {
   const { auth, now } = context
-  if (!offersDevices(context)) return notFound(context, request)
+  if (!offersDevices(context.settings)) return notFound(context, request)
   const found = await findSession(context, request, ticketIn(proofIn(request)))
   if ('outcome' in found) return found
   const { ticket, loaded } = found
@@ -72,9 +73,8 @@ export async function registerDevice(context: GatewayContext, request: GatewayRe
   return sessionAnswer(context, bound)
 }
 
-export async function refreshDevice(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
+async function refreshDevice(context: SignInContext, request: GatewayRequest): Promise<OwnAnswer> {
   const { auth, now } = context
-  if (context.host) return notFound(context, request)
   const found = await findSession(context, request)
   if ('outcome' in found) return found
   const { ticket, loaded } = found
@@ -108,7 +108,7 @@ export async function refreshDevice(context: GatewayContext, request: GatewayReq
 
 /** The session of the ticket. The second cookie is not asked for: it has ended when the browser comes here. */
 async function findSession(
-  context: GatewayContext,
+  context: SignInContext,
   request: GatewayRequest,
   ticketOfProof?: string,
 ): Promise<{ readonly ticket: string; readonly loaded: LoadedSession } | OwnAnswer> {
@@ -199,7 +199,7 @@ function nonceOf(proof: string): string {
 }
 
 function observeRefused(
-  { observe }: GatewayContext,
+  { observe }: SignInContext,
   request: GatewayRequest,
   loaded: LoadedSession,
   step: 'register' | 'refresh',
@@ -211,7 +211,7 @@ function observeRefused(
 // Answers: JSON always, because no page of ours asks here.
 
 /** What the browser keeps of the session, its next cookie and its next challenge. */
-function sessionAnswer({ settings, auth, pages }: GatewayContext, device: BoundDevice): OwnAnswer {
+function sessionAnswer({ settings, auth, pages }: SignInContext, device: BoundDevice): OwnAnswer {
   const { bound } = auth.cookies
   const instructions = {
     session_identifier: device.id,
@@ -225,7 +225,7 @@ function sessionAnswer({ settings, auth, pages }: GatewayContext, device: BoundD
   })
 }
 
-function challengeAnswer(context: GatewayContext, request: GatewayRequest, device: BoundDevice): OwnAnswer {
+function challengeAnswer(context: SignInContext, request: GatewayRequest, device: BoundDevice): OwnAnswer {
   return problem(context, request, 403, 'proof_required', challengeHeader(device))
 }
 
@@ -233,20 +233,26 @@ function challengeHeader({ id, challenge }: BoundDevice): Record<string, string>
   return { 'secure-session-challenge': `"${challenge}";id="${id}"` }
 }
 
-function unauthenticated(context: GatewayContext, request: GatewayRequest): OwnAnswer {
+function unauthenticated(context: SignInContext, request: GatewayRequest): OwnAnswer {
   return problem(context, request, 401, 'unauthenticated')
 }
 
-function notFound(context: GatewayContext, request: GatewayRequest): OwnAnswer {
+function notFound(context: SignInContext, request: GatewayRequest): OwnAnswer {
   return problem(context, request, 404, 'not_found')
 }
 
 function problem(
-  { pages }: GatewayContext,
+  { pages }: SignInContext,
   { observed }: GatewayRequest,
   status: number,
   error: string,
   headers: Record<string, string> = {},
 ): OwnAnswer {
   return jsonAnswer(pages, { error, requestId: observed.requestId }, { status, headers })
+}
+
+/** At BASE_URL. */
+export const DEVICE_ROUTES: RouteTable<SignInContext> = {
+  [OWN_PATHS.deviceRegister]: { POST: registerDevice },
+  [OWN_PATHS.deviceRefresh]: { POST: refreshDevice },
 }

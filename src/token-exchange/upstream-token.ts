@@ -1,21 +1,17 @@
 // The token that an application is sent in place of the user's access token (`accessToken: { audience }` of an upstream). Without
 // one the request is not forwarded.
 
+import { checkShape } from '../config/shape-problems.ts'
+import { type TokenExchangeConfig, tokenExchange } from '../config/upstream-config.ts'
 import { errorFields, MenshenError } from '../errors.ts'
 import type { Report } from '../events.ts'
+import type { ExchangeToken } from '../gateway/context.ts'
 import { callerOf, type Identification, type ProxyRequest } from '../http/caller.ts'
 import { requestFields, runInRequest } from '../observe/observed-request.ts'
-import type { ExchangeTarget } from '../provider/token-exchange.ts'
-import { type ExchangedTokens, TokenExchangeError } from '../session/exchanged-tokens.ts'
-import type { MaybePromise } from '../util/maybe-promise.ts'
-
-/** `undefined` for a visitor, who has none. `failed` if there is no token: that was reported. */
-export type ExchangedTokenFor = (
-  upstream: { readonly prefix: string },
-  target: ExchangeTarget,
-  request: ProxyRequest,
-  identification: Identification,
-) => MaybePromise<{ readonly token: string | undefined } | 'failed'>
+import type { ExchangedTokenFor } from '../proxy/upstreams.ts'
+import { sessionFields } from '../session/session-fields.ts'
+import { type ExchangeTarget, exchangeTarget } from './exchange.ts'
+import { type ExchangedTokens, TokenExchangeError } from './exchanged-tokens.ts'
 
 const VISITOR = { token: undefined }
 
@@ -30,9 +26,19 @@ export function createExchangedTokenFor(tokens: ExchangedTokens, report: Report)
     return tokens.getForMachine(presented, bearer?.session.provider, target)
   }
 
-  return (upstream, target, request, identification) => {
+  /** By their configuration, which a reload replaces. */
+  const targets = new WeakMap<TokenExchangeConfig, ExchangeTarget>()
+
+  function targetOf(config: TokenExchangeConfig): ExchangeTarget {
+    const known = targets.get(config) ?? exchangeTarget(config)
+    targets.set(config, known)
+    return known
+  }
+
+  return (upstream, config, request, identification) => {
     const caller = callerOf(identification)
     if (!caller) return VISITOR
+    const target = targetOf(config)
     const { loaded } = identification
     const cached = loaded && tokens.getSync(loaded, target)
     if (cached !== undefined) return { token: cached }
@@ -55,6 +61,31 @@ export function createExchangedTokenFor(tokens: ExchangedTokens, report: Report)
 }
 
 /** Never a token. */
-export function exchangeFields(error: TokenExchangeError, { audience, resource, scope }: ExchangeTarget) {
+function exchangeFields(error: TokenExchangeError, { audience, resource, scope }: ExchangeTarget) {
   return { reason: error.reason, audience: audience ?? resource ?? scope, ...errorFields(error) }
+}
+
+/** `accessToken(request, target)` of the library. Rejects with a `MenshenError` if the provider gives none. */
+export function createExchangeToken(tokens: ExchangedTokens, report: Report): ExchangeToken {
+  return {
+    read(config) {
+      const checked = checkShape(tokenExchange, config)
+      if ('data' in checked) return checked.data
+      const place = (path: string) => (path === '' ? 'accessToken' : `accessToken: ${path}`)
+      throw new MenshenError(
+        'bad_settings',
+        checked.problems.map(({ path, message }) => ({ message: `${place(path)}: ${message}` })),
+      )
+    },
+    async get(ticket, loaded, config) {
+      const target = exchangeTarget(config)
+      try {
+        return await tokens.get(ticket, loaded, target)
+      } catch (error) {
+        if (error instanceof TokenExchangeError)
+          report('token_exchange_failed', { ...sessionFields(loaded), ...exchangeFields(error, target) })
+        throw error
+      }
+    },
+  }
 }

@@ -4,11 +4,11 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import test, { type TestContext } from 'node:test'
 import { MenshenError } from '../../src/index.ts'
-import { exchangeTarget } from '../../src/provider/token-exchange.ts'
-import { createExchangedTokens, TokenExchangeError } from '../../src/session/exchanged-tokens.ts'
 import type { LoadedSession } from '../../src/session/session-cache.ts'
 import { newTicket, recordKey } from '../../src/session/ticket.ts'
 import { openStore } from '../../src/stores/open-store.ts'
+import { exchangeTarget } from '../../src/token-exchange/exchange.ts'
+import { createExchangedTokens, TokenExchangeError } from '../../src/token-exchange/exchanged-tokens.ts'
 
 const ONE = exchangeTarget({ audience: 'one' })
 const SETTINGS = { PROVIDER_TIMEOUT_MS: 1000, SESSION_MAX_HOURS: 12 }

@@ -11,11 +11,10 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { UserInfo } from '../provider/user.ts'
-import type { Entry, Store, StoredValue } from '../stores/store.ts'
-import type { DataKeyring } from './data-keys.ts'
-import type { ConfirmedUser } from './identity-refresh.ts'
-import { decodeJson, encodeJson, sealValue, unsealValue } from './sealing.ts'
-import { type KeptClaims, keptSchema, withoutTokenClaims } from './session-claims.ts'
+import type { DataKeyring } from '../session/data-keys.ts'
+import type { ConfirmedUser } from '../session/identity-refresh.ts'
+import { decodeJson, encodeJson, sealValue, unsealValue } from '../session/sealing.ts'
+import { type KeptClaims, keptSchema, withoutTokenClaims } from '../session/session-claims.ts'
 import {
   type DataKeys,
   labelOf,
@@ -24,7 +23,8 @@ import {
   type UserId,
   userIdOf,
   userLabel,
-} from './session-record.ts'
+} from '../session/session-record.ts'
+import type { Entry, Store, StoredValue } from '../stores/store.ts'
 
 export type { ConfirmedUser }
 

@@ -2,9 +2,9 @@
 
 import { z } from 'zod'
 import type { TokenExchangeConfig } from '../config/upstream-config.ts'
+import type { Provider } from '../provider/provider.ts'
+import { lifetime } from '../provider/token.ts'
 import { phrase, phrasedError } from '../text/text.ts'
-import type { Provider } from './provider.ts'
-import { lifetime } from './token.ts'
 
 /** Whom a token is for. */
 export interface ExchangeTarget extends TokenExchangeConfig {

@@ -9,7 +9,7 @@ import type { Report } from '../events.ts'
 import { userFields } from '../session/session-fields.ts'
 import type { Store } from '../stores/store.ts'
 import { atMost } from '../util/at-most.ts'
-import type { KeyCaller } from './key-callers.ts'
+import type { KeyCaller } from './callers.ts'
 
 export interface KeyUse {
   /** `fields` are those of the request. */

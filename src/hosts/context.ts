@@ -1,0 +1,34 @@
+// What BASE_URL and the hosts of `hosts` know of each other.
+
+import type { Rules } from '../access/rules.ts'
+import type { GatewayContext } from '../gateway/context.ts'
+import type { HandoffCodes, HostTickets } from './tickets.ts'
+
+/** At a host: its users sign in at BASE_URL. */
+export interface HostContext extends GatewayContext {
+  readonly host: ApplicationHost
+}
+
+export interface ApplicationHost {
+  /** As browsers send it in Host. */
+  readonly name: string
+  /** BASE_URL. */
+  readonly authHost: string
+  readonly tickets: HostTickets
+  readonly codes: HandoffCodes
+}
+
+/** At BASE_URL, where there are hosts. */
+export interface AuthHostContext extends GatewayContext {
+  readonly hosts: KnownHosts
+}
+
+export interface KnownHosts {
+  readonly rules: ReadonlyMap<string, Rules>
+  /** The name of the host with this origin. */
+  nameOf(origin: string): string | undefined
+  readonly tickets: HostTickets
+  readonly codes: HandoffCodes
+  /** Whether a browser may have one more code: a handoff that repeats is a redirect loop. */
+  mayHandOff(sessionKey: string, address: string): boolean
+}

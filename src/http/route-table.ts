@@ -1,0 +1,10 @@
+// Our own routes as tables: each room exports those that it answers.
+
+import type { OwnAnswer } from './answers.ts'
+import type { GatewayRequest } from './request.ts'
+
+/** `form` is empty unless the method is POST. `Context` is what the handler needs. */
+export type Handler<Context> = (context: Context, request: GatewayRequest, form: URLSearchParams) => Promise<OwnAnswer>
+
+/** Handlers by path, then by method. */
+export type RouteTable<Context> = Readonly<Record<string, Readonly<Record<string, Handler<Context>>>>>

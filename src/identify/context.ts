@@ -1,0 +1,91 @@
+// What identification and the rules need, and where features plug into them.
+
+import type { ReadTarget } from '../access/request-path.ts'
+import type { Rules } from '../access/rules.ts'
+import type { Settings } from '../config/settings.ts'
+import type { CookieNames } from '../http/cookies.ts'
+import type { RateLimit } from '../http/rate-limit.ts'
+import type { BeginRequest, GatewayRequest } from '../http/request.ts'
+import type { Observation } from '../observe/observation.ts'
+import type { OwnPaths } from '../paths.ts'
+import type { Providers } from '../provider/providers.ts'
+import type { LoadedSession } from '../session/session-cache.ts'
+import type { OfferedDevice } from '../session/session-record.ts'
+import type { Sessions } from '../session/sessions.ts'
+import type { MaybePromise } from '../util/maybe-promise.ts'
+import type { CallerIdentification } from './admission.ts'
+import type { BearerCallers, BearerPolicy } from './bearer.ts'
+import type { LostCookieDetector } from './lost-cookies.ts'
+import type { ProtectedResources } from './protected-resources.ts'
+
+export interface IdentifyContext {
+  /** At a host of `hosts`, BASE_URL is the address of that host. */
+  readonly settings: Settings
+  readonly site: SessionCookies
+  readonly paths: OwnPaths
+  readonly now: () => number
+  /** Parses the target of a request, and caches recent paths. */
+  readonly readTarget: ReadTarget
+  readonly auth: Auth
+  readonly observe: Observation & { readonly beginRequest: BeginRequest }
+  /** `undefined` if no rule admits tokens. */
+  readonly resources: ProtectedResources | undefined
+}
+
+/** Who is there, and what they may see. */
+export interface Auth {
+  readonly providers: Providers
+  readonly sessions: Sessions
+  readonly bearers: BearerCallers
+  readonly rules: Rules
+  /** The policy of the configuration that is in use now, for requests that began under a former one. */
+  readonly currentPolicy: () => BearerPolicy
+  readonly cookies: CookieNames
+  readonly lostCookies: LostCookieDetector
+  readonly rateLimit: RateLimit
+  readonly devices: DeviceCheck
+  readonly identifyByKey: IdentifyByKey
+}
+
+/** How the cookie of a site leads to a session: a site is BASE_URL, where users sign in, or a host of `hosts`. */
+export interface SessionCookies {
+  /** Whether users sign in here. */
+  readonly isAuthHost: boolean
+  /** The ticket of the session that a cookie leads to, where that can be told without the store. */
+  ticketSync(cookie: string): string | undefined
+  ticket(cookie: string): Promise<string | undefined>
+  /** The session of a cookie has ended. */
+  forget(cookie: string): void
+  /** A Set-Cookie with the same ticket, for a session that lasts longer now. */
+  renewed(cookie: string, loaded: LoadedSession): string
+  /** For the browser of a session that a failed refresh has ended. */
+  ended(): readonly string[]
+}
+
+export type DeviceRequest = Pick<GatewayRequest, 'headers' | 'observed'>
+
+/** Sessions that are bound to a device: see devices/. */
+export interface DeviceCheck {
+  /** The session, if the request comes from the device that it is bound to, or if it is bound to none. */
+  check(request: DeviceRequest, ticket: string, loaded: LoadedSession): MaybePromise<LoadedSession | undefined>
+  /** Whether the request shows that it comes from the device, as far as this process knows. */
+  isShown(request: DeviceRequest, loaded: LoadedSession): boolean
+  /** Whether the session of the browser is valid again once it has proven its device. */
+  couldProve(request: DeviceRequest): Promise<boolean>
+  /** For a new session; `undefined` if none is to be bound. */
+  offer(): OfferedDevice | undefined
+  /** The headers that ask the browser to register a key for it. */
+  registration(device: OfferedDevice, ticket: string): Record<string, string>
+  /** For a browser that signs out. */
+  clearCookies(request: Pick<DeviceRequest, 'headers'>): readonly string[]
+}
+
+/**
+ * Callers with a key: see keys/. `request` carries the key, the rules judge `asked`. `undefined` if it has none, or one that
+ * does not concern us there: then it may have a token of the provider.
+ */
+export type IdentifyByKey = (
+  request: GatewayRequest,
+  asked: GatewayRequest,
+  identification: CallerIdentification,
+) => MaybePromise<CallerIdentification> | undefined

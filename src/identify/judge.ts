@@ -1,0 +1,107 @@
+// What the rules say about the caller of a request.
+
+import { decideRequest, rulesForRequest, shadowDecision } from '../access/affected-paths.ts'
+import { type Unmet, unmetOf } from '../access/conditions.ts'
+import type { Subject } from '../access/roles.ts'
+import { admits, type Decision, isClosed, lacksScopes } from '../access/rules.ts'
+import { decodedPath, shownPath } from '../access/spellings.ts'
+import type { Rule } from '../config/config-file.ts'
+import { callerOf, RequestCircumstances } from '../http/caller.ts'
+import type { GatewayRequest } from '../http/request.ts'
+import { requestFields } from '../observe/observed-request.ts'
+import type { Admission, CallerIdentification } from './admission.ts'
+import type { IdentifyContext } from './context.ts'
+import { scopesOf } from './protected-resources.ts'
+
+/** Public pages admit visitors, too. A signed-in user is known there as well. */
+export function applyRules(
+  context: IdentifyContext,
+  request: GatewayRequest,
+  identification: CallerIdentification,
+): Admission {
+  const { auth, settings } = context
+  const { rules } = auth
+  const who = callerOf(identification)?.who
+  const shadow = shadowDecision(rules, request, who, settings.BASE_URL)
+  if (shadow) reportShadow(context, request, identification, judge(context, request, identification, shadow))
+  const decision = decideRequest(rules, request, who, settings.BASE_URL)
+  const { problem } = decision
+  if (problem) return { ...identification, outcome: 'unreadable', destinationProblem: problem }
+  const refusal = judge(context, request, identification, decision)
+  return refusal ? denied(context, request, identification, refusal) : { ...identification, outcome: 'admitted' }
+}
+
+/** Why a decision does not admit a caller: the rule is not for them, or one of its conditions is not met. */
+interface Refusal {
+  readonly rule: Rule
+  readonly unmet?: Unmet
+}
+
+/** `undefined` if the decision admits the caller. */
+function judge(
+  { settings, now }: IdentifyContext,
+  request: GatewayRequest,
+  identification: CallerIdentification,
+  { rule, conditions }: Decision,
+): Refusal | undefined {
+  if (!admits(rule, callerOf(identification)?.who)) return { rule }
+  if (!conditions) return undefined
+  const at = now()
+  const circumstances = new RequestCircumstances(request, identification, settings.BASE_URL, at)
+  const unmet = unmetOf(conditions, circumstances, at)
+  return unmet && { rule, unmet }
+}
+
+/** Rules with `shadow` refuse no request: what they would have refused is reported. */
+function reportShadow(
+  { observe }: IdentifyContext,
+  request: GatewayRequest,
+  identification: CallerIdentification,
+  refusal: Refusal | undefined,
+): void {
+  if (!refusal) return
+  const { rule, unmet } = refusal
+  const { method, path } = request
+  const caller = callerOf(identification)
+  observe.report('shadow_refused', {
+    ...requestFields(request, caller),
+    rule: unmet?.rule ?? rule,
+    method,
+    path: shownPath(decodedPath(path)),
+    role: caller?.who.role,
+    ...(unmet && { reason: unmet.code }),
+  })
+}
+
+function denied(
+  { auth: { rules }, resources, settings }: IdentifyContext,
+  request: GatewayRequest,
+  identification: CallerIdentification,
+  { rule, unmet }: Refusal,
+): Admission {
+  const who = callerOf(identification)?.who
+  const denied = { ...identification, resource: resources?.challengeOf(rules.rulesFor(request.method, request.path)) }
+  if (unmet) return notMet(denied, unmet)
+  if (!who && identification.isProviderAway) return { ...denied, outcome: 'unavailable' }
+  if (!who) return { ...denied, outcome: 'visitor', ...(rule.keys && { acceptsKey: true as const }) }
+  const missing = who.isBearer ? missingScopes(rulesForRequest(rules, request, settings.BASE_URL), who) : []
+  return {
+    ...denied,
+    outcome: 'refused',
+    ...(!isClosed(rule) && { refusedBy: rule }),
+    ...(missing.length > 0 && { missingScopes: missing }),
+  }
+}
+
+function notMet(identification: CallerIdentification, unmet: Unmet): Admission {
+  const { rule: refusedBy } = unmet
+  // A program with a key cannot sign in again.
+  if (unmet.code === 'step_up' && identification.bearer?.who.keyKind)
+    return { ...identification, outcome: 'refused', refusedBy, condition: 'step_up_failed' }
+  if (unmet.code === 'step_up') return { ...identification, outcome: 'step_up', refusedBy, demands: unmet.demands }
+  return { ...identification, outcome: 'refused', refusedBy, condition: unmet.code }
+}
+
+function missingScopes(rules: readonly Rule[], who: Subject): string[] {
+  return rules.some(rule => lacksScopes(rule, who)) ? scopesOf(rules) : []
+}

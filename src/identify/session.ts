@@ -1,0 +1,143 @@
+// The session of a request: found by the ticket in its cookie, refreshed if due.
+
+import { MenshenError } from '../errors.ts'
+import { readCookie } from '../http/cookies.ts'
+import type { GatewayRequest } from '../http/request.ts'
+import { runInRequest } from '../observe/observed-request.ts'
+import { OWN_PATHS } from '../paths.ts'
+import type { LoadedSession } from '../session/session-cache.ts'
+import { tokenExpiresAt } from '../session/session-record.ts'
+import { isActivity, isPartOfPage } from '../util/fetch-metadata.ts'
+import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
+import type { CallerIdentification } from './admission.ts'
+import type { IdentifyContext } from './context.ts'
+
+const NO_COOKIES: readonly string[] = []
+const VISITOR: CallerIdentification = { cookies: NO_COOKIES }
+const FAILED_TICKET: CallerIdentification = { cookies: NO_COOKIES, failedTicket: true }
+const PROVIDER_AWAY: CallerIdentification = { cookies: NO_COOKIES, isProviderAway: true }
+
+/** Whose session it is, refreshed if due, whatever the request asks for. Without a promise if the session is cached. */
+export function identify(
+  context: IdentifyContext,
+  request: Pick<GatewayRequest, 'headers' | 'observed'>,
+): MaybePromise<CallerIdentification> {
+  const { auth, site } = context
+  const shown = readCookie(request.headers.cookie, auth.cookies.session)
+  if (!shown) return VISITOR
+  const ticket = site.ticketSync(shown)
+  return ticket === undefined
+    ? findTicket(context, request, shown)
+    : identifyTicket(context, request, { ticket, shown })
+}
+
+/** The ticket of a session, and that of the cookie: another one at a host of `hosts`. */
+interface ShownTicket {
+  readonly ticket: string
+  readonly shown: string
+}
+
+function identifyTicket(
+  context: IdentifyContext,
+  request: Pick<GatewayRequest, 'headers' | 'observed'>,
+  tickets: ShownTicket,
+): MaybePromise<CallerIdentification> {
+  const { sessions } = context.auth
+  const { observed } = request
+  const { ticket } = tickets
+  const cached = sessions.getCached(ticket)
+  observed.cacheHit = cached !== undefined
+  const loaded = cached ?? sessions.loadSync(ticket)
+  return loaded ? identifyLoaded(context, request, tickets, loaded) : loadAndRefresh(context, request, tickets)
+}
+
+/** A session that is bound to a device is valid only from that device. */
+function identifyLoaded(
+  context: IdentifyContext,
+  request: Pick<GatewayRequest, 'headers' | 'observed'>,
+  tickets: ShownTicket,
+  loaded: LoadedSession,
+): MaybePromise<CallerIdentification> {
+  if (!loaded.session.device) return signedIn(context, request.headers, tickets, loaded)
+  const proven = context.auth.devices.check(request, tickets.ticket, loaded)
+  if (proven === loaded) return signedIn(context, request.headers, tickets, loaded)
+  return andThen(proven, loaded => {
+    if (!loaded) return FAILED_TICKET
+    // It was not refreshed before the device was proven by what another process has written.
+    if (tokenExpiresAt(loaded.session) <= context.now()) return loadAndRefresh(context, request, tickets)
+    return signedIn(context, request.headers, tickets, loaded)
+  })
+}
+
+async function findTicket(
+  context: IdentifyContext,
+  request: Pick<GatewayRequest, 'headers' | 'observed'>,
+  shown: string,
+): Promise<CallerIdentification> {
+  const ticket = await runInRequest(request.observed, () => context.site.ticket(shown))
+  return ticket === undefined ? FAILED_TICKET : identifyTicket(context, request, { ticket, shown })
+}
+
+/** The ticket of the session that the cookie leads to. It is not known whether there is such a session. */
+export async function ticketOf(
+  { auth, site }: IdentifyContext,
+  { headers }: Pick<GatewayRequest, 'headers'>,
+): Promise<string | undefined> {
+  const shown = readCookie(headers.cookie, auth.cookies.session)
+  return shown && site.ticket(shown)
+}
+
+async function loadAndRefresh(
+  context: IdentifyContext,
+  request: Pick<GatewayRequest, 'headers' | 'observed'>,
+  tickets: ShownTicket,
+): Promise<CallerIdentification> {
+  const { auth, site, observe } = context
+  // A stolen ticket must not keep a session alive.
+  const mayRefresh = (loaded: LoadedSession) => auth.devices.isShown(request, loaded)
+  const find = () => observe.measure('session', 'find', () => auth.sessions.getFresh(tickets.ticket, mayRefresh))
+  const current = await runInRequest(request.observed, find).catch(unlessProviderAway)
+  if (current === 'unavailable') return PROVIDER_AWAY
+  if (!current) {
+    site.forget(tickets.shown)
+    return FAILED_TICKET
+  }
+  if (current === 'ended') return { cookies: site.ended() }
+  return identifyLoaded(context, request, tickets, current)
+}
+
+function unlessProviderAway(error: unknown): 'unavailable' {
+  if (error instanceof MenshenError && error.code === 'provider_unavailable') return 'unavailable'
+  throw error
+}
+
+function signedIn(
+  context: IdentifyContext,
+  headers: GatewayRequest['headers'],
+  { ticket, shown }: ShownTicket,
+  loaded: LoadedSession,
+): CallerIdentification {
+  const { settings, site, now, auth } = context
+  auth.lostCookies.sessionSeen(loaded.key)
+  const isRenewed = wasRefreshed(loaded, settings.REFRESH_LEAD_SECONDS, now()) && !isPartOfPage(headers)
+  const cookies = isRenewed ? [site.renewed(shown, loaded)] : NO_COOKIES
+  return { loaded, ticket, cookies }
+}
+
+/**
+ * A refresh gives the cookie a longer life, and the response that carries it can get lost. The old cookie lives no longer than
+ * the refresh lead, so for that long every response carries the new one.
+ */
+function wasRefreshed({ session, signedInAt }: LoadedSession, leadSeconds: number, now: number): boolean {
+  return now - session.tokenIssuedAt <= leadSeconds * 1000 && session.tokenIssuedAt !== signedInAt
+}
+
+/** For SESSION_IDLE_MINUTES. A script that asks `/_menshen/me` whether the session goes on must not prolong it. */
+export function noteActivity(
+  { settings, auth }: IdentifyContext,
+  request: Pick<GatewayRequest, 'method' | 'headers'> & { readonly path?: string },
+  loaded: LoadedSession,
+): void {
+  if (settings.SESSION_IDLE_MINUTES === 0 || request.path === OWN_PATHS.me) return
+  if (isActivity(request)) auth.sessions.noteActivity(loaded)
+}

@@ -1,0 +1,72 @@
+// Callers with a key. A key is accepted only where the rule for the path says so, and never for our own pages. Like a token it is
+// read only without a session: a caller who has both is the user of the session, so that a key adds nothing to what a browser
+// sends.
+
+import type { Rules } from '../access/rules.ts'
+import type { Report } from '../events.ts'
+import type { RateLimit } from '../http/rate-limit.ts'
+import type { GatewayRequest } from '../http/request.ts'
+import type { CallerIdentification } from '../identify/admission.ts'
+import type { IdentifyByKey } from '../identify/context.ts'
+import { requestFields, runInRequest } from '../observe/observed-request.ts'
+import { bringsToken } from '../util/fetch-metadata.ts'
+import { isKey, keyIn, keySha256 } from '../util/key-form.ts'
+import { andThen } from '../util/maybe-promise.ts'
+import type { KeyCallers, RefusedKey } from './callers.ts'
+import type { KeyUse } from './use.ts'
+
+export interface KeyOptions {
+  readonly rules: Rules
+  readonly callers: KeyCallers
+  readonly use: KeyUse
+  /** Those of the configuration that is in use by then, for open streams. */
+  readonly current: () => { readonly rules: Rules; readonly callers: KeyCallers }
+  readonly rateLimit: RateLimit
+  readonly report: Report
+}
+
+export function createIdentifyByKey({ rules, callers, use, current, rateLimit, report }: KeyOptions): IdentifyByKey {
+  /** Counted like tokens that are not valid. The key is in no report. */
+  async function refuse(request: GatewayRequest, reason: RefusedKey['refused']): Promise<CallerIdentification> {
+    const isWithinLimit = await rateLimit.admits('ticket', request)
+    if (!isWithinLimit) return { cookies: [], failedToken: true, isLimited: true }
+    report('key_refused', { ...requestFields(request), reason })
+    return { cookies: [], failedToken: true, keyProblem: 'invalid_key' }
+  }
+
+  function createReidentify({ method, path }: Pick<GatewayRequest, 'method' | 'path'>, sha256: string) {
+    return async () => {
+      const { rules, callers } = current()
+      if (!rules.rulesFor(method, path)[0]?.keys) return undefined
+      const latest = await callers.identify(sha256)
+      return 'refused' in latest ? undefined : latest
+    }
+  }
+
+  return (request, { method, path }, identification) => {
+    const presented = keyIn(request.headers)
+    if (!presented) return undefined
+    const [rule] = rules.rulesFor(method, path)
+    if (!rule?.keys) {
+      if (!('key' in presented) || rule?.public)
+        return isKey(tokenIn(request)) ? { ...identification, cookies: [] } : undefined
+      report('key_refused', { ...requestFields(request), reason: 'not_accepted' })
+      // A key is never shown to the provider. With a key in a header of its own, a token may be beside it.
+      return bringsToken(request.headers) && !isKey(tokenIn(request))
+        ? undefined
+        : { ...identification, cookies: [], keyProblem: 'key_not_accepted' }
+    }
+    if ('problem' in presented) return refuse(request, presented.problem)
+    const sha256 = keySha256(presented.key)
+    const found = runInRequest(request.observed, () => callers.identify(sha256))
+    return andThen(found, caller => {
+      if ('refused' in caller) return refuse(request, caller.refused)
+      use.note(sha256, caller, requestFields(request))
+      return { bearer: caller, reidentify: createReidentify({ method, path }, sha256), cookies: [] }
+    })
+  }
+}
+
+function tokenIn({ headers }: GatewayRequest): string {
+  return headers.authorization?.split(' ').at(-1) ?? ''
+}
