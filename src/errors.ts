@@ -10,7 +10,7 @@ export interface Problem {
   readonly namedSettings?: readonly string[]
   /** Where it is in the configuration, for example `rules.0.path`. */
   readonly path?: string
-  /** The whole sentence. It names settings as the environment does. */
+  /** The whole sentence. It names settings as the environment does; that of createMenshen begins with their options. */
   readonly message: string
   /** A value that would be accepted. */
   readonly example?: string

@@ -54,8 +54,12 @@ export function refuseHosts(
   const byName = new Map([[portal.hostname, 'BASE_URL']])
   for (const host of Object.keys(hosts)) {
     const path = `hosts.${host}`
-    const refuse = (message: string, ...namedSettings: string[]) =>
-      problems.push({ path, namedSettings, message: `${source ? `${source}: ` : ''}${path}: ${message}` })
+    const refuse = (message: string, setting?: string) =>
+      problems.push({
+        path,
+        ...(setting !== undefined && { namedSettings: [setting] }),
+        message: `${source ? `${source}: ` : ''}${path}: ${message}`,
+      })
     const { host: asSent, hostname } = new URL(`${portal.protocol}//${host}`)
     const other = byName.get(hostname)
     if (host === portal.host || (asSent === portal.host && asSent !== host))
@@ -68,7 +72,7 @@ export function refuseHosts(
     else if (other)
       refuse(
         `has the name of ${other} and another port, and cookies are the same for all ports; expected another name.`,
-        ...(other === 'BASE_URL' ? [other] : []),
+        other === 'BASE_URL' ? other : undefined,
       )
     byName.set(hostname, `hosts.${host}`)
   }
