@@ -1,5 +1,12 @@
 // The data keys: made once and kept in the store, wrapped under each of our secrets. So a secret can be replaced without
-// relabelling or resealing anything.
+// relabelling or resealing anything. A replacement, with the data keys D in the record `data-keys`:
+//
+//   SECRET=a     first start: D is made               a wraps D (created at 1)
+//   SECRET=b,a   a restart adds a wrapper for b       a wraps D (1), b wraps D (2)
+//   SECRET=a     an instance that still has a alone   the same: b is newer than a, and about to replace it
+//   SECRET=b     a is older than b and not ours       b wraps D (2): a opens nothing any more
+//   SECRET=x     a start by mistake: x opens nothing  b wraps D (2), x wraps E (3): new data keys, reported as data_keys_closed
+//   SECRET=b     D again                              the same: x holds other data keys, which may still be needed
 
 import { createHash, randomBytes } from 'node:crypto'
 import { z } from 'zod'
@@ -69,11 +76,11 @@ export function createDataKeyring({ store, keys, now, report }: DataKeyringOptio
   let own = wrapping.length === 0 ? newDataKeys() : undefined
   let isRenewed = false
   let known: { readonly dataKeys: DataKeys; readonly version: number } | undefined
-  const told = new Set<string>()
+  const reported = new Set<string>()
 
-  function tellOnce(code: 'data_keys_closed' | 'newer_format'): void {
-    if (!told.has(code)) report(code, { record: STORE_KEY })
-    told.add(code)
+  function reportOnce(code: 'data_keys_closed' | 'newer_format'): void {
+    if (!reported.has(code)) report(code, { record: STORE_KEY })
+    reported.add(code)
   }
 
   const toEntry = (wrappers: readonly Wrapper[]) => ({
@@ -86,19 +93,19 @@ export function createDataKeyring({ store, keys, now, report }: DataKeyringOptio
   async function create(): Promise<void> {
     const dataKeys = known?.dataKeys ?? newDataKeys()
     // Of all instances that try, one succeeds, and the others open its keys.
-    await store.create(STORE_KEY, toEntry(renewWrappers([], wrapping, dataKeys)))
+    await store.create(STORE_KEY, toEntry(renewWrappers([], wrapping, dataKeys, now())))
   }
 
   /** The keys in use from now on; `undefined` if another instance changed them at the same time. */
   async function open({ value, version }: Stored): Promise<DataKeys | undefined> {
     const wrappers = decodeWrappers(value)
-    if (!wrappers) tellOnce('newer_format')
+    if (!wrappers) reportOnce('newer_format')
     const opened = wrappers && openWrappers(wrappers, [...wrapping, ...formerWrapping])
-    if (wrappers && !opened) tellOnce('data_keys_closed')
+    if (wrappers && !opened) reportOnce('data_keys_closed')
     const dataKeys = opened ?? known?.dataKeys ?? newDataKeys()
     // Once for each change of our secrets: instances with different lists would overwrite each other for ever, and a secret
     // that others have removed must stay removed.
-    const renewed = wrappers && !isRenewed ? renewWrappers(wrappers, wrapping, dataKeys) : undefined
+    const renewed = wrappers && !isRenewed ? renewWrappers(wrappers, wrapping, dataKeys, now()) : undefined
     const isChanged = wrappers && renewed && !sameWrappers(renewed, wrappers)
     if (isChanged && !(await store.replace(STORE_KEY, toEntry(renewed), version))) return undefined
     known = { dataKeys, version }
@@ -127,24 +134,26 @@ export function createDataKeyring({ store, keys, now, report }: DataKeyringOptio
   }
 }
 
-// Wrappers of the data keys: one for each secret, in the order in which the secrets came into use.
+// Wrappers of the data keys: one for each secret, the oldest first.
 
 /** The data keys under one secret. */
-export interface Wrapper {
-  /** Of the secret. */
+interface Wrapper {
+  /** Identifies the secret. */
   readonly id: string
-  /** Of the data keys. */
+  /** Identifies the data keys. */
   readonly set: string
+  /** When the secret came into use. No two secrets have the same time, whatever the clocks of instances say. */
+  readonly createdAt: number
   /** In base64. */
   readonly sealed: string
 }
 
 const FORMAT = 1
 const KEY_BYTES = 32
-/** Wrappers of secrets that are not ours: a start with a wrong secret leaves one behind. */
-const MOST_STRANGERS = 8
+/** A start with a wrong secret leaves a foreign wrapper behind. */
+const MOST_FOREIGN = 8
 
-const wrappersSchema = z.array(z.object({ id: z.string(), set: z.string(), sealed: z.base64() }))
+const wrappersSchema = z.array(z.object({ id: z.string(), set: z.string(), createdAt: z.number(), sealed: z.base64() }))
 
 const keySchema = z
   .base64()
@@ -156,75 +165,83 @@ export function newDataKeys(): DataKeys {
   return { labels: new Uint8Array(randomBytes(KEY_BYTES)), publicPart: new Uint8Array(randomBytes(KEY_BYTES)) }
 }
 
-export function encodeWrappers(wrappers: readonly Wrapper[]): Buffer {
+function encodeWrappers(wrappers: readonly Wrapper[]): Buffer {
   return Buffer.concat([Buffer.of(FORMAT), encodeJson(wrappers)])
 }
 
 /** `undefined` if a later version of Menshen wrote them. */
-export function decodeWrappers(value: Uint8Array): Wrapper[] | undefined {
+function decodeWrappers(value: Uint8Array): Wrapper[] | undefined {
   if (isNewerFormat(value)) return undefined
-  return decodeJson(wrappersSchema, Buffer.from(value.subarray(1))) ?? []
+  return decodeJson(wrappersSchema, Buffer.from(value.subarray(1)))?.sort(oldestFirst) ?? []
 }
 
 /** The data keys of the oldest wrapper that one of these keys opens. If two differ, more was made with the older ones. */
-export function openWrappers(wrappers: readonly Wrapper[], keys: readonly WrappingKey[]): DataKeys | undefined {
+function openWrappers(wrappers: readonly Wrapper[], keys: readonly WrappingKey[]): DataKeys | undefined {
   return wrappers
     .map(wrapper => keys.map(key => open(wrapper, key)).find(opened => opened !== undefined))
     .find(opened => opened !== undefined)
 }
 
 /** All data keys that one of these keys opens, the oldest first. */
-export function openAllWrappers(wrappers: readonly Wrapper[], keys: readonly WrappingKey[]): DataKeys[] {
+function openAllWrappers(wrappers: readonly Wrapper[], keys: readonly WrappingKey[]): DataKeys[] {
   const opened = wrappers.flatMap(wrapper => keys.map(key => open(wrapper, key)).filter(each => each !== undefined))
   return [...new Map(opened.map(each => [setOf(each), each])).values()]
 }
 
-/**
- * The wrappers as they should be: one for each of our secrets, and those of other secrets (strangers) that are still needed.
- * A stranger is removed if it is older than the wrapper of our first secret and holds our data keys: its secret was replaced
- * by ours. A newer one stays, because its secret is about to replace ours. One with other data keys stays too, because
- * somebody may still need those.
- */
-export function renewWrappers(
+/** The wrappers as they should be: one for each of our secrets, and the foreign ones that are still needed. */
+function renewWrappers(
   wrappers: readonly Wrapper[],
   keys: readonly WrappingKey[],
   dataKeys: DataKeys,
+  now: number,
 ): Wrapper[] {
-  const set = setOf(dataKeys)
-  const firstAt = wrappers.findIndex(({ id }) => id === keys[0]?.id)
-  const end = firstAt < 0 ? wrappers.length : firstAt
-  const older = strangers(wrappers.slice(0, end), keys).filter(wrapper => wrapper.set !== set)
-  return [...older, ...wrapForAll(wrappers, keys, dataKeys), ...strangers(wrappers.slice(end), keys)]
+  const [first] = keys
+  const present = new Map(wrappers.map(wrapper => [wrapper.id, wrapper]))
+  const newestAt = Math.max(0, ...wrappers.map(({ createdAt }) => createdAt))
+  const firstAt = (first && present.get(first.id)?.createdAt) ?? Math.max(now, newestAt + 1)
+  const ours = keys.map(key => {
+    const wrapper = present.get(key.id)
+    // The first of our secrets replaces the others, so that they are older.
+    const createdAt = key === first ? firstAt : Math.min(wrapper?.createdAt ?? firstAt, firstAt - 1)
+    const isRight = wrapper?.createdAt === createdAt && wrapper.set === setOf(dataKeys) && open(wrapper, key)
+    return isRight ? wrapper : wrap(key, dataKeys, createdAt)
+  })
+  return [...foreignWrappers(wrappers, keys, dataKeys, firstAt), ...ours].sort(oldestFirst)
+}
+
+/**
+ * The wrappers of secrets that are not ours, except for those that our first secret has replaced: older ones that hold our data
+ * keys. The secret of a newer one is about to replace ours. Other data keys may still be needed.
+ */
+function foreignWrappers(
+  wrappers: readonly Wrapper[],
+  keys: readonly WrappingKey[],
+  dataKeys: DataKeys,
+  firstAt: number,
+): Wrapper[] {
+  const isForeign = ({ id }: Wrapper) => !keys.some(key => key.id === id)
+  const isReplaced = ({ set, createdAt }: Wrapper) => set === setOf(dataKeys) && createdAt < firstAt
+  return wrappers.filter(wrapper => isForeign(wrapper) && !isReplaced(wrapper)).slice(-MOST_FOREIGN)
+}
+
+function oldestFirst(one: Wrapper, other: Wrapper): number {
+  return one.createdAt - other.createdAt
 }
 
 /** Whether a wrapper holds data keys that are not among these. */
-export function hasOtherKeys(wrappers: readonly Wrapper[], dataKeys: readonly DataKeys[]): boolean {
+function hasOtherKeys(wrappers: readonly Wrapper[], dataKeys: readonly DataKeys[]): boolean {
   const sets = dataKeys.map(setOf)
   return wrappers.some(({ set }) => !sets.includes(set))
 }
 
-export function sameWrappers(one: readonly Wrapper[], other: readonly Wrapper[]): boolean {
+function sameWrappers(one: readonly Wrapper[], other: readonly Wrapper[]): boolean {
   return one.length === other.length && one.every((wrapper, n) => wrapper === other[n])
 }
 
-function strangers(wrappers: readonly Wrapper[], keys: readonly WrappingKey[]): Wrapper[] {
-  return wrappers.filter(({ id }) => !keys.some(key => key.id === id)).slice(-MOST_STRANGERS)
-}
-
-/** The wrapper of the first key is the last: it came into use after the others. */
-function wrapForAll(wrappers: readonly Wrapper[], keys: readonly WrappingKey[], dataKeys: DataKeys): Wrapper[] {
-  const [first, ...rest] = keys
-  return [...rest, ...(first ? [first] : [])].map(key => {
-    const present = wrappers.find(({ id }) => id === key.id)
-    const isRight = present && present.set === setOf(dataKeys) && open(present, key) !== undefined
-    return isRight ? present : wrap(key, dataKeys)
-  })
-}
-
-function wrap({ id, key }: WrappingKey, dataKeys: DataKeys): Wrapper {
+function wrap({ id, key }: WrappingKey, dataKeys: DataKeys, createdAt: number): Wrapper {
   const { labels, publicPart } = dataKeys
   const plain = encodeJson({ labels: base64(labels), publicPart: base64(publicPart) })
-  return { id, set: setOf(dataKeys), sealed: base64(sealValue(key, plain, aadOf(id))) }
+  return { id, set: setOf(dataKeys), createdAt, sealed: base64(sealValue(key, plain, aadOf(id))) }
 }
 
 function open({ id, sealed }: Wrapper, key: WrappingKey): DataKeys | undefined {

@@ -13,7 +13,8 @@ const NAMES = { a: 'a'.repeat(32), b: 'b'.repeat(32), c: 'c'.repeat(32) }
 type Name = keyof typeof NAMES
 
 function openStore(t: TestContext) {
-  const now = () => START
+  const clock = { now: START }
+  const now = () => clock.now
   const store = createMemoryStore({ now })
   t.after(() => store.close())
   const events: string[] = []
@@ -22,7 +23,7 @@ function openStore(t: TestContext) {
     const keys = deriveKeys({ SECRET: names.map(name => new Secret(NAMES[name])), CLIENT_SECRET: undefined })
     return createDataKeyring({ store, keys, now, report: event => void events.push(event) })
   }
-  return { store, events, start }
+  return { store, events, start, clock }
 }
 
 const shown = ({ labels }: DataKeys) => Buffer.from(labels).toString('hex')
@@ -106,4 +107,30 @@ test('instances whose lists differ in their order write once each, and not at ev
   const version = (await store.read('data-keys'))?.version
   for (const instance of [one, other, one, other]) await instance.current()
   assert.equal((await store.read('data-keys'))?.version, version)
+})
+
+test('a new secret that was taken back opens nothing any more, though it came into use later', async t => {
+  const { start } = openStore(t)
+  const before = shown(await start('a').current())
+  await start('b', 'a').current()
+  assert.equal(shown(await start('a', 'b').current()), before)
+  assert.equal(shown(await start('a').current()), before)
+  assert.notEqual(shown(await start('b').current()), before)
+})
+
+test('a secret that came into use later is newer, also by an instance whose clock is behind', async t => {
+  const { store, start, clock } = openStore(t)
+  const before = shown(await start('a').current())
+  clock.now -= 60_000
+  await start('b', 'a').current()
+  clock.now += 120_000
+  assert.equal(shown(await start('a').current()), before)
+  const stored = (await store.read('data-keys')) ?? assert.fail()
+  const wrappers: { createdAt: number }[] = JSON.parse(String(Buffer.from(stored.value.subarray(1))))
+  assert.deepEqual(
+    wrappers.map(({ createdAt }) => createdAt),
+    [START, START + 1],
+  )
+  assert.equal(shown(await start('b').current()), before)
+  assert.notEqual(shown(await start('a').current()), before)
 })
