@@ -71,14 +71,14 @@ export function createBoundedFetch(
   const open = new Set<Conversation>()
 
   function converse(): Conversation {
-    /** By origin. */
-    const kept = new Map<string, Client>()
+    /** The latest connection to each origin. */
+    const latest = new Map<string, Client>()
     const clients = new Set<Client>()
 
     function connectTo(origin: string): Client {
       const client = new Client(origin, { connect, headersTimeout: 0, bodyTimeout: 0 })
       clients.add(client)
-      kept.set(origin, client)
+      latest.set(origin, client)
       return client
     }
 
@@ -94,24 +94,24 @@ export function createBoundedFetch(
         }
         // The provider may have closed this connection, and then it is unknown whether a request arrived. A request that
         // changes something, such as redeeming a code, gets a new connection.
-        let client = method === 'GET' ? kept.get(origin) : undefined
-        const sendAgain = (error: unknown) => {
+        let client = method === 'GET' ? latest.get(origin) : undefined
+        const replaceConnection = (error: unknown) => {
           // What the provider has answered is final. Only a broken connection is replaced.
           if (error instanceof MenshenError) throw error
-          return sendAnew()
+          return sendOnNewConnection()
         }
-        const sendAnew = () => {
+        const sendOnNewConnection = () => {
           client = connectTo(origin)
           return sendAndRead(client, request)
         }
-        const late = () => {
+        const giveUp = () => {
           const error = phrasedError('provider_unreachable', phrase('no_whole_answer', { ms: timeoutMs }))
           client?.destroy(error, () => {})
           throw error
         }
         try {
-          const answer = client ? sendAndRead(client, request).catch(sendAgain) : sendAnew()
-          return await withDeadline(answer, timeoutMs, late)
+          const answer = client ? sendAndRead(client, request).catch(replaceConnection) : sendOnNewConnection()
+          return await withDeadline(answer, timeoutMs, giveUp)
         } catch (error) {
           throw asMenshenError(error)
         }

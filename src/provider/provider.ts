@@ -155,12 +155,18 @@ export function createProvider(
     fetch: traced(what, fetch),
   })
   const company = plan.kind === 'company_token' ? createCompanyToken(asking('user_info')) : undefined
-  const slots = createSlots(settings.PROVIDER_PARALLEL_CALLS, MOST_WAITING)
-  const grantSlots = createSlots(settings.PROVIDER_PARALLEL_CALLS, MOST_WAITING)
-  /** Of many sign-ins that fail, the tokens beyond this are left to expire. */
-  const discardSlots = createSlots(settings.PROVIDER_PARALLEL_CALLS, MOST_WAITING)
-  /** Anyone can start an attempt: users who come back with a code do not wait for them. */
-  const pushSlots = createSlots(settings.PROVIDER_PARALLEL_CALLS, MOST_WAITING)
+  const parallel = settings.PROVIDER_PARALLEL_CALLS
+  /** Each kind of call has its own slots: none waits for another kind. */
+  const slots = {
+    signIn: createSlots(parallel, MOST_WAITING),
+    grant: createSlots(parallel, MOST_WAITING),
+    /** Of many sign-ins that fail, the tokens beyond this are left to expire. */
+    discard: createSlots(parallel, MOST_WAITING),
+    /** Anyone can start an attempt: users who come back with a code do not wait for them. */
+    push: createSlots(parallel, MOST_WAITING),
+    /** Made-up tokens must not take slots of machines in other networks. */
+    bearer: createSlots(parallel, MOST_WAITING, Math.ceil(parallel * SHARE_OF_ONE_NETWORK)),
+  }
 
   function signInCalls(connection: ProviderConnection): SignInCalls {
     async function fetchClaims(tokens: TokenSet, code: string): Promise<ProviderClaims> {
@@ -183,10 +189,6 @@ export function createProvider(
     }
   }
 
-  /** Made-up tokens must not take slots of sign-ins, nor those of machines in other networks. */
-  const share = Math.ceil(settings.PROVIDER_PARALLEL_CALLS * SHARE_OF_ONE_NETWORK)
-  const bearerSlots = createSlots(settings.PROVIDER_PARALLEL_CALLS, MOST_WAITING, share)
-
   async function revokeAll(tokens: readonly SessionTokens[]): Promise<void> {
     const due = await revocationCalls(connection, tokens, traced('sign_out', signOutFetch.fetch))
     if (due.length > 0) await measure('provider', 'sign_out', () => makeSignOutCalls(due))
@@ -194,7 +196,7 @@ export function createProvider(
 
   function discard(tokens: SessionTokens): void {
     if (plan.revoke !== 'always') return
-    discardSlots
+    slots.discard
       .withSlot(() => revokeAll([tokens]))
       .catch((error: unknown) => report('tokens_not_revoked', { ...errorFields(error), provider: plan.id }))
   }
@@ -209,7 +211,7 @@ export function createProvider(
       const endpoint = attempt && pushEndpoint(plan, known)
       if (!endpoint) return authorizationUrl(endpointOf(known, 'authorization'), plan, redirectUri, attempt)
       const push = () => pushedAuthorizationUrl(asking('pushed_request'), known, endpoint, attempt)
-      return pushSlots.withSlot(() => measure('provider', 'pushed_request', push), owner)
+      return slots.push.withSlot(() => measure('provider', 'pushed_request', push), owner)
     },
 
     async acceptsCallbackIssuer([first, ...more]) {
@@ -241,7 +243,7 @@ export function createProvider(
     },
 
     withSlot: (signIn, owner) =>
-      slots.withSlot(async () => {
+      slots.signIn.withSlot(async () => {
         using conversation = calls.converse()
         return await signIn(signInCalls({ ...connection, fetch: conversation.fetch }))
       }, owner),
@@ -250,7 +252,7 @@ export function createProvider(
 
     refresh: tokens => measure('provider', 'refresh', () => refreshTokens(asking('refresh'), tokens)),
     requestGrant: (what, grant) =>
-      grantSlots.withSlot(() => measure('provider', what, () => requestGrant(asking(what), grant))),
+      slots.grant.withSlot(() => measure('provider', what, () => requestGrant(asking(what), grant))),
     refreshUser: (tokens, before) =>
       askAgain(asking('user_info'), tokens, claimsInToken(tokens.accessToken), before, measure),
     async signOut(tokens) {
@@ -277,7 +279,7 @@ export function createProvider(
         isConfigured: configured !== undefined,
         isAny: isAny === true,
       }))
-      return bearerSlots.withSlot(() => verifyBearer(asking('introspection'), token, demanded, measure), owner)
+      return slots.bearer.withSlot(() => verifyBearer(asking('introspection'), token, demanded, measure), owner)
     },
 
     async close() {
