@@ -1,0 +1,79 @@
+// A configuration that was checked as a whole, as far as that is possible without a store. For start and reload.
+
+import { DEFAULT_ROLES, rolesFor } from '../access/roles.ts'
+import { createRules } from '../access/rules.ts'
+import { createScopedName } from '../access/scoped-name.ts'
+import { type Config, upstreamsOfHost } from '../config/config-file.ts'
+import {
+  refuseBaseUrlAsUpstream,
+  refuseForwardedToken,
+  refuseTakenHeaders,
+  refuseTakenPaths,
+} from '../config/conflicts.ts'
+import { refuseHosts } from '../config/host-names.ts'
+import type { Settings } from '../config/settings.ts'
+import { assertUpstreamFiles } from '../config/upstream-files.ts'
+import { MenshenError } from '../errors.ts'
+import { createLook, type Look } from '../pages/look.ts'
+import { createLanguages, type Languages } from '../pages/words.ts'
+import { assertVerifiable } from '../provider/bearer.ts'
+import { assertIdTokens } from '../provider/id-token.ts'
+import type { ProviderOptions } from '../provider/provider.ts'
+import { createProviders, type Providers, planProviders } from '../provider/providers.ts'
+import { secretProblem } from '../session/derived-keys.ts'
+
+export interface Configuration {
+  readonly settings: Settings
+  readonly config: Config
+  readonly plans: ReturnType<typeof planProviders>
+  readonly languages: Languages
+  readonly look: Look
+}
+
+/** Settings and configuration file were checked separately before. */
+export function checkWhole(settings: Settings, config: Config): Configuration {
+  refuseBaseUrlAsUpstream(settings, config)
+  // The configuration of the command was checked when its file was loaded.
+  refuseTakenPaths(settings, config, 'createMenshen')
+  refuseHosts(settings, config, 'createMenshen')
+  refuseTakenHeaders(settings, config, 'createMenshen')
+  refuseForwardedToken(settings, config)
+  assertUpstreamFiles(config, 'createMenshen')
+  const look = createLook(settings, config)
+  const languages = createLanguages(settings, config, look)
+  const plans = planProviders(config, settings)
+  assertVerifiable(config.rules ?? [], plans)
+  assertIdTokens(config.rules ?? [], plans)
+  for (const [name, { rules = [] }] of Object.entries(config.hosts ?? {})) {
+    assertVerifiable(rules, plans, `hosts.${name}.rules`)
+    assertIdTokens(rules, plans, `hosts.${name}.rules`)
+  }
+  const problem = secretProblem(settings, plans[0])
+  if (problem) throw new MenshenError('bad_settings', [{ setting: 'SECRET', message: problem }])
+  return { settings, config, plans, languages, look }
+}
+
+// Providers, roles and rules: who can sign in, and what they may see.
+
+export type AccessPolicy = ReturnType<typeof createAccessPolicy>
+
+/** With the given providers, or with new ones. */
+export function createAccessPolicy(
+  { config, plans }: Configuration,
+  options: ProviderOptions,
+  providers: Providers = createProviders(plans, options),
+) {
+  const ids = Object.keys(config.providers ?? {})
+  return {
+    providers,
+    roles: rolesFor(config.roles ?? DEFAULT_ROLES, ids),
+    scopedName: createScopedName(ids),
+    rules: createRules(config.rules ?? [], Object.keys(config.upstreams ?? {})),
+    hostRules: new Map(
+      Object.entries(config.hosts ?? {}).map(([name, host]) => [
+        name,
+        createRules(host.rules ?? [], Object.keys(upstreamsOfHost(host))),
+      ]),
+    ),
+  }
+}

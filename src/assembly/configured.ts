@@ -1,0 +1,230 @@
+// The parts that follow from the configuration. A reload builds all of them again, on top of the process parts.
+
+import { createReadTarget } from '../access/request-path.ts'
+import { createRules, type Rules } from '../access/rules.ts'
+import { createHome } from '../account/home.ts'
+import { LANGUAGE_ROUTES } from '../account/language.ts'
+import { ACCOUNT_ROUTES } from '../account/routes.ts'
+import { upstreamsOfHost } from '../config/config-file.ts'
+import type { Settings } from '../config/settings.ts'
+import { createConsole } from '../console/console.ts'
+import { createDevices } from '../devices/devices.ts'
+import { DEVICE_ROUTES } from '../devices/routes.ts'
+import { createExamination, createKnownFindings, reloadFindings } from '../doctor/doctor.ts'
+import { createClientErrorListener } from '../gateway/bad-requests.ts'
+import type { GatewayContext } from '../gateway/context.ts'
+import { limitHeads } from '../gateway/head-limit.ts'
+import { createFailureAnswer, createNotFound } from '../gateway/listener.ts'
+import { createSite } from '../gateway/site.ts'
+import { STATUS_ROUTES } from '../gateway/status.ts'
+import { refuseFailure } from '../gateway/upgrade.ts'
+import { chooseBetween } from '../hosts/choose.ts'
+import { LOGIN_OF_HOSTS } from '../hosts/handoff.ts'
+import { createKnownHosts } from '../hosts/known-hosts.ts'
+import { HANDOFF_ROUTES, hostRoutes } from '../hosts/routes.ts'
+import { createHostSite } from '../hosts/site.ts'
+import { type Pages, transportSecurityOf } from '../http/answers.ts'
+import { cookieNames, ourCookies } from '../http/cookies.ts'
+import { createBeginRequest } from '../http/request.ts'
+import { createBearerCallers } from '../identify/bearer.ts'
+import { createProtectedResources } from '../identify/protected-resources.ts'
+import { createKeyCallers } from '../keys/callers.ts'
+import { createIdentifyByKey } from '../keys/identify.ts'
+import { ownPathsOf } from '../paths.ts'
+import { createIdentities } from '../proxy/identity-headers.ts'
+import { createProxy } from '../proxy/proxy.ts'
+import type { Upstreams } from '../proxy/upstreams.ts'
+import type { DerivedKeys } from '../session/derived-keys.ts'
+import type { ClosedSession } from '../session/sessions.ts'
+import { createAuthHost } from '../sign-in/auth-host.ts'
+import { createHookCalls } from '../sign-in/hooks.ts'
+import { signInRoutes, signOutRoutes } from '../sign-in/routes.ts'
+import { createExchangedTokenFor, createExchangeToken } from '../token-exchange/upstream-token.ts'
+import type { AccessPolicy, Configuration } from './configuration.ts'
+import type { ProcessParts } from './process-parts.ts'
+
+export type ConfiguredParts = ReturnType<typeof buildConfigured>
+
+/** Changes no process part. */
+export function buildConfigured(
+  parts: ProcessParts,
+  configuration: Configuration,
+  directory: AccessPolicy = parts.directory,
+  keys: DerivedKeys = parts.keys,
+) {
+  const { settings, config } = configuration
+  const { rules, hostRules } = directory
+  const { contextOf, cookies, paths, bearers, keyCallers } = createContexts(parts, configuration, directory, keys)
+  const pending = parts.pendingAnswers
+  const everywhere = { ...STATUS_ROUTES, ...LANGUAGE_ROUTES, ...signOutRoutes(paths) }
+
+  const hosts = config.hosts && createKnownHosts(settings, hostRules, parts.hostTickets)
+  const upstreams = parts.upstreamPool.choose(settings, config)
+  const site = createAuthHost(cookies, parts.now, hosts && LOGIN_OF_HOSTS)
+  const authHost = { ...contextOf({ settings, site, rules, upstreams }), hostRules, hosts }
+  const authHostRoutes = {
+    ...everywhere,
+    ...signInRoutes(paths),
+    ...ACCOUNT_ROUTES,
+    ...DEVICE_ROUTES,
+    ...createConsole(authHost, parts.liveStreams),
+  }
+  const home = createHome(authHost)
+  const authHostSite = hosts
+    ? createSite({ ...authHost, hosts }, { routes: { ...authHostRoutes, ...HANDOFF_ROUTES }, home, pending })
+    : createSite(authHost, { routes: authHostRoutes, home, pending })
+
+  const applicationHosts = Object.entries(config.hosts ?? {}).map(([name, hostConfig]) => {
+    const ofHost = settingsOfHost(settings, name)
+    const host = { name, authHost: settings.BASE_URL, ...parts.hostTickets }
+    const context = {
+      ...contextOf({
+        settings: ofHost,
+        site: createHostSite(host, { settings, cookies, now: parts.now }),
+        rules: hostRules.get(name) ?? NO_RULES,
+        upstreams: parts.upstreamPool.choose(ofHost, { upstreams: upstreamsOfHost(hostConfig) }),
+        currentRules: () => parts.currentHostRules(name),
+      }),
+      host,
+    }
+    const routes = { ...everywhere, ...hostRoutes(paths) }
+    const site = createSite(context, { routes, home: createNotFound(context), pending })
+    return { name, site, upstreams: context.proxy.upstreams.all }
+  })
+  const hostSites = new Map(applicationHosts.map(({ name, site }) => [name, site]))
+  const served = limitHeads(authHost, hosts ? chooseBetween(authHost, authHostSite, hostSites) : authHostSite)
+  return {
+    configuration,
+    directory,
+    upstreams: { all: [...upstreams.all, ...applicationHosts.flatMap(({ upstreams }) => upstreams)] },
+    policy: { settings, rules, bearers, keyCallers },
+    keys,
+    ownRoutes: authHostSite.ownRoutes,
+    listener: served.listener,
+    upgradeListener: served.upgradeListener,
+    clientErrorListener: createClientErrorListener(authHost),
+    embedded: served.embedded,
+  }
+}
+
+/** What differs between the sites: BASE_URL, and the hosts of `hosts`. */
+interface SiteParts extends Pick<GatewayContext, 'settings' | 'site'> {
+  readonly rules: Rules
+  /** Of a host: those of the configuration that is in use by then; `undefined` if the host is gone. */
+  readonly currentRules?: () => Rules | undefined
+  readonly upstreams: Upstreams
+}
+
+/** The parts that all sites share, and a function that adds those of one site. */
+function createContexts(
+  parts: ProcessParts,
+  { settings, config, plans, languages, look }: Configuration,
+  { providers, roles, scopedName }: AccessPolicy,
+  keys: DerivedKeys,
+) {
+  const { store, now, observe, sessions, rateLimit, personalKeys, exchangedTokens } = parts
+  const { report } = observe
+  const paths = ownPathsOf(settings, Object.keys(config.providers ?? {}))
+  const cookies = cookieNames(settings)
+  const identities = createIdentities({ settings, keys: parts.signingKeys, now, report })
+  const bearers = createBearerCallers({ providers, roles, scopedName, now })
+  const [mainProvider] = Object.keys(config.providers ?? {})
+  const keyCallers = createKeyCallers({ machines: config.machines, personalKeys, roles, mainProvider, now })
+  const probe = createExamination({ settings, config, plans, store, now })
+  const examine = async () => [...(await probe()), ...reloadFindings(parts.reloads)]
+  const shared = {
+    paths,
+    now,
+    readTarget: createReadTarget(),
+    store,
+    lifecycle: parts.lifecycle,
+    identities,
+    exchangeToken: createExchangeToken(exchangedTokens, report),
+    observe: { ...observe, beginRequest: createBeginRequest(settings.TRUSTED_PROXIES) },
+    doctor: { examine, findings: createKnownFindings(examine, now), testSignIns: parts.testSignIns },
+  }
+  const auth = {
+    providers,
+    sessions,
+    attempts: parts.attempts,
+    bearers,
+    personalKeys,
+    roles,
+    keys,
+    cookies,
+    lostCookies: parts.lostCookies,
+    rateLimit,
+    hooks: createHookCalls({ hooks: parts.hooks, providers, settings, report }),
+    async onSignOut(ticket: string, closed: ClosedSession) {
+      // Tickets of hosts lead nowhere without the session, and expire with it at the latest.
+      if (config.hosts) await parts.hostTickets.tickets.removeAllOf(closed.key).catch(() => {})
+      await exchangedTokens.endAllOf(ticket, closed).catch(() => {})
+    },
+  }
+  const exchangedToken = createExchangedTokenFor(exchangedTokens, report)
+  const ownCookies = ourCookies(cookies)
+
+  function contextOf({ settings, site, rules, upstreams, currentRules }: SiteParts) {
+    const { isAuthHost } = site
+    const pages: Pages = { settings, languages, look, cookies, paths }
+    /** By the configuration that is in use by then, for requests that began under a former one. */
+    const currentPolicy = () => {
+      const policy = parts.currentPolicy()
+      if (isAuthHost) return policy
+      const { BASE_URL } = settings
+      return { ...policy, settings: { ...policy.settings, BASE_URL }, rules: currentRules?.() ?? NO_RULES }
+    }
+    const currentKeys = () => {
+      const { rules, keyCallers: callers } = currentPolicy()
+      return { rules, callers }
+    }
+    return {
+      ...shared,
+      settings,
+      site,
+      pages,
+      auth: {
+        ...auth,
+        rules,
+        currentPolicy,
+        devices: createDevices({ settings, isAuthHost, cookies, sessions, now, report }),
+        identifyByKey: createIdentifyByKey({
+          rules,
+          callers: keyCallers,
+          use: parts.keyUse,
+          current: currentKeys,
+          rateLimit,
+          report,
+        }),
+      },
+      resources: createProtectedResources(settings.BASE_URL, rules, providers),
+      proxy: createProxy({
+        settings,
+        upstreams,
+        identities,
+        exchangedToken,
+        ownCookies,
+        transportSecurity: transportSecurityOf(settings),
+        rules,
+        currentRules,
+        streams: parts.streams,
+        slowClients: parts.slowClients,
+        lifecycle: parts.lifecycle,
+        report,
+        answered: observe.answered,
+        answerFailure: createFailureAnswer(pages),
+        refuseFailure,
+      }),
+    }
+  }
+
+  return { contextOf, cookies, paths, bearers, keyCallers }
+}
+
+const NO_RULES = createRules([])
+
+/** Its own address; the audience of assertions that forward-auth gives; and nothing of the application of BASE_URL. */
+function settingsOfHost(settings: Settings, name: string): Settings {
+  const address = `${new URL(settings.BASE_URL).protocol}//${name}`
+  return { ...settings, BASE_URL: address, UPSTREAM: undefined, ASSERTION_AUDIENCE: address }
+}

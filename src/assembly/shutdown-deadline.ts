@@ -1,0 +1,27 @@
+// The deadline of a shutdown. After it, parts are closed without waiting for the work that has not finished.
+
+export interface ShutdownDeadline {
+  start(patienceMs: number): void
+  /** The time that is left. */
+  leftMs(): number
+  /** Waits for the work, or until the deadline. */
+  wait(work: Promise<unknown> | unknown): Promise<void>
+  stop(): void
+}
+
+export function createShutdownDeadline(): ShutdownDeadline {
+  const { promise: over, resolve: end } = Promise.withResolvers<void>()
+  let timer: NodeJS.Timeout | undefined
+  let endsAt = Number.POSITIVE_INFINITY
+  return {
+    start(patienceMs) {
+      endsAt = performance.now() + patienceMs
+      timer = setTimeout(end, patienceMs)
+    },
+    leftMs: () => Math.max(0, endsAt - performance.now()),
+    async wait(work) {
+      await Promise.race([work, over])
+    },
+    stop: () => clearTimeout(timer),
+  }
+}
