@@ -14,7 +14,7 @@ import type { UserInfo } from '../provider/user.ts'
 import type { DataKeyring } from '../session/data-keys.ts'
 import type { ConfirmedUser } from '../session/identity-refresh.ts'
 import { decodeJson, encodeJson, sealValue, unsealValue } from '../session/sealing.ts'
-import { type KeptClaims, keptSchema, withoutTokenClaims } from '../session/session-claims.ts'
+import { type StoredClaims, storedClaimsSchema, withoutTokenClaims } from '../session/session-claims.ts'
 import {
   type DataKeys,
   labelOf,
@@ -34,7 +34,7 @@ export interface KeyOwner {
   readonly userInfo: UserInfo
   readonly groups: readonly string[]
   readonly provider?: string
-  readonly claims: KeptClaims
+  readonly claims: StoredClaims
 }
 
 export interface KeyOwners {
@@ -61,7 +61,7 @@ const ownerSchema: z.ZodType<KeyOwner> = z.object({
   userInfo: z.custom<UserInfo>(value => z.record(z.string(), z.string()).safeParse(value).success),
   groups: z.array(z.string()),
   provider: z.string().exactOptional(),
-  claims: keptSchema,
+  claims: storedClaimsSchema,
 })
 
 interface KeyOwnersOptions {

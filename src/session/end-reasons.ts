@@ -64,7 +64,7 @@ export function createEndReasons({
     async take(ticket) {
       if (!isTicket(ticket)) return undefined
       const key = reasonKey(recordKey(ticket))
-      // A visitor's look at the login page is no write.
+      // Opening the login page must not cost a write.
       const entry = (await store.read(key)) && (await store.take(key))
       if (!entry) return undefined
       const { publicPart } = await keyring.current()

@@ -1,5 +1,5 @@
-// After a token refresh: asks the provider who the user is now, and saves what has changed. The tokens are saved before, so that
-// whatever happens here can cost nobody the session, except the provider's word: another user, or a `require` that is not met.
+// After a token refresh: asks the provider who the user is now, and saves what has changed. The tokens are saved before, so that a
+// failure here leaves the session as it is. Only an answer ends it: another user, or a `require` that is not met.
 //
 // The request that refreshed waits for WAIT_MS at most. Usually it sees the new identity already. After that it goes on with
 // the old one, and the call with its deadline. Open streams are judged again when the session is saved.
@@ -16,7 +16,7 @@ import type { Store } from '../stores/store.ts'
 import { withDeadline } from '../util/deadline.ts'
 import type { EndReasons } from './end-reasons.ts'
 import type { LoadedSession } from './session-cache.ts'
-import { type claimsToKeep, isLost, type KeptClaims, withoutTokenClaims } from './session-claims.ts'
+import { isUnknownClaim, type StoredClaims, type selectClaims, withoutTokenClaims } from './session-claims.ts'
 import { sessionFields } from './session-fields.ts'
 import { type Session, sameTokens } from './session-record.ts'
 import type { SessionChange } from './stored-sessions.ts'
@@ -39,13 +39,13 @@ export interface IdentityRefreshes {
 
 /** The user as the provider last confirmed them. */
 export interface ConfirmedUser extends Pick<Session, 'userInfo' | 'groups' | 'provider' | 'idToken'> {
-  readonly claims: KeptClaims
+  readonly claims: StoredClaims
 }
 
-export type KeepClaims = (
+export type SelectClaims = (
   user: Pick<MappedUser, 'claims' | 'exclusiveClaims' | 'unknownClaims'>,
-  tokens: Parameters<typeof claimsToKeep>[2],
-) => ReturnType<typeof claimsToKeep>
+  tokens: Parameters<typeof selectClaims>[2],
+) => ReturnType<typeof selectClaims>
 
 export interface IdentityRefreshOptions {
   readonly store: Store
@@ -59,9 +59,9 @@ export interface IdentityRefreshOptions {
   onUserRefused?(loaded: LoadedSession): Promise<void>
   /** The session as the store has it; without reading it, if the store provably still holds `seen`. */
   reload(ticket: string, seen: LoadedSession): Promise<LoadedSession | undefined>
-  readClaims(ticket: string): Promise<KeptClaims>
-  /** Which of the claims are kept. */
-  readonly keepClaims: KeepClaims
+  readClaims(ticket: string): Promise<StoredClaims>
+  /** Which of the claims are stored. */
+  readonly selectClaims: SelectClaims
   save(ticket: string, seen: LoadedSession, change: SessionChange): Promise<LoadedSession | undefined>
 }
 
@@ -131,32 +131,32 @@ async function refreshIdentity(options: IdentityRefreshOptions, refresh: Identit
 }
 
 async function askAndSave(options: IdentityRefreshOptions, refresh: IdentityRefresh): Promise<RefreshResult> {
-  const { providers, report, readClaims, keepClaims, save } = options
+  const { providers, report, readClaims, selectClaims, save } = options
   const { ticket, saved, tokens, provider, ask } = refresh
   const { session } = saved
   const { userInfo, groups = [], idToken } = session
   const before = await readClaims(ticket)
-  const { claims, sole: exclusiveClaims } = before
+  const { claims, exclusiveClaims } = before
   const answer = await orVerdict(
-    ask({ userInfo, groups, idToken, claims, exclusiveClaims, isLost: path => isLost(before, path) }),
+    ask({ userInfo, groups, idToken, claims, exclusiveClaims, isLost: path => isUnknownClaim(before, path) }),
   )
-  // What the former configuration makes of the answer does not count any more.
+  // The answer was mapped by the former configuration, which does not apply any more.
   if (providers.get(session.provider) !== provider)
     throw new MenshenError('provider_answer', 'the configuration of the provider was changed during the call')
   if (answer === 'requirement_failed') await options.onUserRefused?.(saved)
   if (typeof answer === 'string') return endSession(options, saved, answer)
   // The tokens of the session, which a refresh may leave out.
-  const { kept, left } = keepClaims(answer, { ...session, ...tokens })
-  await options.onUserConfirmed?.({ ...session, ...answer, claims: kept })
-  const isSame = sameUser(session, answer) && claimsText(before) === claimsText(kept)
+  const { storedClaims, droppedClaims } = selectClaims(answer, { ...session, ...tokens })
+  await options.onUserConfirmed?.({ ...session, ...answer, claims: storedClaims })
+  const isSame = sameUser(session, answer) && claimsText(before) === claimsText(storedClaims)
   if (isSame) return saved
-  const latest = await save(ticket, saved, { user: { ...answer, claims: kept } })
+  const latest = await save(ticket, saved, { user: { ...answer, claims: storedClaims } })
   // A later refresh has asked later.
   if (!latest || !sameTokens(latest.session, session)) return latest
   const changed = changedNames(session, latest.session)
   if (changed.length > 0) report('identity_changed', { ...sessionFields(latest), changed: changed.join(', ') })
-  if (left.some(name => !isLost(before, name)))
-    report('claims_left_out', { ...sessionFields(latest), claims: left.slice(0, 20) })
+  if (droppedClaims.some(name => !isUnknownClaim(before, name)))
+    report('claims_left_out', { ...sessionFields(latest), claims: droppedClaims.slice(0, 20) })
   return latest
 }
 
@@ -211,7 +211,7 @@ function sameGroups(one: readonly string[] = [], other: readonly string[] = []):
   return names.size === new Set(other).size && other.every(name => names.has(name))
 }
 
-function claimsText({ claims, lost, sole }: KeptClaims): string {
+function claimsText({ claims, unknownClaims, exclusiveClaims }: StoredClaims): string {
   const lasting = Object.entries(withoutTokenClaims(claims))
-  return JSON.stringify([lasting.sort(([one], [other]) => (one < other ? -1 : 1)), lost, sole])
+  return JSON.stringify([lasting.sort(([one], [other]) => (one < other ? -1 : 1)), unknownClaims, exclusiveClaims])
 }

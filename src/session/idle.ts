@@ -5,7 +5,7 @@
 //   0:25   20 minutes and a quarter later the session ends, and never early: by a request that finds it idle, or by the watch,
 //          which looks every second at the sessions that were active in this process
 //
-// An activity that is not written yet counts in this process.
+// An activity that is not written yet is known to this process alone.
 
 import { z } from 'zod'
 import { MenshenError } from '../errors.ts'

@@ -1,12 +1,12 @@
 // The id_token of a refresh whose keys are not available. The refresh token is spent, so that the new tokens are saved; who the
 // user is stays as it was until the id_token is verified.
 //
-//   0:00  a refresh brings an id_token with an unknown key, and the keys cannot be fetched: its tokens are saved without it
+//   0:00  a refresh returns an id_token with an unknown key, and the keys cannot be fetched: its tokens are saved without it
 //   0:01  the keys are tried again, then after pauses of up to 30 seconds, until the access token expires
 //   0:31  the id_token is valid: it is saved, and the provider is asked who the user is now
 //         or it is not: the session ends, as it would have with the refresh
 //
-// It is verified by the process that refreshed. If that ends, or if the keys stay away, the next refresh brings another id_token.
+// It is verified by the process that refreshed. If that ends, or if the keys stay unavailable, the next refresh returns another id_token.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import { InvalidToken } from '../provider/id-token.ts'

@@ -297,7 +297,7 @@ function verifyLater(
     verify: tokens.verify,
     async done(verified) {
       const latest = await context.save(ticket, saved, { tokens: verified })
-      // A later refresh has brought another one.
+      // A later refresh has returned another one.
       if (!isUnchanged(latest, saved)) return
       context.identities.begin(ticket, latest, verified, provider)
     },

@@ -33,7 +33,7 @@ export function unseal(key: Uint8Array, sealed: Uint8Array, aad: string): Buffer
   }
 }
 
-// The first byte of every value in the store is its format. A value in an unknown format counts as absent.
+// The first byte of every value in the store is its format. A value in an unknown format is treated as absent.
 //
 //   a session        1 byte format, 8 bytes when it was last seen, 4 bytes length of the public part, the public part,
 //                    4 bytes length of the claims, the sealed claims, the sealed part
@@ -48,7 +48,7 @@ export interface RecordParts {
   /** Outside of the public part, so that a request does not have to open that. */
   readonly seenAt: number
   readonly publicPart: Uint8Array
-  /** What the provider said of the user, see session-claims.ts. Empty if nothing is kept. */
+  /** The provider's claims of the user, see session-claims.ts. Empty if none are stored. */
   readonly claimsPart: Uint8Array
   readonly sealedPart: Uint8Array
 }

@@ -78,7 +78,7 @@ export interface CachedHeaders extends IdentityHeaders {
   readonly until: number
 }
 
-/** By ticket. */
+/** Keyed by ticket. */
 export interface SessionCache {
   get(ticket: string): LoadedSession | undefined
   /** `bytes` is the length of the serialized session. */

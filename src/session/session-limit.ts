@@ -38,7 +38,7 @@ export function createSessionLimit({ store, keyring, reasons, idle, report }: Li
 
   const labelOf = async (session: Session) => userLabel(userIdOf(session), await keyring.current())
 
-  /** A session that has ended already takes no place. */
+  /** A session that has ended already is not counted. */
   async function isAlive({ key, value }: Stored, session: Session): Promise<boolean> {
     const seenAt = unpackRecord(value)?.seenAt
     if (seenAt === undefined || !idle.isIdle({ key, seenAt })) return true

@@ -273,7 +273,7 @@ export interface PublicPart extends SignInOrigin {
   readonly userRole: Role
   readonly provider?: string
   readonly signedInAt: number
-  /** The session counts for one device alone. */
+  /** The session is valid only on its device. */
   readonly isBound?: true
   /** By the head of the record: a request that changes nothing else does not have to seal the rest again. */
   readonly seenAt: number

@@ -1,4 +1,11 @@
-// Sessions: opened at sign-in, found by their ticket, refreshed when due, closed at sign-out.
+// Sessions: opened at sign-in, found by their ticket, refreshed when due, closed at sign-out. The parts:
+//
+//   stored-sessions.ts            records in the store, and the cache of loaded sessions
+//   refresh.ts                    new tokens when they are due; then identity-refresh.ts asks who the user is now
+//   idle.ts, session-limit.ts     ends without activity, and beyond SESSIONS_PER_USER; end-reasons.ts stores why
+//   last-seen.ts                  the time of the last request, for the console
+//   session-listing.ts            sessions without their tickets, for the console
+
 import { type RoleInput, roleOf } from '../access/roles.ts'
 import type { ScopedName } from '../access/scoped-name.ts'
 import type { RoleConfig } from '../config/config-file.ts'
@@ -6,12 +13,12 @@ import type { Settings } from '../config/settings.ts'
 import { errorFields } from '../errors.ts'
 import type { Measure } from '../events.ts'
 import { createEndReasons, type EndReason } from './end-reasons.ts'
-import type { KeepClaims } from './identity-refresh.ts'
+import type { SelectClaims } from './identity-refresh.ts'
 import { createIdleSessions } from './idle.ts'
 import { createLastSeen } from './last-seen.ts'
 import { createRefresher, type RefresherOptions, type RefreshResult } from './refresh.ts'
 import type { LoadedSession } from './session-cache.ts'
-import { claimsToKeep, isLost, type KeptClaims } from './session-claims.ts'
+import { isUnknownClaim, type StoredClaims, selectClaims } from './session-claims.ts'
 import { watchEnds } from './session-ends.ts'
 import { identityOf, type SessionUser, sessionFields, userFields } from './session-fields.ts'
 import { createSessionLimit } from './session-limit.ts'
@@ -40,13 +47,13 @@ export interface Sessions extends SessionListing {
   changeDevice(ticket: string, loaded: LoadedSession, change: DeviceChange): Promise<LoadedSession | undefined>
   /** Ends a session whose browser has never proved itself. False if the session has changed since it was loaded. */
   endUnbound(loaded: LoadedSession): Promise<boolean>
-  /** What the provider said of the user. */
-  readClaims(ticket: string): Promise<KeptClaims>
+  /** The provider's claims of the user. */
+  readClaims(ticket: string): Promise<StoredClaims>
   /** Ends the session and returns it. */
   close(ticket: string): Promise<ClosedSession | undefined>
   /** Ends the oldest sessions of the user that are beyond SESSIONS_PER_USER. A failure is reported with `fields`. */
   enforceLimit(loaded: LoadedSession, fields?: object): Promise<void>
-  /** The user does something: SESSION_IDLE_MINUTES counts from now on. */
+  /** The user does something: SESSION_IDLE_MINUTES starts again. */
   noteActivity(loaded: LoadedSession): void
   /** When a session ends without activity; `undefined` if it does not. */
   idleEndOf(session: Pick<LoadedSession, 'key' | 'seenAt'>): number | undefined
@@ -58,7 +65,7 @@ export interface Sessions extends SessionListing {
   begin(settings: EndSettings): Promise<void>
   /** Changes the settings. */
   useSettings(settings: EndSettings): void
-  /** Resolves when no refresh is under way, and all activity is written. Nothing is noticed any more. */
+  /** Resolves when no refresh is in flight and all activity is written. After it, no session is watched. */
   settle(): Promise<void>
 }
 
@@ -105,14 +112,14 @@ export function createSessions(given: SessionsOptions): Sessions {
   const noteVisit = createLastSeen(options)
   const warnOfShortLife = createShortLifeWarning(options)
   const isDueAt = (session: Session, at: number) => isDue(session, leadOf(session), at)
-  const keepClaims: KeepClaims = (user, tokens) => claimsToKeep(user, directory.roles, tokens)
+  const selectForRoles: SelectClaims = (user, tokens) => selectClaims(user, directory.roles, tokens)
   const refresher = createRefresher({
     ...options,
     load,
     reload,
     save,
     readClaims,
-    keepClaims,
+    selectClaims: selectForRoles,
     providers,
     isDueAt,
     reasons,
@@ -202,19 +209,23 @@ export function createSessions(given: SessionsOptions): Sessions {
 
     async open(signedIn, addData) {
       const { tokens, user, origin } = signedIn
-      const { kept, left } = keepClaims(user, tokens)
+      const { storedClaims, droppedClaims } = selectForRoles(user, tokens)
       const { provider } = signedIn
-      // By the claims that are kept, as at every later request: otherwise the first request could have another role.
-      const known = new KnownUser({ provider, username: user.userInfo.username, groups: user.groups }, () => kept)
+      // By the claims that are stored, as at every later request: otherwise the first request could have another role.
+      const known = new KnownUser(
+        { provider, username: user.userInfo.username, groups: user.groups },
+        () => storedClaims,
+      )
       const session = newSession(signedIn, roleOf(known, directory.roles))
       warnOfShortLife(session.tokenExpiresIn, leadOf(session))
-      if (left.length > 0) options.report('claims_left_out', { ...userFields(session), claims: left.slice(0, 20) })
+      if (droppedClaims.length > 0)
+        options.report('claims_left_out', { ...userFields(session), claims: droppedClaims.slice(0, 20) })
       const data = await addData?.(session)
       const since = await limit.sinceOf(session, session.tokenIssuedAt)
       const [opened] = await Promise.all([
-        stored.create(data ? { ...session, data } : session, origin, kept, since),
+        stored.create(data ? { ...session, data } : session, origin, storedClaims, since),
         // The session does not depend on it.
-        options.onUserConfirmed?.({ ...session, claims: kept }).catch((error: unknown) => {
+        options.onUserConfirmed?.({ ...session, claims: storedClaims }).catch((error: unknown) => {
           options.report('sign_in_incomplete', { ...userFields(session), ...errorFields(error), step: 'key_owner' })
         }),
       ])
@@ -250,10 +261,10 @@ class KnownUser implements RoleInput {
   readonly provider: string | undefined
   readonly username: string
   readonly groups: readonly string[]
-  readonly #openClaims: () => KeptClaims
-  #opened: KeptClaims | undefined
+  readonly #openClaims: () => StoredClaims
+  #opened: StoredClaims | undefined
 
-  constructor({ provider, username, groups }: Omit<RoleInput, 'claims' | 'isLost'>, openClaims: () => KeptClaims) {
+  constructor({ provider, username, groups }: Omit<RoleInput, 'claims' | 'isLost'>, openClaims: () => StoredClaims) {
     this.provider = provider
     this.username = username
     this.groups = groups
@@ -261,14 +272,14 @@ class KnownUser implements RoleInput {
   }
 
   get claims() {
-    return this.#kept.claims
+    return this.#stored.claims
   }
 
-  isLost(place: string): boolean {
-    return isLost(this.#kept, place)
+  isLost(path: string): boolean {
+    return isUnknownClaim(this.#stored, path)
   }
 
-  get #kept(): KeptClaims {
+  get #stored(): StoredClaims {
     this.#opened ??= this.#openClaims()
     return this.#opened
   }
@@ -278,7 +289,7 @@ class KnownUser implements RoleInput {
 export function identifyIn<S extends SessionUser>(
   { roles, scopedName = asItIs }: Pick<SessionDirectory, 'roles' | 'scopedName'>,
   session: S,
-  openClaims: () => KeptClaims,
+  openClaims: () => StoredClaims,
 ) {
   const { provider, userInfo, groups = [], userRole } = session
   const role = roleOf(new KnownUser({ provider, username: userInfo.username, groups }, openClaims), roles)

@@ -11,7 +11,7 @@ import { ownCopy } from '../util/own-copy.ts'
 import type { DataKeyring } from './data-keys.ts'
 import { isNewerSession, unpackRecord } from './sealing.ts'
 import { createSessionCache, type LoadedSession } from './session-cache.ts'
-import { type KeptClaims, openClaims, sealClaims } from './session-claims.ts'
+import { openClaims, type StoredClaims, sealClaims } from './session-claims.ts'
 import { type Identity, sameIdentity, shortKey } from './session-fields.ts'
 import {
   type DeviceBinding,
@@ -40,7 +40,7 @@ interface StoredSessions {
   create(
     session: Session,
     origin?: SignInOrigin,
-    claims?: KeptClaims,
+    claims?: StoredClaims,
     since?: number,
   ): Promise<{ ticket: string; loaded: LoadedSession }>
   /** Whether the store provably still holds this version, without waiting. */
@@ -57,8 +57,8 @@ interface StoredSessions {
   load(ticket: string): Promise<LoadedSession | undefined>
   /** The same, or `seen` if that is current. */
   reload(ticket: string, seen: LoadedSession): Promise<LoadedSession | undefined>
-  /** What was said of the user, from the store. */
-  readClaims(ticket: string): Promise<KeptClaims>
+  /** The provider's claims of the user, from the store. */
+  readClaims(ticket: string): Promise<StoredClaims>
   /**
    * Applies the change to the session as the store has it, and writes it if that version is still there; otherwise tries again
    * with the new version. Returns the session as it is then; `undefined` if it is gone.
@@ -82,7 +82,7 @@ export type DeviceChange = (device: DeviceBinding | undefined) => DeviceBinding 
 
 /** Who the user of a session is now. */
 export interface UserChange extends Pick<MappedUser, 'userInfo' | 'groups'> {
-  readonly claims: KeptClaims
+  readonly claims: StoredClaims
 }
 
 export interface StoredSessionsOptions {
@@ -93,7 +93,7 @@ export interface StoredSessionsOptions {
   /** The user by the current configuration, and the session with that role. Claims are opened only if a role needs them. */
   readonly identify: (
     session: Session,
-    claims: () => KeptClaims,
+    claims: () => StoredClaims,
   ) => { readonly session: Session; readonly who: Identity }
   /** Whether a refresh leaves the time of last use as it is. */
   readonly countsActivity?: () => boolean

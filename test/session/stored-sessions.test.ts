@@ -141,7 +141,7 @@ test('a change of tokens or of the user applies to the session as it is now, and
   const tokens = { accessToken: 'at-3', expiresIn: 60, receivedAt: START + 1 }
   const { accessToken, refreshToken, tokenIssuedAt, data } = applyChange({ tokens }, MOST, latest) ?? assert.fail()
   assert.deepEqual([accessToken, refreshToken, tokenIssuedAt, data], ['at-3', 'rt-2', START + 1, { tenant: 7 }])
-  const user = { userInfo: { ...LISI, nickname: '四' }, groups: [], claims: { claims: {}, lost: [] } }
+  const user = { userInfo: { ...LISI, nickname: '四' }, groups: [], claims: { claims: {}, unknownClaims: [] } }
   const renamed = applyChange({ user }, MOST, latest) ?? assert.fail()
   assert.deepEqual([renamed.userInfo, renamed.groups, renamed.data], [user.userInfo, undefined, { tenant: 7 }])
 })
@@ -149,7 +149,7 @@ test('a change of tokens or of the user applies to the session as it is now, and
 test('a change that was made for former tokens does not apply: the tokens of the faster process stay', () => {
   const latest = { ...MOST, accessToken: 'at-3' }
   const tokens = { accessToken: 'at-late', expiresIn: 60, receivedAt: START }
-  const user = { userInfo: LISI, groups: [], claims: { claims: {}, lost: [] } }
+  const user = { userInfo: LISI, groups: [], claims: { claims: {}, unknownClaims: [] } }
   for (const change of [{ tokens }, { user }, { until: START }])
     assert.equal(applyChange(change, MOST, latest), undefined)
 })
@@ -187,7 +187,7 @@ test('a refresh seals the public part again only for another role or user, and k
   chief.identityHeaders = refreshed.identityHeaders
   const promoted = (await promoting.save(ticket, chief, tokens('at-4'))) ?? assert.fail()
   assert.deepEqual([(await publicPart())?.userRole, (await publicPart())?.address], ['chief', ORIGIN.address])
-  const claims = { claims: {}, lost: [] }
+  const claims = { claims: {}, unknownClaims: [] }
   const user = { userInfo: { ...MOST.userInfo, nickname: '四' }, groups: [], claims }
   const renamed = await promoting.save(ticket, promoted, { user })
   assert.deepEqual([(await publicPart())?.nickname, renamed?.identityHeaders], ['四', undefined])
