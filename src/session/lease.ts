@@ -30,7 +30,7 @@ export interface Leases {
   settle(): Promise<void>
 }
 
-export type HolderResult = 'done' | 'failed' | 'expired'
+type HolderResult = 'done' | 'failed' | 'expired'
 
 const NOTHING = new Uint8Array()
 const POLL_MS = 100

@@ -87,7 +87,7 @@ export interface RefresherOptions extends IdentityRefreshOptions {
 }
 
 /** What the steps of a refresh share. */
-export interface RefreshContext extends RefresherOptions {
+interface RefreshContext extends RefresherOptions {
   readonly leaseMs: number
   /** How long a refresh may take. */
   readonly longestMs: number
@@ -101,7 +101,7 @@ export interface RefreshContext extends RefresherOptions {
 }
 
 /** One refresh of one session. */
-export interface Refresh {
+interface Refresh {
   readonly ticket: string
   /** The session when the refresh was requested. */
   readonly seen: LoadedSession
@@ -200,7 +200,7 @@ async function rejectAfterGrace(abandoned: Promise<never>): Promise<never> {
 /** How long a record is kept alive for a refresh that waits for a slot. */
 const QUEUE_MS = 10 * 60_000
 
-export async function runRefresh(context: RefreshContext, refresh: Refresh): Promise<Outcome> {
+async function runRefresh(context: RefreshContext, refresh: Refresh): Promise<Outcome> {
   const { slots, longestMs, leases, now, load, save } = context
   const { ticket, seen } = refresh
   let latest: LoadedSession | undefined = seen
@@ -234,7 +234,7 @@ function isUnchanged(latest: LoadedSession | undefined, seen: LoadedSession): la
 // One attempt to refresh a session, by the holder of its lease: asks the provider, and saves the tokens or handles the failure.
 
 /** `taken` if another process is refreshing. */
-export async function attemptRefresh(context: RefreshContext, refresh: Refresh): Promise<Outcome | 'taken'> {
+async function attemptRefresh(context: RefreshContext, refresh: Refresh): Promise<Outcome | 'taken'> {
   // After the wait for a slot: one of those who had one may have found out that the provider is away.
   const isAway = context.outages.isOn(outageKey(refresh.seen))
   const away = isAway ? whileAway(context, refresh.seen) : undefined
@@ -398,12 +398,12 @@ function isValid({ session }: LoadedSession, now: number): boolean {
 // New tokens are saved however long it takes, or revoked if their session has ended.
 
 const FIRST_SAVE_WAIT_MS = 50
-export const LONGEST_SAVE_WAIT_MS = 800
+const LONGEST_SAVE_WAIT_MS = 800
 /** Failed attempts to save after which requests give up, while saving goes on. */
 const SAVES_BEFORE_GIVING_UP = 6
 
 /** The old tokens are spent, so that the new ones are saved as long as they are valid, even if the store is away for a while. */
-export async function saveTokens(
+async function saveTokens(
   { now, report, save }: Pick<RefreshContext, 'now' | 'report' | 'save'>,
   { ticket, abandonWaiters }: Refresh,
   latest: LoadedSession,
@@ -425,7 +425,7 @@ export async function saveTokens(
 }
 
 /** The sign-out that ended the session could only revoke the old tokens. */
-export async function revokeTokens(
+async function revokeTokens(
   { report }: Pick<RefreshContext, 'report'>,
   provider: SessionProvider,
   ended: LoadedSession,

@@ -33,7 +33,7 @@ export interface LoadedSession extends Proof {
   upstreamHeaders?: readonly CachedUpstreamHeaders[] | undefined
   /** What this process has done about the device of the session. */
   deviceNotes?: DeviceNotes | undefined
-  /** Tokens for the applications that were visited last, see exchanged-tokens.ts. A refresh makes another session of it. */
+  /** Tokens for the applications that were visited last (src/token-exchange). A refresh loads another session, without them. */
   exchangedTokens?: readonly CachedToken[] | undefined
 }
 

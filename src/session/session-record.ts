@@ -40,7 +40,7 @@ export interface Session {
   readonly data?: SessionData
 }
 
-// The device that a session is bound to. The record only stores it; what it means is in device-binding.ts.
+// The device that a session is bound to. The record only stores it; src/devices interprets it.
 
 /** A session that may be bound: its browser has been asked to register a key. */
 export interface OfferedDevice {
@@ -354,7 +354,7 @@ export function withSeenAt(
 //
 // Its format version is the first byte of the whole record (sealing.ts).
 
-export interface SealedPart {
+interface SealedPart {
   readonly session: Session
   readonly signedInAt: number
   /** The length of the serialized session. */

@@ -247,7 +247,7 @@ test('tokens that are in a source of claims are not kept a second time', async t
   }
 })
 
-test('a record of an earlier version keeps its claims of the id_token when a refresh brings none', async t => {
+test('claims of the id_token stay when a refresh returns no id_token and their source is not stored', async t => {
   const { signIn, store, role, refreshUser, refresh } = open(t, [BY_CLAIM])
   const idToken = `e30.${Buffer.from(JSON.stringify({ sub: 's', dept: { name: '运维部' } })).toString('base64url')}.x`
   const claims = { sub: 's', dept: { name: '运维部' }, grade: 7 }
