@@ -5,26 +5,17 @@ import { decodeJwt, type JWTPayload } from 'jose'
 import { checkConfig } from '../../src/config/config-file.ts'
 import { type Config, MenshenError } from '../../src/index.ts'
 import type { Client } from '../kit/client.ts'
-import { signedInAt, startOidcServer } from '../kit/oidc-server.ts'
-import { openGateway } from '../kit/set-up.ts'
-import { startUpstream } from '../kit/upstream.ts'
+import { setUpOidc } from '../kit/set-up.ts'
 
 async function openStage(t: TestContext, config: Config = {}, env: Record<string, string> = {}) {
-  const provider = await startOidcServer(t)
-  const upstream = await startUpstream(t)
-  const gateway = await openGateway(t, { ...provider.settings, UPSTREAM: upstream.url, ...env }, { config })
+  const scene = await setUpOidc(t, { config, env })
   return {
-    ...gateway,
-    provider,
-    upstream,
-    user(claims: JWTPayload): Promise<Client> {
-      provider.user = { sub: 'sub-1', preferred_username: 'zhangsan', ...claims }
-      return signedInAt(gateway.url, gateway.now)
-    },
+    ...scene,
+    user: (claims: JWTPayload) => scene.user({ sub: 'sub-1', preferred_username: 'zhangsan', ...claims }),
     /** What the application is told of them. */
     async told(client: Client) {
       assert.equal((await client.get('/')).status, 200)
-      const { headers } = upstream.last()
+      const { headers } = scene.upstream.last()
       const { role, groups } = decodeJwt(String(headers['x-menshen-assertion']))
       assert.equal(headers['x-forwarded-role'], role)
       return { header: String(headers['x-forwarded-groups'] ?? ''), role, groups }

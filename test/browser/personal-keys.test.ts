@@ -5,9 +5,7 @@ import { after, before, test } from 'node:test'
 import type { Browser } from 'playwright-core'
 import type { Config } from '../../src/index.ts'
 import { openPage, startBrowser } from '../kit/browser.ts'
-import { startOidcServer } from '../kit/oidc-server.ts'
-import { openGateway } from '../kit/set-up.ts'
-import { startUpstream } from '../kit/upstream.ts'
+import { setUpOidc } from '../kit/set-up.ts'
 
 let browser: Browser
 
@@ -19,13 +17,14 @@ after(() => browser?.close())
 const config: Config = { rules: [{ path: '/', roles: ['*'], keys: 'personal' }] }
 
 test('a user creates a key after a fresh sign-in, signs in again for the next, and a script of the application gets none', async t => {
-  const provider = await startOidcServer(t)
-  const upstream = await startUpstream(t, (_request, response) => {
-    response.setHeader('content-type', 'text/html')
-    response.end('<title>application</title><h1>application</h1>')
+  const { provider, ...gateway } = await setUpOidc(t, {
+    config,
+    now: Date.now(),
+    answer(_request, response) {
+      response.setHeader('content-type', 'text/html')
+      response.end('<title>application</title><h1>application</h1>')
+    },
   })
-  const gateway = await openGateway(t, { UPSTREAM: upstream.url, ...provider.settings }, { config, now: Date.now() })
-  provider.now = gateway.now
   const authenticate = () => {
     provider.idClaims = { auth_time: Math.floor(gateway.now() / 1000) }
   }

@@ -5,9 +5,7 @@ import { after, before, test } from 'node:test'
 import type { Browser } from 'playwright-core'
 import type { Config } from '../../src/index.ts'
 import { openPage, startBrowser } from '../kit/browser.ts'
-import { startOidcServer } from '../kit/oidc-server.ts'
-import { openGateway } from '../kit/set-up.ts'
-import { startUpstream } from '../kit/upstream.ts'
+import { setUpOidc } from '../kit/set-up.ts'
 
 let browser: Browser
 
@@ -24,20 +22,20 @@ const config: Config = {
 }
 
 test('a page comes back by itself, a form is sent after a sign-in in a new tab, and a provider in vain makes no loop', async t => {
-  const provider = await startOidcServer(t)
   const sent: string[] = []
-  const upstream = await startUpstream(t, async (request, response) => {
-    let body = ''
-    for await (const chunk of request) body += chunk
-    if (request.method === 'POST') sent.push(body)
-    response.setHeader('content-type', 'text/html')
-    response.end(
-      '<title>application</title><form method="post" action="/forms/1"><input name="text"><button>Send</button></form>',
-    )
+  const { provider, ...gateway } = await setUpOidc(t, {
+    config,
+    now: Date.now(),
+    async answer(request, response) {
+      let body = ''
+      for await (const chunk of request) body += chunk
+      if (request.method === 'POST') sent.push(body)
+      response.setHeader('content-type', 'text/html')
+      response.end(
+        '<title>application</title><form method="post" action="/forms/1"><input name="text"><button>Send</button></form>',
+      )
+    },
   })
-  const env = { UPSTREAM: upstream.url, ...provider.settings }
-  const gateway = await openGateway(t, env, { config, now: Date.now() })
-  provider.now = gateway.now
   const authenticate = () => {
     provider.idClaims = { auth_time: Math.floor(gateway.now() / 1000) }
   }

@@ -1,22 +1,24 @@
 // A store that cannot be reached is named before the user leaves for the provider, not after the way back.
 
 import assert from 'node:assert/strict'
-import test from 'node:test'
-import { answerOf, startOidcServer } from '../kit/oidc-server.ts'
+import test, { type TestContext } from 'node:test'
+import type { Environment } from '../kit/instance.ts'
+import { answerOf } from '../kit/oidc-server.ts'
 import { startRedis } from '../kit/redis-server.ts'
-import { openGateway } from '../kit/set-up.ts'
+import { setUpOidc } from '../kit/set-up.ts'
 import { until } from '../kit/until.ts'
 
 const NOTICE = 'Signing in is not possible at the moment'
 
-test('while the store is away the login page says so, and no attempt leaves for the provider', async t => {
+async function openWithRedis(t: TestContext, more: Environment = {}) {
   const redis = await startRedis()
   t.after(() => redis.stop())
-  const op = await startOidcServer(t)
-  const env = { ...op.settings, STORE: `redis://${redis.host}`, PAGE_LANGUAGE: 'en' }
-  const gateway = await openGateway(t, env, { now: Date.now() })
-  op.now = gateway.now
-  const client = gateway.visitor()
+  const env = { STORE: `redis://${redis.host}`, PAGE_LANGUAGE: 'en', ...more }
+  return { redis, ...(await setUpOidc(t, { env, now: Date.now(), application: false })) }
+}
+
+test('while the store is away the login page says so, and no attempt leaves for the provider', async t => {
+  const { redis, client } = await openWithRedis(t)
   assert.ok(!(await client.get('/login')).text.includes(NOTICE))
   await redis.kill()
   const page = await client.get('/login')
@@ -32,18 +34,12 @@ const UNEXPECTED = 'Something unexpected happened during the sign-in'
 const NOT_SAVED = 'Your sign-in could not be saved because of a problem of this service'
 
 test('a store that fails between the exchange and the session is named by the login page, and the tokens are revoked', async t => {
-  const redis = await startRedis()
-  t.after(() => redis.stop())
-  const op = await startOidcServer(t)
-  const env = { ...op.settings, STORE: `redis://${redis.host}`, PAGE_LANGUAGE: 'en', REVOKE: 'always' }
-  const gateway = await openGateway(t, env, { now: Date.now() })
-  op.now = gateway.now
+  const { redis, provider: op, client, visitor } = await openWithRedis(t, { REVOKE: 'always' })
   op.tokenFields = { ...op.tokenFields, refresh_token: 'rt-CANARY' }
   op.intercept = async ({ path }) => {
     if (path === '/userinfo') await redis.kill()
     return false
   }
-  const client = gateway.visitor()
   const back = await client.get(await answerOf(client))
   assert.equal(back.headers.location, '/login?error=callback_error')
   await until(() => op.callsTo('/revoke').length > 0)
@@ -59,6 +55,6 @@ test('a store that fails between the exchange and the session is named by the lo
   const after = (await client.get('/login?error=callback_error')).text
   assert.ok(after.includes(NOT_SAVED) && after.includes('Please sign in again'))
   assert.ok(!after.includes(UNEXPECTED) && !after.includes(NOTICE))
-  const other = await gateway.visitor().get('/login?error=callback_error', { headers: { 'user-agent': 'another' } })
+  const other = await visitor().get('/login?error=callback_error', { headers: { 'user-agent': 'another' } })
   assert.ok(other.text.includes(UNEXPECTED), 'other failures have their own sentence')
 })

@@ -4,8 +4,7 @@ import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { test } from 'node:test'
 import type { Response } from '../kit/client.ts'
-import { startOidcServer } from '../kit/oidc-server.ts'
-import { openGateway } from '../kit/set-up.ts'
+import { setUpOidc } from '../kit/set-up.ts'
 import { createBrowser, GRAFANA, PAGE, PORTAL, setUpHosts, WIKI } from '../kit/several-hosts.ts'
 import { startUpstream } from '../kit/upstream.ts'
 
@@ -291,16 +290,11 @@ test('a page of a host that wants a fresh sign-in gets one at the portal, and th
 })
 
 test('signing in again after a step-up that failed leads back to the page of the host', async t => {
-  const provider = await startOidcServer(t)
   const wiki = await startUpstream(t, (_, response) => response.end('the wiki'))
   const rules = [{ path: '/vault', roles: ['*'], acr: ['gold'] }]
-  const gateway = await openGateway(
-    t,
-    { ...provider.settings, BASE_URL: PORTAL },
-    { config: { hosts: { 'wiki.test': { upstream: wiki.url, rules } } } },
-  )
-  provider.now = gateway.now
-  const browser = createBrowser(gateway.url, gateway.now)
+  const config = { hosts: { 'wiki.test': { upstream: wiki.url, rules } } }
+  const { provider, url, now } = await setUpOidc(t, { env: { BASE_URL: PORTAL }, config, application: false })
+  const browser = createBrowser(url, now)
   const throughProvider = async ({ headers: { location = '' } }: Pick<Response, 'headers'>) => {
     assert.equal(new URL(location).origin, provider.issuer)
     const { headers } = await fetch(location, { redirect: 'manual' })

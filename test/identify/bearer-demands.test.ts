@@ -4,11 +4,8 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { JWTPayload } from 'jose'
 import type { Config, Rule } from '../../src/index.ts'
-import { createClient } from '../kit/client.ts'
-import { startOidcServer } from '../kit/oidc-server.ts'
 import { scrape } from '../kit/scrape.ts'
-import { openGateway } from '../kit/set-up.ts'
-import { startUpstream } from '../kit/upstream.ts'
+import { type OidcSetUpOptions, setUpOidc } from '../kit/set-up.ts'
 
 const AT = { typ: 'at+jwt' }
 const OUTER = 'https://api.example'
@@ -25,19 +22,8 @@ const CONFIG: Config = {
   ],
 }
 
-async function openStage(
-  t: TestContext,
-  { env = {}, config = CONFIG }: { env?: Record<string, string>; config?: Config } = {},
-) {
-  const provider = await startOidcServer(t)
-  const upstream = await startUpstream(t)
-  const settings = { ...provider.settings, UPSTREAM: upstream.url, TRUSTED_PROXIES: '127.0.0.1', ...env }
-  const gateway = await openGateway(t, settings, { config })
-  provider.now = gateway.now
-  const bring = (token: string, path: string, headers: Record<string, string> = {}) =>
-    createClient(gateway.url).get(path, { headers: { authorization: `Bearer ${token}`, ...headers } })
-  return { ...gateway, provider, upstream, bring }
-}
+const openStage = (t: TestContext, { env, config = CONFIG }: OidcSetUpOptions = {}) =>
+  setUpOidc(t, { env: { TRUSTED_PROXIES: '127.0.0.1', ...env }, config })
 
 test('the audience of every interpretation of a path is demanded, not only that of the path as it is', async t => {
   const { provider, upstream, bring } = await openStage(t)

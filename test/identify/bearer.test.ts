@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { createHmac, hash } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, type RequestListener } from 'node:http'
 import { type TestContext, test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { decodeJwt, exportSPKI, importJWK, type JWTPayload, SignJWT, UnsecuredJWT } from 'jose'
@@ -12,8 +12,8 @@ import { type Config, readSettings } from '../../src/index.ts'
 import { createCore } from '../../src/menshen.ts'
 import { cookieOf, createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
-import { signedInAt, startOidcServer } from '../kit/oidc-server.ts'
-import { openGateway } from '../kit/set-up.ts'
+import { startOidcServer } from '../kit/oidc-server.ts'
+import { type OidcSetUpOptions, openGateway, setUpOidc } from '../kit/set-up.ts'
 import { createTestLog } from '../kit/test-log.ts'
 import { until } from '../kit/until.ts'
 import { startUpstream } from '../kit/upstream.ts'
@@ -34,19 +34,18 @@ const CONFIG: Config = {
     { path: '/public', public: true },
   ],
 }
+/** A stream that stays open. */
+const answerWithStream: RequestListener = (_request, response) => {
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
+  response.write('data: 1\n\n')
+}
 const ROBOT = { sub: 'robot-1', client_id: 'robot', scope: 'read', groups: ['robots', '/fleet/a'] }
 
-async function openStage(
-  t: TestContext,
-  { env = {}, config = CONFIG }: { env?: Record<string, string>; config?: Config } = {},
-) {
-  const provider = await startOidcServer(t)
-  const upstream = await startUpstream(t)
-  const gateway = await openGateway(t, { ...provider.settings, UPSTREAM: upstream.url, ...env }, { config })
-  provider.now = gateway.now
-  const bring = (token: string, path = '/api/items', more: Record<string, string> = {}) =>
-    createClient(gateway.url).get(path, { headers: { authorization: `Bearer ${token}`, ...more } })
-  return { ...gateway, provider, upstream, bring }
+async function openStage(t: TestContext, options: OidcSetUpOptions = {}) {
+  const scene = await setUpOidc(t, { config: CONFIG, ...options })
+  const bring = (token: string, path = '/api/items', headers: Record<string, string> = {}) =>
+    scene.bring(token, path, headers)
+  return { ...scene, bring }
 }
 
 test('a signed access token admits, and the application is told who it is as for a user', async t => {
@@ -373,7 +372,7 @@ test('one network has a quarter of the slots for tokens: a machine elsewhere is 
 test('a session counts before a token, which is then the application’s own business', async t => {
   const stage = await openStage(t)
   const { provider, upstream } = stage
-  const user = await signedInAt(stage.url, stage.now)
+  const user = await stage.user()
   const robot = await provider.sign(ROBOT, AT)
   for (const token of [robot, 'whatever']) {
     assert.equal((await user.get('/api', { headers: { authorization: `Bearer ${token}` } })).status, 200)
@@ -382,7 +381,7 @@ test('a session counts before a token, which is then the application’s own bus
     assert.equal(headers.authorization, `Bearer ${token}`)
   }
   provider.user = { sub: 'sub-2', preferred_username: 'lisi' }
-  const other = await signedInAt(stage.url, stage.now)
+  const other = await stage.user()
   const refused = await other.get('/api', { headers: { authorization: `Bearer ${robot}` } })
   assert.equal(refused.status, 403, 'the user is not admitted, whatever else is brought')
   const stale = { cookie: `menshen_session=${'x'.repeat(43)}`, authorization: `Bearer ${robot}` }
@@ -422,12 +421,7 @@ test('forward-auth: the proxy passes the token on and is told who it is', async 
 })
 
 test('an open stream of a machine with an opaque token stays while the provider cannot be asked about the token', async t => {
-  const provider = await startOidcServer(t)
-  const upstream = await startUpstream(t, (_request, response) => {
-    response.writeHead(200, { 'content-type': 'text/event-stream' })
-    response.write('data: 1\n\n')
-  })
-  const stage = await openGateway(t, { ...provider.settings, UPSTREAM: upstream.url }, { config: CONFIG })
+  const { provider, ...stage } = await openStage(t, { answer: answerWithStream })
   const rejections: unknown[] = []
   const onRejection = (reason: unknown) => void rejections.push(reason)
   process.on('unhandledRejection', onRejection)
@@ -451,10 +445,7 @@ test('an open stream of a machine with an opaque token stays while the provider 
 
 test('an open stream ends when another configuration gives its machine another role', async t => {
   const provider = await startOidcServer(t)
-  const upstream = await startUpstream(t, (_request, response) => {
-    response.writeHead(200, { 'content-type': 'text/event-stream' })
-    response.write('data: 1\n\n')
-  })
+  const upstream = await startUpstream(t, answerWithStream)
   const port = await freePort()
   const settings = readSettings({
     ...provider.settings,
@@ -524,7 +515,7 @@ test('a socket too, which ends when the token is not valid any more', async t =>
 test('made-up tokens are limited as tickets are, and who has a good one or a session is not', async t => {
   const stage = await openStage(t, { env: { RATE_LIMIT_PER_MINUTE: '3' } })
   const { provider, bring } = stage
-  const user = await signedInAt(stage.url, stage.now)
+  const user = await stage.user()
   for (let n = 0; n < 3; n++) assert.equal((await bring(`made-up-${n}`)).status, 401)
   const limited = await bring('made-up-3')
   assert.deepEqual([limited.status, limited.headers['retry-after']], [429, '60'])

@@ -6,7 +6,7 @@ import { type WebSocket as Socket, WebSocket, WebSocketServer } from 'ws'
 import type { Config } from '../../src/index.ts'
 import { createClient, type Request } from '../kit/client.ts'
 import { type OidcServer, startOidcServer } from '../kit/oidc-server.ts'
-import { openGateway } from '../kit/set-up.ts'
+import { openGateway, setUpOidc } from '../kit/set-up.ts'
 import { startUpstream } from '../kit/upstream.ts'
 import { raw, request as wireRequest } from '../proxy/raw.ts'
 
@@ -25,16 +25,12 @@ const RULES: NonNullable<Config['rules']> = [
 ]
 
 async function openStage(t: TestContext, config: Config = { rules: RULES }, env: Record<string, string> = {}) {
-  const provider = await startOidcServer(t)
-  const upstream = await startUpstream(t)
-  const settings = { ...provider.settings, UPSTREAM: upstream.url, TRUSTED_PROXIES: '127.0.0.1', ...env }
-  const gateway = await openGateway(t, settings, { config })
-  provider.now = gateway.now
+  const scene = await setUpOidc(t, { config, env: { TRUSTED_PROXIES: '127.0.0.1', ...env } })
   const ask = (asked: string | Request, headers: Record<string, string> = {}) =>
-    createClient(gateway.url).request(
+    createClient(scene.url).request(
       typeof asked === 'string' ? { path: asked, headers } : { ...asked, headers: { ...asked.headers, ...headers } },
     )
-  return { ...gateway, provider, upstream, ask }
+  return { ...scene, ask }
 }
 
 const machine = (provider: OidcServer, claims: object) =>

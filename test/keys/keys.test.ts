@@ -9,10 +9,8 @@ import { WebSocket } from 'ws'
 import type { Config } from '../../src/index.ts'
 import { keySha256, newKey } from '../../src/util/key-form.ts'
 import { createClient } from '../kit/client.ts'
-import { startOidcServer } from '../kit/oidc-server.ts'
 import { requireProgram } from '../kit/requirements.ts'
-import { openGateway, type SetUpOptions, setUp } from '../kit/set-up.ts'
-import { startUpstream } from '../kit/upstream.ts'
+import { type SetUpOptions, setUp, setUpOidc } from '../kit/set-up.ts'
 import { raw } from '../proxy/raw.ts'
 
 const PASSWORD = 'Basic realm="menshen"'
@@ -254,14 +252,8 @@ test('a program without credentials is asked for a password where keys count; a 
 })
 
 test('where tokens count besides keys, git is asked for a password first, and other programs for a token first', async t => {
-  const provider = await startOidcServer(t)
-  const upstream = await startUpstream(t)
   const rules = [{ path: '/api', roles: ['robot'], keys: true as const, bearer: true, scopes: ['read'] }]
-  const { url } = await openGateway(
-    t,
-    { ...provider.settings, UPSTREAM: upstream.url },
-    { config: { ...CONFIG, rules } },
-  )
+  const { url, upstream } = await setUpOidc(t, { config: { ...CONFIG, rules } })
   const challenge = async (headers: Record<string, string>) =>
     (await createClient(url).request({ path: '/api/info/refs', method: 'GET', headers })).headers['www-authenticate']
   const token = `resource_metadata="${url}/.well-known/oauth-protected-resource/api", scope="read"`
@@ -281,14 +273,8 @@ test('where tokens count besides keys, git is asked for a password first, and ot
 
 test('git brings its key where tokens count, too', async t => {
   const program = requireProgram('git')
-  const provider = await startOidcServer(t)
-  const upstream = await startUpstream(t)
   const rules = [{ path: '/api', roles: ['robot'], keys: true as const, bearer: true }]
-  const { url } = await openGateway(
-    t,
-    { ...provider.settings, UPSTREAM: upstream.url },
-    { config: { ...CONFIG, rules } },
-  )
+  const { url, upstream } = await setUpOidc(t, { config: { ...CONFIG, rules } })
   const helper = `credential.helper=!printf 'username=x\\npassword=${BACKUP}\\n'`
   const git = spawn(program, ['-c', 'credential.helper=', '-c', helper, 'ls-remote', `${url}/api/project.git`], {
     env: { PATH: process.env.PATH, GIT_TERMINAL_PROMPT: '0', GIT_CONFIG_NOSYSTEM: '1', HOME: '/nonexistent' },

@@ -8,13 +8,11 @@ import { type TestContext, test } from 'node:test'
 import { WebSocket, WebSocketServer } from 'ws'
 import type { Config } from '../../src/index.ts'
 import { newKey } from '../../src/util/key-form.ts'
-import { type Client, createClient, type Response } from '../kit/client.ts'
+import type { Client, Response } from '../kit/client.ts'
 import { createCommandRunner } from '../kit/command-runner.ts'
-import { startOidcServer } from '../kit/oidc-server.ts'
 import { startRedis } from '../kit/redis-server.ts'
-import { openGateway, type SetUpOptions, setUp } from '../kit/set-up.ts'
+import { openGateway, type SetUpOptions, setUp, setUpOidc } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
-import { startUpstream } from '../kit/upstream.ts'
 
 const commands = createCommandRunner()
 const KEYS = '/_menshen/account/keys'
@@ -361,12 +359,8 @@ test('revoking a key and ending sessions need no recent sign-in', async t => {
 })
 
 async function oidcStage(t: TestContext) {
-  const provider = await startOidcServer(t)
-  const upstream = await startUpstream(t)
   const config: Config = { rules: [{ path: '/', roles: ['*'], keys: 'personal' }] }
-  const gateway = await openGateway(t, { UPSTREAM: upstream.url, ...provider.settings }, { config })
-  provider.now = gateway.now
-  const client = createClient(gateway.url, gateway.now)
+  const { provider, client, ...gateway } = await setUpOidc(t, { config })
   const follow = async (answer: Response): Promise<Response> => {
     let last = answer
     for (let n = 0; n < 6 && last.headers.location; n++) last = await client.follow(last, { headers: BY_USER })

@@ -2,13 +2,15 @@
 
 import type { RequestListener } from 'node:http'
 import type { TestContext } from 'node:test'
+import type { JWTPayload } from 'jose'
 import { wantsSocket } from '../../src/gateway/upgrade.ts'
 import { type Config, createMenshen, readSettings } from '../../src/index.ts'
 import { createEventLog } from '../../src/log.ts'
 import { listenAddress, serve } from '../../src/server/serve.ts'
-import { type Client, createClient, signIn } from './client.ts'
+import { type Client, createClient, type Response, signIn } from './client.ts'
 import { freePort } from './free-port.ts'
 import type { Environment } from './instance.ts'
+import { type OidcServer, signedInAt, startOidcServer } from './oidc-server.ts'
 import { type ScriptedProvider, startScriptedProvider } from './scripted-provider.ts'
 import type { Behaviour, User } from './strict-provider.ts'
 import { createTestLog } from './test-log.ts'
@@ -60,6 +62,46 @@ export async function setUp(t: TestContext, options: SetUpOptions = {}): Promise
     return client
   }
   return { ...gateway, provider, user, ...(upstream && { upstream }) }
+}
+
+export interface OidcSetUpOptions extends Omit<SetUpOptions, 'provider'> {
+  /** What the provider's metadata say besides. */
+  metadata?: object
+}
+
+export interface OidcGateway extends Gateway {
+  readonly provider: OidcServer
+  /** Signed in as the user with these claims, or as the same user as before. */
+  user(claims?: JWTPayload): Promise<Client>
+  /** A request of a machine with this access token. */
+  bring(token: string, path: string, headers?: Record<string, string>): Promise<Response>
+}
+
+export interface OidcScene extends OidcGateway {
+  readonly upstream: Upstream
+}
+
+/** As `setUp`, with an OpenID Connect provider that has the clock of the gateway. */
+export function setUpOidc(t: TestContext, options: OidcSetUpOptions & { application: false }): Promise<OidcGateway>
+export function setUpOidc(t: TestContext, options?: OidcSetUpOptions): Promise<OidcScene>
+export async function setUpOidc(t: TestContext, options: OidcSetUpOptions = {}): Promise<OidcGateway> {
+  const { env = {}, metadata = {}, answer, application = true } = options
+  const provider = await startOidcServer(t, { metadata })
+  const upstream = application ? await startUpstream(t, answer) : undefined
+  const settings = { ...(upstream && { UPSTREAM: upstream.url }), ...provider.settings, ...env }
+  const gateway = await openGateway(t, settings, options)
+  provider.now = gateway.now
+  return {
+    ...gateway,
+    provider,
+    user(claims = provider.user) {
+      provider.user = claims
+      return signedInAt(gateway.url, gateway.now)
+    },
+    bring: (token, path, headers = {}) =>
+      gateway.visitor().get(path, { headers: { authorization: `Bearer ${token}`, ...headers } }),
+    ...(upstream && { upstream }),
+  }
 }
 
 export type Gateway = Awaited<ReturnType<typeof openGateway>>

@@ -11,10 +11,9 @@ import { createMetricsReader, gatherAlone } from '../../src/observe/exposition.t
 import { createMetrics, METRICS } from '../../src/observe/metrics.ts'
 import { recordKey } from '../../src/session/ticket.ts'
 import { cookieOf, createClient, signIn } from '../kit/client.ts'
-import { signedInAt, startOidcServer } from '../kit/oidc-server.ts'
 import { requireProgram } from '../kit/requirements.ts'
 import { readMetrics, scrape } from '../kit/scrape.ts'
-import { openGateway, type Scene, setUp } from '../kit/set-up.ts'
+import { type Scene, setUp, setUpOidc } from '../kit/set-up.ts'
 import { until } from '../kit/until.ts'
 import { dial, setUpSockets } from '../kit/websocket.ts'
 import { raw, request } from '../proxy/raw.ts'
@@ -248,26 +247,23 @@ suite('sign-ins, sign-outs, refreshes, calls', () => {
   })
 
   test('a refresh that names another user is counted as one that failed', async t => {
-    const op = await startOidcServer(t)
-    const gateway = await openGateway(t, { ...op.settings, METRICS_FROM: '127.0.0.1' })
-    op.now = gateway.now
-    const user = await signedInAt(gateway.url, gateway.now)
-    op.idClaims = { sub: 'another' }
-    gateway.passSeconds(3500)
+    const scene = await setUpOidc(t, { application: false })
+    const user = await scene.user()
+    scene.provider.idClaims = { sub: 'another' }
+    scene.passSeconds(3500)
     assert.equal((await user.get('/_menshen/me')).status, 401)
-    const { value, sum } = await scrape(gateway.url)
+    const { value, sum } = await scrape(scene.url)
     assert.equal(value('menshen_refreshes_total{result="subject_changed"}'), 1)
     assert.equal(sum('menshen_refreshes_total'), 1)
     assert.equal(value('menshen_sessions_ended_total{reason="subject_changed"}'), 1)
   })
 
   test('an attempt that could not leave for the provider is no sign-in that came back', async t => {
-    const op = await startOidcServer(t)
-    const gateway = await openGateway(t, { ...op.settings, METRICS_FROM: '127.0.0.1' })
-    op.isAway = true
-    const { headers } = await gateway.visitor().post('/login')
+    const scene = await setUpOidc(t, { application: false })
+    scene.provider.isAway = true
+    const { headers } = await scene.visitor().post('/login')
     assert.equal(headers.location, '/login?error=temporarily_unavailable')
-    assert.equal((await scrape(gateway.url)).sum('menshen_sign_ins_total'), 0)
+    assert.equal((await scrape(scene.url)).sum('menshen_sign_ins_total'), 0)
   })
 
   test('requests beyond the rate limit are counted', async t => {

@@ -11,13 +11,10 @@ import {
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-node'
 import { readVersion } from '../../src/util/version.ts'
-import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { startStrictOidcServer } from '../kit/oidc/strict-oidc-server.ts'
-import { startOidcServer } from '../kit/oidc-server.ts'
-import { openGateway, setUp } from '../kit/set-up.ts'
+import { openGateway, setUp, setUpOidc } from '../kit/set-up.ts'
 import { until } from '../kit/until.ts'
-import { startUpstream } from '../kit/upstream.ts'
 import { dial, setUpSockets } from '../kit/websocket.ts'
 
 const exporter = new InMemorySpanExporter()
@@ -223,13 +220,9 @@ test('a refusal is an event on its request, and a socket has its spans too', asy
 })
 
 test('a token that is shown to the provider has the call as a span below its request', async t => {
-  const provider = await startOidcServer(t)
-  const upstream = await startUpstream(t)
   const rules = [{ path: '/api', roles: ['*' as const], bearer: true }]
-  const gateway = await openGateway(t, { ...provider.settings, UPSTREAM: upstream.url }, { config: { rules } })
-  provider.now = gateway.now
+  const { provider, bring } = await setUpOidc(t, { config: { rules } })
   provider.introspect = () => ({ active: true, client_id: provider.clientId, sub: 'u-7' })
-  const answer = await createClient(gateway.url).get('/api', { headers: { authorization: 'Bearer opaque' } })
-  assert.equal(answer.status, 200)
+  assert.equal((await bring('opaque', '/api')).status, 200)
   assert.equal(childOf(await requestSpan('/api'), 'provider introspection').kind, SpanKind.CLIENT)
 })

@@ -16,7 +16,7 @@ import { planProviders } from '../../src/provider/providers.ts'
 import { freePort } from '../kit/free-port.ts'
 import { type Environment, startInstance } from '../kit/instance.ts'
 import { answerOf, type OidcCall, type OidcServer, signedInAt, startOidcServer } from '../kit/oidc-server.ts'
-import { openGateway } from '../kit/set-up.ts'
+import { openGateway, setUpOidc } from '../kit/set-up.ts'
 import { bytesOf, tempFolder } from '../kit/temp.ts'
 import { startUpstream } from '../kit/upstream.ts'
 
@@ -45,12 +45,9 @@ async function proofOf(op: OidcServer, { path, headers }: OidcCall, method = 'PO
 }
 
 async function open(t: TestContext, env: Environment = {}, config: Config = {}) {
-  const op = await startOidcServer(t)
+  const { provider: op, user: signIn, ...gateway } = await setUpOidc(t, { env, config, application: false })
   op.tokenType = 'DPoP'
-  const gateway = await openGateway(t, { ...op.settings, ...env }, { config })
-  op.now = gateway.now
   const details = () => gateway.lines.map(({ fields }) => String(fields.detail))
-  const signIn = () => signedInAt(gateway.url, gateway.now)
   return { op, ...gateway, details, signIn }
 }
 

@@ -15,7 +15,7 @@ import { createCore } from '../../src/menshen.ts'
 import { filesOf, makeAuthority, makeCertificate } from '../gateway/certificates.ts'
 import { cookieOf, createClient } from '../kit/client.ts'
 import { startOidcServer } from '../kit/oidc-server.ts'
-import { openGateway, setUp } from '../kit/set-up.ts'
+import { setUp, setUpOidc } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { createTestLog } from '../kit/test-log.ts'
 import { startUpstream, watch } from '../kit/upstream.ts'
@@ -106,21 +106,16 @@ test('a value that is too long is cut as in the identity headers, and half a tem
 })
 
 test('a machine with a token gets the headers of its own name and groups', async t => {
-  const provider = await startOidcServer(t)
   const app = await startUpstream(t)
-  const gateway = await openGateway(t, provider.settings, {
+  const { provider, bring } = await setUpOidc(t, {
+    application: false,
     config: {
       rules: [{ path: '/api', roles: ['*'], bearer: true }],
       upstreams: { '/api': { url: app.url, headers: { 'X-User': '{username}', 'X-Teams': '{groups}' } } },
     },
   })
-  provider.now = gateway.now
   const token = await provider.sign({ sub: 'robot', client_id: 'robot', groups: ['a,b', 'c'] }, { typ: 'at+jwt' })
-  const lies = { 'x-user': 'admin', X_TEAMS: 'root' }
-  const { status } = await createClient(gateway.url).get('/api', {
-    headers: { authorization: `Bearer ${token}`, ...lies },
-  })
-  assert.equal(status, 200)
+  assert.equal((await bring(token, '/api', { 'x-user': 'admin', X_TEAMS: 'root' })).status, 200)
   assert.deepEqual(told(app, 'x-user', 'x-teams'), [
     ['x-user', 'robot'],
     ['x-teams', 'a%2Cb,c'],

@@ -4,13 +4,13 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import test, { type TestContext } from 'node:test'
+import { type WebSocket, WebSocketServer } from 'ws'
 import type { Config } from '../../src/index.ts'
 import { type Client, cookieOf, createClient, type Response } from '../kit/client.ts'
 import { type Environment, type Instance, isServed, setUpInstances } from '../kit/instance.ts'
 import { signedInAt, startOidcServer } from '../kit/oidc-server.ts'
-import { openGateway } from '../kit/set-up.ts'
+import { setUpOidc } from '../kit/set-up.ts'
 import { until } from '../kit/until.ts'
-import { startUpstream } from '../kit/upstream.ts'
 import { dial, refusal } from '../kit/websocket.ts'
 
 /** As Keycloak's access tokens. */
@@ -21,18 +21,22 @@ const PAGE = { accept: 'text/html', 'sec-fetch-mode': 'navigate', 'sec-fetch-des
 const SCRIPT = { accept: 'application/json' }
 
 async function open(t: TestContext, env: Environment = {}, config: Config = {}, tokenFields: object = {}) {
-  const op = await startOidcServer(t)
-  op.expiresIn = LIFE
-  op.tokenFields = tokenFields
-  const upstream = await startUpstream(t)
-  const gateway = await openGateway(t, { ...op.settings, UPSTREAM: upstream.url, ...env }, { config })
-  op.now = gateway.now
-  const user = await signedInAt(gateway.url, gateway.now)
+  const { provider: op, upstream, ...gateway } = await setUpOidc(t, { env, config })
+  Object.assign(op, { expiresIn: LIFE, tokenFields })
+  const user = await gateway.user()
   const refreshes = () => op.callsTo('/token').filter(({ form }) => form.get('grant_type') === 'refresh_token').length
   const eventsOf = (code: string) => gateway.lines.filter(({ event }) => event === code).map(({ fields }) => fields)
   /** The application was told of nobody, or of nothing at all. */
   const forwarded = () => upstream.received.length
-  return { op, upstream, gateway, user, refreshes, eventsOf, forwarded }
+  /** A WebSocket of the user. */
+  async function openSocket(): Promise<WebSocket> {
+    const sockets = new WebSocketServer({ server: upstream.server })
+    t.after(() => sockets.close())
+    const socket = dial(gateway, user)
+    await once(socket, 'open')
+    return socket
+  }
+  return { op, upstream, gateway, user, refreshes, eventsOf, forwarded, openSocket }
 }
 
 const maxAge = ({ setCookies }: Response) =>
@@ -198,7 +202,7 @@ test('without REFRESH_FAILURE a session stays whose token is valid while its ref
 
 test('the expired sessions of many users ask a provider that is away once per pause, not once each', async t => {
   const { op, gateway, refreshes } = await open(t)
-  const users = await Promise.all(Array.from({ length: 20 }, () => signedInAt(gateway.url, gateway.now)))
+  const users = await Promise.all(Array.from({ length: 20 }, () => gateway.user()))
   gateway.passSeconds(HOUR)
   op.isAway = true
   const before = op.calls.length
@@ -215,7 +219,7 @@ test('the expired sessions of many users ask a provider that is away once per pa
 
 test('a provider that answers the refresh of one user with 500 keeps no other user waiting', async t => {
   const { op, gateway, user } = await open(t)
-  const other = await signedInAt(gateway.url, gateway.now)
+  const other = await gateway.user()
   gateway.passSeconds(HOUR)
   let broken: string | null = null
   op.intercept = ({ path, form }, response) => {
@@ -228,12 +232,8 @@ test('a provider that answers the refresh of one user with 500 keeps no other us
 })
 
 test('a WebSocket stays open while the provider is away, none is opened, and a refusal closes it', async t => {
-  const { op, gateway, user, upstream, eventsOf } = await open(t)
-  const { WebSocketServer } = await import('ws')
-  const sockets = new WebSocketServer({ server: upstream.server })
-  t.after(() => sockets.close())
-  const socket = dial(gateway, user)
-  await once(socket, 'open')
+  const { op, gateway, user, eventsOf, openSocket } = await open(t)
+  const socket = await openSocket()
   op.isAway = true
   gateway.passSeconds(HOUR)
   await until(() => eventsOf('streams_unchecked').length > 0)
@@ -252,12 +252,8 @@ test('a WebSocket stays open while the provider is away, none is opened, and a r
 })
 
 test('a WebSocket of a session whose provider stays away is closed at the end of the session', async t => {
-  const { op, gateway, user, upstream } = await open(t)
-  const { WebSocketServer } = await import('ws')
-  const sockets = new WebSocketServer({ server: upstream.server })
-  t.after(() => sockets.close())
-  const socket = dial(gateway, user)
-  await once(socket, 'open')
+  const { op, gateway, openSocket } = await open(t)
+  const socket = await openSocket()
   op.isAway = true
   gateway.passSeconds(MAX_HOURS * HOUR)
   await once(socket, 'close')

@@ -9,7 +9,7 @@ import { type Config, createMenshen, MenshenError, readSettings } from '../../sr
 import { type Client, createClient } from '../kit/client.ts'
 import { answerOf, type OidcServer, signedInAt, startOidcServer } from '../kit/oidc-server.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
-import { openGateway } from '../kit/set-up.ts'
+import { openGateway, setUpOidc } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { createTestLog } from '../kit/test-log.ts'
 import { until } from '../kit/until.ts'
@@ -33,7 +33,6 @@ async function openStage(
     partners,
     upstream,
     providers,
-    visitor: () => createClient(gateway.url, gateway.now),
     signIn: (provider: 'staff' | 'partners') => signedInAt(gateway.url, gateway.now, provider),
   }
 }
@@ -120,11 +119,9 @@ test('each of several providers has its own redirect address, and the one provid
   assert.equal(await redirectOf(stage.visitor(), 'partners'), `${stage.baseUrl}/callback/partners`)
   await stage.signIn('partners')
   assert.equal(stage.partners.callsTo('/token').at(-1)?.form.get('redirect_uri'), `${stage.baseUrl}/callback/partners`)
-  const alone = await startOidcServer(t)
-  const single = await openGateway(t, alone.settings)
-  alone.now = single.now
-  assert.equal(await redirectOf(createClient(single.url, single.now)), `${single.baseUrl}/callback`)
-  await signedInAt(single.url, single.now)
+  const single = await setUpOidc(t, { application: false })
+  assert.equal(await redirectOf(single.client), `${single.baseUrl}/callback`)
+  await single.user()
 })
 
 test('a code of an honest provider without iss is never redeemed at another that the attempt was started with', async t => {
@@ -419,16 +416,11 @@ test('a provider that was taken out of the configuration vouches for nobody any 
 })
 
 test('one provider: the page, the headers and the cookies know nothing of others', async t => {
-  const provider = await startOidcServer(t)
-  const upstream = await startUpstream(t)
-  const gateway = await openGateway(t, { ...provider.settings, UPSTREAM: upstream.url })
-  provider.now = gateway.now
-  const client = createClient(gateway.url, gateway.now)
+  const { upstream, client, user } = await setUpOidc(t)
   const page = (await client.get('/login')).text
   assert.equal(page.match(/<form [^>]*class="sign-in"/g)?.length, 1)
   assert.doesNotMatch(page, /name="provider"/)
-  provider.user = { sub: 'a', preferred_username: 'admin' }
-  const admin = await signedInAt(gateway.url, gateway.now)
+  const admin = await user({ sub: 'a', preferred_username: 'admin' })
   await admin.get('/')
   const { headers } = upstream.last()
   assert.equal(headers['x-forwarded-user'], 'admin')

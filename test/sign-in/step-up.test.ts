@@ -6,9 +6,8 @@ import { type Config, createMenshen, type Rule, readSettings } from '../../src/i
 import { type Client, createClient, type Response } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { startOidcServer } from '../kit/oidc-server.ts'
-import { type GatewayOptions, openGateway, setUp } from '../kit/set-up.ts'
+import { type GatewayOptions, setUp, setUpOidc } from '../kit/set-up.ts'
 import { createTestLog } from '../kit/test-log.ts'
-import { startUpstream } from '../kit/upstream.ts'
 
 const BROWSER = { accept: 'text/html', 'sec-fetch-dest': 'document', 'sec-fetch-mode': 'navigate' }
 const SCRIPT = { accept: 'application/json', 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'cors' }
@@ -24,14 +23,7 @@ const RULES: Rule[] = [
 ]
 
 async function scene(t: TestContext, env: Record<string, string> = {}, options: GatewayOptions = {}) {
-  const provider = await startOidcServer(t)
-  const upstream = await startUpstream(t)
-  const gateway = await openGateway(
-    t,
-    { UPSTREAM: upstream.url, ...provider.settings, ...env },
-    { config: { rules: RULES }, ...options },
-  )
-  provider.now = gateway.now
+  const { provider, upstream, ...gateway } = await setUpOidc(t, { env, config: { rules: RULES }, ...options })
   const seconds = () => Math.floor(gateway.now() / 1000)
 
   /** Signs in, or finishes a step-up, by following redirects until there are none to the provider or to the callback. */

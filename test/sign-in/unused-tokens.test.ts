@@ -4,17 +4,15 @@ import assert from 'node:assert/strict'
 import test, { type TestContext } from 'node:test'
 import { createMenshen, type MenshenOptions } from '../../src/index.ts'
 import { createClient } from '../kit/client.ts'
-import { answerOf, type OidcServer, signedInAt, startOidcServer } from '../kit/oidc-server.ts'
-import { openGateway } from '../kit/set-up.ts'
+import { answerOf, type OidcServer, startOidcServer } from '../kit/oidc-server.ts'
+import { setUpOidc } from '../kit/set-up.ts'
 import { createTestLog } from '../kit/test-log.ts'
 import { until } from '../kit/until.ts'
 
 const ALWAYS = { REVOKE: 'always' }
 
 async function open(t: TestContext, env: Record<string, string> = ALWAYS, config = {}) {
-  const op = await startOidcServer(t)
-  const gateway = await openGateway(t, { ...op.settings, ...env }, { config })
-  op.now = gateway.now
+  const { provider: op, ...gateway } = await setUpOidc(t, { env, config, application: false })
   return { op, gateway }
 }
 
@@ -38,7 +36,7 @@ function watchTokens(op: OidcServer): string[] {
 test('a sign-in that replaces a session revokes the tokens of the former one, and none of the new one', async t => {
   const { op, gateway } = await open(t)
   const issued = watchTokens(op)
-  const user = await signedInAt(gateway.url, gateway.now)
+  const user = await gateway.user()
   await user.get(await answerOf(user))
   await until(() => revoked(op).length > 0)
   assert.deepEqual(revoked(op), issued.slice(0, 1))
@@ -47,7 +45,7 @@ test('a sign-in that replaces a session revokes the tokens of the former one, an
 
 test('with REVOKE=never nothing is revoked', async t => {
   const { op, gateway } = await open(t, { REVOKE: 'never' })
-  const user = await signedInAt(gateway.url, gateway.now)
+  const user = await gateway.user()
   await user.get(await answerOf(user))
   await user.post('/logout')
   assert.deepEqual(revoked(op), [])
@@ -58,7 +56,7 @@ test('tokens that are the same for the new session are not revoked', async t => 
   op.tokenFields = { access_token: 'the-same', refresh_token: 'as-before' }
   op.intercept = ({ path }, response) =>
     path === '/userinfo' && response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(op.user))
-  const user = await signedInAt(gateway.url, gateway.now)
+  const user = await gateway.user()
   await user.get(await answerOf(user))
   await user.post('/logout')
   await until(() => revoked(op).length > 0)
@@ -69,7 +67,7 @@ test('tokens of the provider session that the browser’s session depends on are
   const { op, gateway } = await open(t)
   op.idClaims = { sid: 'the-session-at-the-provider' }
   const issued = watchTokens(op)
-  const user = await signedInAt(gateway.url, gateway.now)
+  const user = await gateway.user()
   await user.get(await answerOf(user))
   op.intercept = ({ path }, response) => path === '/userinfo' && response.writeHead(500).end()
   assert.match(String((await user.get(await answerOf(user))).headers.location), /^\/login\?error=/)
@@ -104,7 +102,7 @@ for (const [name, fail] of Object.entries(FAILURES))
 test('a provider that speaks of another user at a refresh ends the session, and its tokens are revoked', async t => {
   const { op, gateway } = await open(t)
   const issued = watchTokens(op)
-  const user = await signedInAt(gateway.url, gateway.now)
+  const user = await gateway.user()
   op.idClaims = { sub: 'another' }
   gateway.passSeconds(3500)
   assert.equal((await user.get('/_menshen/me')).status, 401)

@@ -10,7 +10,7 @@ import { type Config, MenshenError, readSettings } from '../../src/index.ts'
 import { planProviders } from '../../src/provider/providers.ts'
 import { type Client, cookieOf, createClient } from '../kit/client.ts'
 import { type OidcCall, type OidcServer, signedInAt, startOidcServer } from '../kit/oidc-server.ts'
-import { openGateway } from '../kit/set-up.ts'
+import { openGateway, setUpOidc } from '../kit/set-up.ts'
 import { createBrowser, PORTAL, WIKI } from '../kit/several-hosts.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
@@ -23,7 +23,6 @@ const CANARY = 'CANARY'
 
 /** Two applications with a token each, one with the user's own, and one without any. */
 async function setUpExchange(t: TestContext, more: Config = {}, env: Record<string, string> = {}) {
-  const provider = await startOidcServer(t)
   const app = await startUpstream(t)
   const config: Config = {
     rules: [
@@ -38,13 +37,9 @@ async function setUpExchange(t: TestContext, more: Config = {}, env: Record<stri
     },
     ...more,
   }
-  const gateway = await openGateway(t, { ...provider.settings, ...env }, { config })
-  provider.now = gateway.now
-  const user = (sub = 'sub-1') => {
-    provider.user = { sub, preferred_username: `user-${sub}` }
-    return signedInAt(gateway.url, gateway.now)
-  }
-  return { ...gateway, provider, app, user }
+  const scene = await setUpOidc(t, { env, config, application: false })
+  const user = (sub = 'sub-1') => scene.user({ sub, preferred_username: `user-${sub}` })
+  return { ...scene, app, user }
 }
 
 function exchangesOf(provider: OidcServer): OidcCall[] {
@@ -395,13 +390,11 @@ test('two instances with one store make one call between them', async t => {
 })
 
 test('an application at a host of its own gets its token there', async t => {
-  const provider = await startOidcServer(t)
   const app = await startUpstream(t)
   const upstream = { url: app.url, accessToken: { audience: 'wiki' } }
-  const env = { ...provider.settings, BASE_URL: PORTAL }
-  const gateway = await openGateway(t, env, { config: { hosts: { 'wiki.test': { upstream } } } })
-  provider.now = gateway.now
-  const browser = createBrowser(gateway.url, gateway.now)
+  const config = { hosts: { 'wiki.test': { upstream } } }
+  const { provider, url, now } = await setUpOidc(t, { env: { BASE_URL: PORTAL }, config, application: false })
+  const browser = createBrowser(url, now)
   const started = await browser.post(`${PORTAL}/login`)
   const back = await fetch(started.headers.location ?? '', { redirect: 'manual' })
   await browser.get(back.headers.get('location') ?? '')
@@ -428,11 +421,8 @@ test('a provider that gives no access token of the user is refused beside an exc
 
 suite('the library', () => {
   test('accessToken with a target is a token for that application, and rejects if there is none', async t => {
-    const provider = await startOidcServer(t)
-    const gateway = await openGateway(t, provider.settings)
-    provider.now = gateway.now
-    const client = await signedInAt(gateway.url, gateway.now)
-    const { menshen } = gateway
+    const { provider, user, menshen, lines } = await setUpOidc(t, { application: false })
+    const client = await user()
     const request = { headers: { cookie: cookieOf(client) } }
     const token = await menshen.accessToken(request, { audience: 'one', scope: 'read' })
     assert.match(String(token), /^xt-CANARY-sub-1-one-/)
@@ -442,7 +432,7 @@ suite('the library', () => {
     assert.equal(await menshen.accessToken({ headers: {} }, { audience: 'one' }), undefined)
     provider.exchanged = { token_type: 'N_A' }
     await assert.rejects(menshen.accessToken(request, { audience: 'two' }), { name: 'MenshenError' })
-    assert.equal(gateway.lines.at(-1)?.event, 'token_exchange_failed')
+    assert.equal(lines.at(-1)?.event, 'token_exchange_failed')
     for (const odd of [{}, { audiense: 'one' }, { audience: '' }, { resource: '/api' }])
       await assert.rejects(menshen.accessToken(request, odd as object), (error: unknown) => {
         assert.ok(error instanceof MenshenError)
