@@ -1,9 +1,9 @@
 // The path of a request: which paths are refused as unreadable. The rules judge all others.
 
 import { ownCopy } from '../util/own-copy.ts'
-import { createRecent } from '../util/recent.ts'
-import { pathsWithoutSession } from './interpretations.ts'
-import { allSpellings, decodedPath, fold, type Steps, spellingsOf } from './spellings.ts'
+import { createRecent, type RecentCache } from '../util/recent.ts'
+import { decodedPath, type Steps, textsOf } from './ambiguous-paths.ts'
+import { fold } from './fold.ts'
 
 /** Nothing to check: no escape, no empty or dot segment, no parameter, no session identifier. */
 const PLAIN = /^(?:\/(?![.+(])[\w\-.~!$&'()*+,=:@]+)*\/?$/
@@ -24,14 +24,14 @@ export function pathProblem(path: string, steps: Steps = { count: 0 }): PathProb
   if (/[^\x21-\x7e]|[\\"<>^`{}#]|%(?:[01][\da-f]|7f|c2%[89][\da-f])/i.test(path)) return 'forbidden_character'
   const decoded = tryDecode(path)
   if (decoded === undefined) return 'broken_encoding'
-  const spellings = spellingsOf(decoded, steps)
-  if (!spellings) return 'too_many_interpretations'
-  const others = allSpellings(pathsWithoutSession(spellings), steps)
-  if (!others || segmentsIn(spellings) + segmentsIn(others) > MOST_JUDGED_SEGMENTS) return 'too_many_interpretations'
-  return textProblem(spellings) ?? textProblem(others)
+  const texts = textsOf(decoded, steps)
+  if (!texts) return 'too_many_interpretations'
+  const { spellings, withoutSession } = texts
+  if (segmentsIn(spellings) + segmentsIn(withoutSession) > MOST_JUDGED_SEGMENTS) return 'too_many_interpretations'
+  return textProblem(spellings) ?? textProblem(withoutSession)
 }
 
-/** Of all interpretations: the rules judge each of them. */
+/** In all texts of a path together: the rules judge each of them. */
 const MOST_JUDGED_SEGMENTS = 400
 
 function segmentsIn(texts: readonly string[]): number {
@@ -97,15 +97,24 @@ export interface ReadTarget {
 
 export const readTarget = createParser(readPath)
 
-const MOST_REMEMBERED = 2000
-/** Longer paths are not the addresses of pages. A client that repeats one costs little: a few of them are remembered, too. */
+const MOST_PAGES = 2000
+/** Longer paths are not the addresses of pages. A client that repeats one costs little: a few of them are cached, too. */
 const LONGEST_PAGE = 256
 const MOST_LONG = 64
 
-/** Most requests ask for a recent path, and the same string finds its rule faster. Without queries: those can contain secrets. */
+/** A cache by path. Most requests ask for a recent one. */
+export function createPathCache<Value>(): RecentCache<Value> {
+  const pages = createRecent<Value>(MOST_PAGES)
+  const longPaths = createRecent<Value>(MOST_LONG)
+  return {
+    get: path => (path.length > LONGEST_PAGE ? longPaths : pages).get(path),
+    set: (path, value) => (path.length > LONGEST_PAGE ? longPaths : pages).set(path, value),
+  }
+}
+
+/** Keeps the targets of recent paths: the same string finds its rule faster. Without queries: those can contain secrets. */
 export function createReadTarget(): ReadTarget {
-  const pages = createRecent<Target>(MOST_REMEMBERED)
-  const longPaths = createRecent<Target>(MOST_LONG)
+  const targets = createPathCache<Target>()
   const refused = createRecent<PathProblem>(MOST_LONG)
 
   function problemOf(path: string): PathProblem | undefined {
@@ -117,13 +126,12 @@ export function createReadTarget(): ReadTarget {
   }
 
   const parse = createParser(text => {
-    const remembered = text.length > LONGEST_PAGE ? longPaths : pages
-    const known = remembered.get(text)
+    const known = targets.get(text)
     if (known) return known
     if (isTooLong(text) || problemOf(text)) return undefined
-    const kept = { path: ownCopy(text), search: '' }
-    remembered.set(kept.path, kept)
-    return kept
+    const target = { path: ownCopy(text), search: '' }
+    targets.set(target.path, target)
+    return target
   })
   return Object.assign(parse, { problemOf })
 }

@@ -20,10 +20,10 @@ export interface RuleNode {
   readonly hasAlias: boolean
 }
 
-/** Whatever no other rule covers. */
+/** Decides about paths that no other rule covers. */
 export const LAST_RULE: Rule = { path: '/', roles: [ANY_ROLE] }
 
-/** Admits no one: of interpretations that no rule of the configuration may decide about. */
+/** Admits no caller. It decides about interpretations that no rule of the configuration may decide about. */
 export const CLOSED_RULE: Rule = { path: '/', roles: [] }
 
 export interface Naming {
@@ -33,7 +33,7 @@ export interface Naming {
   isIndexPage(key: string): boolean
 }
 
-export const LITERALLY: Naming = { keyOf: segment => segment, aliasOf: () => undefined, isIndexPage: () => false }
+export const LITERAL: Naming = { keyOf: segment => segment, aliasOf: () => undefined, isIndexPage: () => false }
 
 export interface RuleTree {
   readonly root: RuleNode

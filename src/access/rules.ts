@@ -1,20 +1,33 @@
-// Which role may see which pages: rules as data, the most specific one first, and nothing that no rule admits. Applications
-// interpret paths in different ways, so a request is admitted only if the rule of every interpretation admits it.
+// Which role may see which pages: rules as data. The most specific rule decides about a path, and a path without a rule is for every
+// signed-in user. Applications interpret paths in different ways (ambiguous-paths.ts has an example), so a request is admitted only
+// if the rule of every interpretation admits it. In two stages:
+//
+//   decide('GET', '/files/%2541dmin', user)
+//     literal       the rule for the path as it is: /files. Does it admit the user? If not, it decides.
+//     interpreted   the rules for all other interpretations: /files/admin. Does one not admit the user? Then it decides.
+//
+// Both results are the same for all users. They are computed once and cached for recent paths.
 
 import { ANY_ROLE, CONSOLE_ROLE, type Rule } from '../config/config-file.ts'
 import { OWN_PATHS, OWN_PREFIX } from '../paths.ts'
 import { createLongestPrefix } from '../util/longest-prefix.ts'
-import { createRecent } from '../util/recent.ts'
-import { type Conditions, conditionsOf } from './conditions.ts'
 import {
+  decodedOnce,
+  decodedPath,
   type Interpretation,
   interpretationAt,
   interpretationsOf,
   isPlain,
   isPlainRule,
-  LENIENT_NAMING,
-  pathsWithoutSession,
-} from './interpretations.ts'
+  LENIENT,
+  shownPath,
+  spellingsOf,
+  textsOf,
+  withoutKeptEscapes,
+} from './ambiguous-paths.ts'
+import { type Conditions, conditionsOf } from './conditions.ts'
+import { fold } from './fold.ts'
+import { createPathCache } from './request-path.ts'
 import type { Subject } from './roles.ts'
 import {
   CLOSED_RULE,
@@ -23,25 +36,16 @@ import {
   growTree,
   inOrder,
   LAST_RULE,
-  LITERALLY,
+  LITERAL,
   type RuleNode,
   rulesBelow,
 } from './rule-tree.ts'
-import {
-  allSpellings,
-  decodedOnce,
-  decodedPath,
-  fold,
-  shownPath,
-  spellingsOf,
-  withoutKeptEscapes,
-} from './spellings.ts'
 
 export interface Decision {
   readonly rule: Rule
   /** The interpretation that decided, if it was another one than the path as it is. */
   readonly interpretation?: string
-  /** Of the rules of all interpretations, if the rule admits and any of them has some. They have to be met, too. */
+  /** The conditions of the rules of all interpretations, if the rule admits the caller. They have to be met, too. */
   readonly conditions?: readonly Conditions[] | undefined
   /** The rule is for something below the path. */
   readonly isBelow?: true
@@ -49,11 +53,11 @@ export interface Decision {
 
 /** Paths are as they came, not decoded. */
 export interface Rules {
-  /** All of them with our own, each before those that it takes precedence over. */
+  /** All rules with our own, each before those that it takes precedence over. */
   readonly inOrder: readonly Rule[]
   /** Whether any rule lets machines in. */
   readonly hasBearer: boolean
-  /** Those that do, in the order of the configuration. */
+  /** The rules that let machines in, in the order of the configuration. */
   readonly bearerRules: readonly Rule[]
   /** Whether any rule lets programs in by their users' own keys. */
   readonly hasPersonalKeys: boolean
@@ -82,15 +86,15 @@ export function createRules(given: readonly Rule[], prefixes: readonly string[] 
   const prefixOf = createPrefixOf(prefixes)
   const otherUpstreams = createOtherUpstreams(prefixOf)
   const effective = given.filter(({ shadow }) => !shadow)
-  const { decide, ...deciding } = createDecide(effective, otherUpstreams)
+  const { decide, ...lookups } = createDecide(effective, otherUpstreams)
   const decideWithShadow = given.some(({ shadow }) => shadow) ? createDecide(given, otherUpstreams).decide : undefined
   return {
-    inOrder: inOrder(growTree([CONSOLE_RULE, OWN_RULE, ...given], LITERALLY).root),
+    inOrder: inOrder(growTree([CONSOLE_RULE, OWN_RULE, ...given], LITERAL).root),
     hasBearer: given.some(({ bearer, shadow }) => bearer && !shadow),
     bearerRules: effective.filter(({ bearer }) => bearer),
     hasPersonalKeys: given.some(({ keys, shadow }) => keys === 'personal' && !shadow),
     decide,
-    ...deciding,
+    ...lookups,
     ruleFor: (method, path, who) => decide(method, path, who).rule,
     areOfOneUpstream: (path, other) => prefixOf(decodedOnce(path)) === prefixOf(decodedOnce(other)),
     shadowDecision(method, path, who, isTree) {
@@ -105,24 +109,31 @@ type PrefixOf = (path: string) => string | undefined
 /** The prefix of the upstream that a decoded path leads to, or that of our own pages. */
 function createPrefixOf(prefixes: readonly string[]): PrefixOf {
   const longestPrefix = createLongestPrefix(new Map([OWN_PREFIX, ...prefixes].map(prefix => [fold(prefix), prefix])))
-  // Some spellings have no capitals any more, so they count for none.
+  // Some spellings have lost their capitals, so no comparison regards them.
   return path => longestPrefix(fold(path))
 }
 
-type OtherUpstreams = (decoded: string, spellings: readonly string[]) => Iterable<Interpretation>
+type OtherUpstreams = (decoded: string, spellings: readonly string[]) => readonly Interpretation[]
+
+const NONE: readonly Interpretation[] = []
 
 /** The interpretations of a path that lead to another upstream than the path as it is, or to our own pages. */
 function createOtherUpstreams(prefixOf: PrefixOf): OtherUpstreams {
-  return function* (decoded, spellings) {
-    if (spellings.length === 1 && !/[;?#]|\/\//.test(decoded)) return
+  return (decoded, spellings) => {
+    if (spellings.length === 1 && !/[;?#]|\/\//.test(decoded)) return NONE
     const path = withoutKeptEscapes(decoded)
     const chosen = prefixOf(path)
+    const routed = spellings.flatMap(spelling => [...routedPaths(withoutKeptEscapes(spelling))])
+    const others = routed.filter(other => prefixOf(other) !== chosen)
     // Our own pages have one spelling.
-    if (chosen === OWN_PREFIX && prefixOf(decoded) !== chosen) yield { path: () => path, rules: [CLOSED_RULE] }
-    for (const spelling of spellings)
-      for (const routed of routedPaths(withoutKeptEscapes(spelling)))
-        if (prefixOf(routed) !== chosen) yield { path: () => shownPath(routed), rules: [CLOSED_RULE] }
+    if (chosen === OWN_PREFIX && prefixOf(decoded) !== chosen) others.unshift(path)
+    return others.map(closed)
   }
+}
+
+/** An interpretation that no rule of the configuration decides about. */
+function closed(path: string): Interpretation {
+  return { path, rules: [CLOSED_RULE] }
 }
 
 /** The path by which a server chooses: as it is, without its parameters, or cut; and without empty segments. */
@@ -131,36 +142,79 @@ function routedPaths(spelling: string): ReadonlySet<string> {
   return new Set(paths.flatMap(path => [path, path.replace(/\/{2,}/g, '/')]))
 }
 
-/** Which rules decide about a path and a method, for all users. */
-interface Deciding {
+/** What is known about a path and a method, for all callers. */
+interface PathVerdict {
   readonly method: string
-  /** Of the rule for the path as it is; with its conditions once `others` is there. */
-  decision: Decision
-  /** The rules of the other interpretations; computed only if the rule for the path as it is admits a user. */
-  others?: readonly Rule[]
-  /** The first interpretation of each of them. */
-  readings?: ReadonlyMap<Rule, string>
+  /** By the rule for the path as it is. */
+  readonly literal: Decision
+  /** Computed when `literal` admits a caller: a visitor who asks for many paths costs a third. */
+  interpreted?: Interpreted
   /** The rules for what is below the path, computed when a request acts on that. */
   below?: readonly Rule[]
 }
 
-/** Most requests ask for a recent path. */
-const MOST_REMEMBERED = 2000
+interface OtherRule {
+  readonly rule: Rule
+  readonly interpretation: string
+}
+
+interface Interpreted {
+  /** The rules of all interpretations, that of the path as it is first. */
+  readonly rules: readonly Rule[]
+  /** All rules but the first, each with the first interpretation that leads to it. */
+  readonly others: readonly OtherRule[]
+  /** The decision if all rules admit the caller. */
+  readonly admitted: Decision
+}
+
 const MOST_METHODS = 4
 const LONGEST_METHOD = 32
-/** Longer paths are not the addresses of pages. A client that repeats one costs little: a few of them are remembered, too. */
-const LONGEST_PAGE = 256
-const MOST_LONG = 64
 
 function createDecide(
   given: readonly Rule[],
   otherUpstreams: OtherUpstreams,
 ): Pick<Rules, 'decide' | 'rulesFor' | 'rulesBelow' | 'conditionsFor'> {
   const rules = [CONSOLE_RULE, OWN_RULE, ...given]
-  const literal = growTree(rules, LITERALLY)
-  const lenient = growTree(rules, LENIENT_NAMING)
+  const literal = growTree(rules, LITERAL)
+  const lenient = growTree(rules, LENIENT)
   const rulesArePlain = given.every(isPlainRule)
   const conditions = new Map(given.map(rule => [rule, conditionsOf(rule)]))
+  /** By path, for a few methods each. */
+  const verdicts = createPathCache<readonly PathVerdict[]>()
+
+  function decide(method: string, path: string, who: Subject | undefined, isTree = false): Decision {
+    const verdict = verdictFor(method, path)
+    if (!admits(verdict.literal.rule, who)) return verdict.literal
+    const { others, admitted } = interpretedFor(verdict, path)
+    for (const { rule, interpretation } of others) if (!admits(rule, who)) return { rule, interpretation }
+    return isTree ? decideBelow(belowFor(verdict, path), who, admitted) : admitted
+  }
+
+  function decideBelow(below: readonly Rule[], who: Subject | undefined, admitted: Decision): Decision {
+    const stricter = below.find(rule => !admits(rule, who))
+    if (stricter) return { rule: stricter, isBelow: true }
+    const all = new Set([...(admitted.conditions ?? []), ...conditionsOfAll(below)])
+    return all.size === 0 ? admitted : { ...admitted, conditions: [...all] }
+  }
+
+  function verdictFor(method: string, path: string): PathVerdict {
+    const known = verdicts.get(path)
+    const same = known?.find(verdict => verdict.method === method)
+    if (same) return same
+    const verdict: PathVerdict = { method, literal: { rule: literalRule(method, path) } }
+    if (method.length <= LONGEST_METHOD) verdicts.set(path, [verdict, ...(known ?? []).slice(0, MOST_METHODS - 1)])
+    return verdict
+  }
+
+  function interpretedFor(verdict: PathVerdict, path: string): Interpreted {
+    verdict.interpreted ??= interpret(verdict, path)
+    return verdict.interpreted
+  }
+
+  function belowFor(verdict: PathVerdict, path: string): readonly Rule[] {
+    verdict.below ??= findBelow(verdict, path)
+    return verdict.below
+  }
 
   function literalRule(method: string, path: string): Rule {
     const decoded = decodedPath(path)
@@ -168,81 +222,43 @@ function createDecide(
     return decidingRules(node, method, decoded === node.path)[0] ?? LAST_RULE
   }
 
-  function interpretations(rule: Rule, method: string, path: string): Iterable<Interpretation> {
-    if (rulesArePlain && isPlain(path)) return []
+  function interpret({ method, literal: { rule } }: PathVerdict, path: string): Interpreted {
+    const rules = [rule]
+    const others: OtherRule[] = []
+    for (const { rules: deciding, path: decoded } of interpretations(rule, method, path))
+      for (const other of deciding)
+        if (!rules.includes(other)) {
+          rules.push(other)
+          others.push({ rule: other, interpretation: shownPath(decoded) })
+        }
+    const all = conditionsOfAll(rules)
+    return { rules, others, admitted: all.length === 0 ? { rule } : { rule, conditions: all } }
+  }
+
+  function interpretations(rule: Rule, method: string, path: string): readonly Interpretation[] {
+    if (rulesArePlain && isPlain(path)) return NONE
+    const node = lenient.nodeOf(rule)
+    if (rule.exact) return [interpretationAt(node, method)]
     const decoded = decodedPath(path)
     // The part of the path that the rule names has no other interpretation: the operator knows the application.
     const rest = rule.path === '/' ? decoded : decoded.slice(rule.path.length)
-    const node = lenient.nodeOf(rule)
-    return rule.exact ? [interpretationAt(node, method)] : interpretationsFrom(node, rest, method, decoded)
-  }
-
-  function* interpretationsFrom(
-    node: RuleNode,
-    rest: string,
-    method: string,
-    decoded: string,
-  ): Generator<Interpretation> {
-    const spellings = spellingsOf(decoded)
-    const ofRest = rest === decoded ? spellings : spellingsOf(rest)
-    const others = spellings && allSpellings(pathsWithoutSession(spellings))
+    const texts = textsOf(decoded)
+    const restSpellings = rest === decoded ? texts?.spellings : spellingsOf(rest)
     // Such a path is refused before the rules are asked.
-    if (!spellings || !ofRest || !others) return yield { path: () => shownPath(decoded), rules: [CLOSED_RULE] }
-    yield* interpretationsOf(node, ofRest, method)
-    yield* interpretationsOf(lenient.root, others, method)
-    yield* otherUpstreams(decoded, others.length === 0 ? spellings : [...spellings, ...others])
+    if (!texts || !restSpellings) return [closed(decoded)]
+    const { spellings, withoutSession } = texts
+    return [
+      ...interpretationsOf(node, restSpellings, method),
+      ...interpretationsOf(lenient.root, withoutSession, method),
+      ...otherUpstreams(decoded, [...spellings, ...withoutSession]),
+    ]
   }
 
-  /** By path, for a few methods each. */
-  const pages = createRecent<Deciding[]>(MOST_REMEMBERED)
-  const longPaths = createRecent<Deciding[]>(MOST_LONG)
-
-  function decidingFor(method: string, path: string): Deciding {
-    const remembered = path.length > LONGEST_PAGE ? longPaths : pages
-    const known = remembered.get(path)
-    const same = known?.find(deciding => deciding.method === method)
-    if (same) return same
-    const deciding: Deciding = { method, decision: { rule: literalRule(method, path) } }
-    if (method.length <= LONGEST_METHOD) remembered.set(path, [deciding, ...(known ?? []).slice(0, MOST_METHODS - 1)])
-    return deciding
-  }
-
-  /** Each with its first interpretation, in their order. */
-  function otherRules(rule: Rule, method: string, path: string): ReadonlyMap<Rule, string> {
-    const others = new Map<Rule, string>()
-    for (const interpretation of interpretations(rule, method, path))
-      for (const other of interpretation.rules)
-        if (other !== rule && !others.has(other)) others.set(other, interpretation.path())
-    return others
-  }
-
-  function othersOf(deciding: Deciding, method: string, path: string): readonly Rule[] {
-    if (deciding.others) return deciding.others
-    const { rule } = deciding.decision
-    const readings = otherRules(rule, method, path)
-    const others = [...readings.keys()]
-    const all = [rule, ...others].flatMap(rule => conditions.get(rule) ?? [])
-    if (all.length > 0) deciding.decision = { rule, conditions: all }
-    deciding.others = others
-    deciding.readings = readings
-    return others
-  }
-
-  function rulesFor(method: string, path: string): readonly Rule[] {
-    const deciding = decidingFor(method, path)
-    return [deciding.decision.rule, ...othersOf(deciding, method, path)]
-  }
-
-  function belowOf(method: string, path: string): readonly Rule[] {
-    const deciding = decidingFor(method, path)
-    deciding.below ??= findBelow(deciding.decision.rule, method, path)
-    return deciding.below
-  }
-
-  function findBelow(rule: Rule, method: string, path: string): readonly Rule[] {
+  function findBelow({ method, literal: { rule } }: PathVerdict, path: string): readonly Rule[] {
     const decoded = decodedPath(path)
     const named = follow(literal, decoded)
-    const nodes = new Set([...interpretations(rule, method, path)].flatMap(({ node = [] }) => node))
+    const nodes = new Set<RuleNode>()
+    for (const { node } of interpretations(rule, method, path)) if (node) nodes.add(node)
     if (named.path === decoded) nodes.add(named)
     const found = new Set(decidingRules(named, method, false))
     for (const node of nodes) for (const rule of rulesBelow(node, method)) found.add(rule)
@@ -250,40 +266,19 @@ function createDecide(
     return [...found].filter(rule => rule !== CONSOLE_RULE && rule !== OWN_RULE)
   }
 
-  function decide(method: string, path: string, who: Subject | undefined, isTree = false): Decision {
-    const decision = decidePath(method, path, who)
-    return isTree && admits(decision.rule, who) ? decideBelow(method, path, who, decision) : decision
+  function conditionsOfAll(rules: readonly Rule[]): readonly Conditions[] {
+    return rules.flatMap(rule => conditions.get(rule) ?? [])
   }
 
-  function decideBelow(method: string, path: string, who: Subject | undefined, decision: Decision): Decision {
-    const below = belowOf(method, path)
-    const stricter = below.find(rule => !admits(rule, who))
-    if (stricter) return { rule: stricter, isBelow: true }
-    const all = new Set([...(decision.conditions ?? []), ...below.flatMap(rule => conditions.get(rule) ?? [])])
-    return all.size === 0 ? decision : { ...decision, conditions: [...all] }
+  return {
+    decide,
+    rulesFor: (method, path) => interpretedFor(verdictFor(method, path), path).rules,
+    rulesBelow: (method, path) => belowFor(verdictFor(method, path), path),
+    conditionsFor: (method, path) => interpretedFor(verdictFor(method, path), path).admitted.conditions ?? [],
   }
-
-  function decidePath(method: string, path: string, who: Subject | undefined): Decision {
-    const deciding = decidingFor(method, path)
-    const { rule } = deciding.decision
-    if (!admits(rule, who)) return deciding.decision
-    const others = othersOf(deciding, method, path)
-    const { decision } = deciding
-    if (others.length === 0 || others.every(other => admits(other, who))) return decision
-    const stricter = others.find(other => !admits(other, who)) ?? rule
-    return { rule: stricter, interpretation: deciding.readings?.get(stricter) ?? path }
-  }
-
-  function conditionsFor(method: string, path: string): readonly Conditions[] {
-    const deciding = decidingFor(method, path)
-    othersOf(deciding, method, path)
-    return deciding.decision.conditions ?? []
-  }
-
-  return { decide, rulesFor, rulesBelow: belowOf, conditionsFor }
 }
 
-/** It is not in the configuration. */
+/** Whether the rule is not from the configuration. */
 export function isBuiltIn(rule: Rule): boolean {
   return rule === CONSOLE_RULE || rule === OWN_RULE || rule === LAST_RULE || isClosed(rule)
 }
@@ -293,7 +288,7 @@ export function isClosed(rule: Rule): boolean {
   return rule === CLOSED_RULE
 }
 
-/** Whether the rule lets somebody in, if its conditions are met; a visitor is nobody. */
+/** Whether the rule lets a caller in, if its conditions are met; a visitor is `undefined`. */
 export function admits(rule: Rule, who: Subject | undefined): boolean {
   const { public: everybody, roles, groups, users } = rule
   if (everybody) return true

@@ -1,10 +1,10 @@
 // What the rules say about the caller of a request.
 
 import { decideRequest, rulesForRequest, shadowDecision } from '../access/affected-paths.ts'
+import { decodedPath, shownPath } from '../access/ambiguous-paths.ts'
 import { type Unmet, unmetOf } from '../access/conditions.ts'
 import type { Subject } from '../access/roles.ts'
 import { admits, type Decision, isClosed, lacksScopes } from '../access/rules.ts'
-import { decodedPath, shownPath } from '../access/spellings.ts'
 import type { Rule } from '../config/config-file.ts'
 import { callerOf, RequestCircumstances } from '../http/caller.ts'
 import type { GatewayRequest } from '../http/request.ts'

@@ -1,8 +1,8 @@
 // Protected resources (RFC 9728), by which MCP clients and other agents find out where to get a token: every path of a rule
 // with `bearer` is one. Its metadata is public; a 401 there names the address of the metadata and the scopes of the rule.
 
+import { decodedPath } from '../access/ambiguous-paths.ts'
 import type { Rules } from '../access/rules.ts'
-import { decodedPath } from '../access/spellings.ts'
 import type { Rule } from '../config/config-file.ts'
 import { CommonHeaders, errorAnswer, type OwnAnswer, type Pages, safetyHeaders, textAnswer } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'

@@ -1,7 +1,7 @@
 // The applications, which are chosen by the path. Each has its own capacity and connections.
 
 import { readFileSync } from 'node:fs'
-import { decodedOnce } from '../access/spellings.ts'
+import { decodedOnce } from '../access/ambiguous-paths.ts'
 import type { Config } from '../config/config-file.ts'
 import { fingerprintOf } from '../config/fingerprint.ts'
 import type { Settings } from '../config/settings.ts'

@@ -374,3 +374,19 @@ test('rules that write one path differently are all asked', () => {
     assert.ok(!isAdmitted(rules, path), path)
   assert.ok(isAdmitted(rules, '/reports/other'))
 })
+
+test('a decision names the interpretation that decided, in characters that can be shown', () => {
+  const rules = createRules([
+    { path: '/files', roles: ['*'] },
+    { path: '/files/admin', roles: ['developer'] },
+  ])
+  const common = { role: 'common', groups: [], username: 'zhangsan' }
+  const decide = (path: string) => {
+    const { rule, interpretation } = rules.decide('GET', path, common)
+    return [rule.path, interpretation]
+  }
+  assert.deepEqual(decide('/files/%41dmin%2F'), ['/files/admin', '/files/admin'])
+  assert.deepEqual(decide('/files/%2541dmin;v=1'), ['/files/admin', '/files/admin'])
+  assert.deepEqual(decide('/files/x%2Fy'), ['/files', undefined])
+  assert.deepEqual(decide('/%5Fmenshen/x%2Fy'), ['/', '/_menshen/x%2Fy'])
+})
