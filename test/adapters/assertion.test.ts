@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { createServer, type IncomingMessage, request as requestOf, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { before, suite, type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from 'jose'
 import { type Assertion, MenshenError, verifyAssertion } from '../../src/adapters/assertion.ts'
 import { freePort } from '../kit/free-port.ts'
+import { listen } from '../kit/listen.ts'
 import { setUp } from '../kit/set-up.ts'
 
 const AUDIENCE = 'http://127.0.0.1:8080'
@@ -292,12 +292,8 @@ async function serve(t: TestContext, answer: (response: ServerResponse) => void)
     asked += 1
     answer(response)
   })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.after(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, count: () => asked }
+  const { url } = await listen(t, server)
+  return { url, count: () => asked }
 }
 
 /** As it arrives at an application, its lines as they are given. */
@@ -307,9 +303,7 @@ async function requestWith(t: TestContext, lines: string[]): Promise<IncomingMes
     resolve(request)
     response.end()
   })
-  await new Promise<void>(done => server.listen(0, '127.0.0.1', done))
-  t.after(() => server.close())
-  const { port } = server.address() as AddressInfo
+  const { port } = await listen(t, server)
   requestOf({ port, host: '127.0.0.1', agent: false, headers: ['host', 'a', ...lines] }, response =>
     response.resume(),
   ).end()

@@ -2,11 +2,10 @@
 // slow, away, or full of garbage.
 
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingHttpHeaders, type RequestListener } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
-import { type AddressInfo, createServer as createNetServer, type Socket } from 'node:net'
+import { createServer as createNetServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { pipeline, Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
@@ -20,6 +19,7 @@ import { filesOf, makeAuthority, makeCertificate } from '../gateway/certificates
 import { createCommandRunner } from '../kit/command-runner.ts'
 import { freePort } from '../kit/free-port.ts'
 import { type Environment, runMenshen, startInstance } from '../kit/instance.ts'
+import { listen } from '../kit/listen.ts'
 import { startRedis } from '../kit/redis-server.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { openGateway } from '../kit/set-up.ts'
@@ -79,14 +79,8 @@ async function provider(t: TestContext) {
   return started
 }
 
-async function listen(t: TestContext, listener: RequestListener): Promise<string> {
-  const server = createServer(listener).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.after(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+async function serve(t: TestContext, listener: RequestListener): Promise<string> {
+  return (await listen(t, createServer(listener))).url
 }
 
 const INTROSPECTING_SECRET = 'the-right-secret'
@@ -98,7 +92,7 @@ async function openIdProvider(
   answer: (body: URLSearchParams, headers: IncomingHttpHeaders) => readonly [status: number, body: object],
 ) {
   const document: Record<string, unknown> = {}
-  const url = await listen(t, async (request, response) => {
+  const url = await serve(t, async (request, response) => {
     const send = (status: number, body: object) =>
       response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
     const asked = (request.url ?? '').split('?')[0]
@@ -241,7 +235,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     const jwk = await exportJWK(publicKey)
     let keys: object[] = [{ ...jwk, kid: 'k' }]
     let issuer: string | undefined
-    const url = await listen(t, (request, response) => {
+    const url = await serve(t, (request, response) => {
       const path = (request.url ?? '').split('?')[0]
       const json = (body: object, status = 200) =>
         response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
@@ -273,7 +267,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
 
   test('menshen doctor says what the metadata demands that we or these settings do not do', async t => {
     let said: object = {}
-    const url = await listen(t, (request, response) => {
+    const url = await serve(t, (request, response) => {
       const path = (request.url ?? '').split('?')[0]
       const json = (body: object, status = 200) =>
         response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
@@ -427,7 +421,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
   })
 
   test('a page in place of the discovery document is not JSON', async t => {
-    const url = await listen(t, (_request, response) =>
+    const url = await serve(t, (_request, response) =>
       response
         .writeHead(200, { 'content-type': 'text/html; charset=utf-8' })
         .end('<!doctype html><title>Hello</title>'),
@@ -470,10 +464,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     const server = createSecureServer(filesOf(makeCertificate(folder, 'idp', ca)), (_request, response) =>
       response.end(),
     )
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    t.after(() => server.close())
-    const AUTH_URL = `https://localhost:${(server.address() as AddressInfo).port}`
+    const AUTH_URL = `https://localhost:${(await listen(t, server)).port}`
     const env = { ...ALONE, AUTH_URL, CLIENT_ID: 'a', CLIENT_SECRET: 'b' }
     const unknown = await doctor(env)
     assert.equal(unknown.check('provider tls').ok, false)
@@ -491,10 +482,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
       { ...filesOf(makeCertificate(folder, 'app', ca)), ca: filesOf(ca).cert, requestCert: true },
       (_request, response) => response.end(),
     )
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    t.after(() => server.close())
-    const url = `https://localhost:${(server.address() as AddressInfo).port}`
+    const url = `https://localhost:${(await listen(t, server)).port}`
     const upstreams = {
       '/with': { url, caFile: ca.certFile, certFile, keyFile },
       '/without': { url, caFile: ca.certFile },
@@ -603,11 +591,9 @@ suite('menshen doctor and the application', { concurrency: 2 }, () => {
       const server = createNetServer(socket => {
         socket.on('error', () => {})
         answer(socket)
-      }).listen(0, '127.0.0.1')
-      await once(server, 'listening')
-      t.after(() => server.close())
-      const where = `127.0.0.1:${(server.address() as AddressInfo).port}`
-      const url = `http://${where}`
+      })
+      const { port, url } = await listen(t, server)
+      const where = `127.0.0.1:${port}`
       const provider = {
         PROVIDER: 'oidc',
         AUTH_URL: url,
@@ -630,7 +616,7 @@ suite('menshen doctor and the application', { concurrency: 2 }, () => {
   })
 
   test('menshen doctor tells an application that is down from one that answers and one that is broken', async t => {
-    const url = await listen(t, (request, response) => {
+    const url = await serve(t, (request, response) => {
       response.writeHead(request.url?.startsWith('/broken') ? 500 : 404).end()
     })
     const cwd = tempFolder(t)
@@ -646,7 +632,7 @@ suite('menshen doctor and the application', { concurrency: 2 }, () => {
 })
 
 test('menshen doctor warns when the application has a page at LOGIN_PATH, and not when that is moved', async t => {
-  const UPSTREAM = await listen(t, (request, response) => {
+  const UPSTREAM = await serve(t, (request, response) => {
     response.writeHead(request.url === '/login' || request.url === '/' ? 200 : 404).end()
   })
   const { check } = await doctor({ ...ALONE, UPSTREAM })
@@ -660,10 +646,10 @@ test('menshen doctor warns when the application has a page at LOGIN_PATH, and no
 
 suite('menshen doctor and applications that know GET alone', { concurrency: 2 }, () => {
   test('applications that know GET alone are asked with GET', async t => {
-    const refusing = await listen(t, (request, response) => {
+    const refusing = await serve(t, (request, response) => {
       response.writeHead(request.method === 'GET' ? 200 : 501).end()
     })
-    const dropping = await listen(t, (request, response) => {
+    const dropping = await serve(t, (request, response) => {
       if (request.method === 'GET') response.end('ok')
       else request.socket.destroy()
     })
@@ -698,7 +684,7 @@ suite('menshen doctor and the way in', { concurrency: 2 }, () => {
     const unknown = await doctor({ ...ALONE, BASE_URL: 'http://menshen.invalid', PORT: String(port) })
     assert.match(unknown.check('proxy').seen, /^this machine does not know the name menshen\.invalid \(E/)
     assert.match(unknown.check('proxy').remedy, /DNS/)
-    const url = await listen(t, (_request, response) => void response.end('ok'))
+    const url = await serve(t, (_request, response) => void response.end('ok'))
     const BASE_URL = url.replace('http:', 'https:')
     const plain = await doctor({ ...ALONE, BASE_URL, PORT: String(port) })
     assert.match(plain.check('proxy').seen, /speaks http there, not https/)
@@ -710,7 +696,7 @@ suite('menshen doctor and the way in', { concurrency: 2 }, () => {
   test('menshen doctor finds an application that is Menshen itself under another name', async t => {
     const { settings } = await provider(t)
     const port = await freePort()
-    const front = await listen(t, async (request, response) => {
+    const front = await serve(t, async (request, response) => {
       const passed = { 'x-menshen-doctor': String(request.headers['x-menshen-doctor']) }
       const answer = await fetch(`http://127.0.0.1:${port}${request.url}`, { headers: passed, redirect: 'manual' })
       response.writeHead(answer.status).end(await answer.text())
@@ -726,7 +712,7 @@ suite('menshen doctor and the way in', { concurrency: 2 }, () => {
   test('menshen doctor finds a proxy that passes on made-up addresses, another Host, and no Upgrade', async t => {
     const { settings } = await provider(t)
     const port = await freePort()
-    const front = await listen(t, async (request, response) => {
+    const front = await serve(t, async (request, response) => {
       const passed = {
         'x-menshen-doctor': String(request.headers['x-menshen-doctor']),
         'x-forwarded-for': String(request.headers['x-forwarded-for']),
@@ -781,12 +767,10 @@ suite('the console', () => {
 
 test('menshen doctor looks at every host of the configuration: its name, what arrives there, and its applications', async t => {
   const { settings } = await provider(t)
-  const upstream = createServer((_request, response) => response.writeHead(404).end()).listen(0, '127.0.0.1')
-  t.after(() => upstream.close())
-  await once(upstream, 'listening')
+  const upstream = await serve(t, (_request, response) => response.writeHead(404).end())
   const PORT = String(await freePort())
   const hosts = {
-    [`127.0.0.2:${PORT}`]: { upstream: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}` },
+    [`127.0.0.2:${PORT}`]: { upstream },
     [`127.0.0.3:${PORT}`]: {},
     [`app.localhost:${PORT}`]: {},
     [`nowhere.invalid:${PORT}`]: { upstream: `http://127.0.0.1:${await freePort()}` },

@@ -8,8 +8,7 @@ import {
   type RequestListener,
   type ServerResponse,
 } from 'node:http'
-import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2'
-import type { AddressInfo } from 'node:net'
+import { createServer as createHttp2Server } from 'node:http2'
 import { suite, type TestContext, test } from 'node:test'
 import {
   addCookies,
@@ -22,6 +21,8 @@ import {
 } from '../../src/index.ts'
 import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
+import { openHttp2 } from '../kit/http2-client.ts'
+import { listen } from '../kit/listen.ts'
 import { startOidcServer } from '../kit/oidc-server.ts'
 import { type ScriptedProvider, startScriptedProvider } from '../kit/scripted-provider.ts'
 import type { User } from '../kit/strict-provider.ts'
@@ -62,13 +63,7 @@ const request = (path: string, headers: Record<string, string> = {}, method = 'G
 
 /** An application of node:http, and its address. */
 async function serve(t: TestContext, listener: RequestListener): Promise<string> {
-  const server = createServer(listener).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.after(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return (await listen(t, createServer(listener))).url
 }
 
 suite('session', () => {
@@ -153,13 +148,7 @@ suite('session', () => {
       response.end('page')
     }
     const url = await serve(t, listener as RequestListener)
-    const http2 = createHttp2Server(listener as never).listen(0, '127.0.0.1')
-    await once(http2, 'listening')
-    const session = connectHttp2(`http://127.0.0.1:${(http2.address() as AddressInfo).port}`)
-    t.after(() => {
-      session.destroy()
-      http2.close()
-    })
+    const session = await openHttp2(t, (await listen(t, createHttp2Server(listener as never))).url)
     for (const path of ['/', '/head']) {
       const stream = session.request({ ':path': path, cookie })
       const [byHttp2] = (await once(stream, 'response')) as [IncomingHttpHeaders]

@@ -5,13 +5,13 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, request as send } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import test, { type TestContext } from 'node:test'
 import { parse, parseAllDocuments } from 'yaml'
 import type { Rule } from '../../src/index.ts'
 import { OWN_PATHS } from '../../src/paths.ts'
 import { type Client, cookieOf, createClient } from '../kit/client.ts'
+import { listen } from '../kit/listen.ts'
 import { setUp } from '../kit/set-up.ts'
 import { openWire, raw, request, statusOf } from '../proxy/raw.ts'
 
@@ -254,10 +254,7 @@ async function startEnvoy(t: TestContext, clusters: Record<string, string>) {
     const answer = await exchange(cluster, method, url, headers, body)
     response.writeHead(answer.status, { ...answer.headers, ...added }).end(answer.body)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.after(() => server.close().closeAllConnections())
-  return `http://localhost:${(server.address() as AddressInfo).port}`
+  return `http://localhost:${(await listen(t, server)).port}`
 }
 
 test('behind a stub of Envoy with the example a user signs in, is told to the application, and signs out', async t => {

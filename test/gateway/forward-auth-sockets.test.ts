@@ -1,15 +1,11 @@
 // A proxy's question about a WebSocket: it may carry the browser's own Upgrade headers, and is a question all the same.
 
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { createServer } from 'node:http'
 import test, { type TestContext } from 'node:test'
-import { createMenshen, readSettings } from '../../src/index.ts'
 import { cookieOf, createClient, signIn } from '../kit/client.ts'
-import { freePort } from '../kit/free-port.ts'
+import { openLibrary } from '../kit/library.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { setUp } from '../kit/set-up.ts'
-import { createTestLog } from '../kit/test-log.ts'
 import { until } from '../kit/until.ts'
 import { raw, statusOf } from '../proxy/raw.ts'
 
@@ -25,24 +21,13 @@ function ask(url: string, path: string, ...headers: string[]): Promise<string> {
   return raw(url, `${[`GET ${path} HTTP/1.1`, 'host: a', ...SOCKET, ...headers].join('\r\n')}\r\n\r\n`)
 }
 
-/** The library in a server of the application's own, which knows nothing about which upgrades we want. */
-async function openLibrary(t: TestContext) {
+async function openAsLibrary(t: TestContext) {
   const provider = await startScriptedProvider()
   t.after(() => provider.close())
-  const port = await freePort()
-  const env = { STORE: 'memory:', TRUSTED_PROXIES: '127.0.0.1', BASE_URL: `http://127.0.0.1:${port}` }
-  const settings = readSettings({ ...provider.settings, ...env, PORT: String(port) })
-  const menshen = await createMenshen({ settings, log: createTestLog().log })
-  const server = createServer(menshen.listener).on('upgrade', menshen.upgradeListener).listen(port, '127.0.0.1')
-  await once(server, 'listening')
-  t.after(async () => {
-    server.close()
-    server.closeAllConnections()
-    await menshen.close()
-  })
-  const user = createClient(env.BASE_URL)
+  const { url, server } = await openLibrary(t, { ...provider.settings, TRUSTED_PROXIES: '127.0.0.1' })
+  const user = createClient(url)
   await signIn(user, provider)
-  return { url: env.BASE_URL, baseUrl: env.BASE_URL, user, server }
+  return { url, baseUrl: url, user, server }
 }
 
 async function openCommand(t: TestContext) {
@@ -52,7 +37,7 @@ async function openCommand(t: TestContext) {
 
 for (const [name, open] of [
   ['the command', openCommand],
-  ['the library', openLibrary],
+  ['the library', openAsLibrary],
 ] as const)
   test(`${name} answers a question that carries Upgrade headers as any other`, async t => {
     const { url, baseUrl, user } = await open(t)
@@ -81,7 +66,7 @@ test('another site cannot open a socket in the user’s name, through a proxy ne
 })
 
 test('a question to the library leaves no connection behind', async t => {
-  const { url, user, server } = await openLibrary(t)
+  const { url, user, server } = await openAsLibrary(t)
   const connections = () => new Promise<number>(resolve => server.getConnections((_error, count) => resolve(count)))
   await Promise.all(
     Array.from({ length: 20 }, () => ask(url, '/_menshen/forward', 'x-forwarded-uri: /', `cookie: ${cookieOf(user)}`)),

@@ -1,11 +1,10 @@
 // Several host names in the library: the option `hosts`, for a program that serves them itself.
 
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { createMenshen, sendAnswer } from '../../src/index.ts'
+import { listen } from '../kit/listen.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { createBrowser, GRAFANA, PAGE, PORTAL, WIKI } from '../kit/several-hosts.ts'
 
@@ -31,10 +30,8 @@ async function setUpProgram(t: TestContext) {
     response.end(
       `${request.headers.host} ${user?.userInfo.username ?? 'nobody'} ${known?.userInfo.username ?? 'nobody'}`,
     )
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.after(() => server.close())
-  const url = `http://localhost:${(server.address() as AddressInfo).port}`
+  })
+  const { url } = await listen(t, server)
   return { menshen, provider, browser: createBrowser(url) }
 }
 

@@ -9,6 +9,7 @@ import { WebSocket } from 'ws'
 import type { Config } from '../../src/index.ts'
 import { keySha256, newKey } from '../../src/util/key-form.ts'
 import { createClient } from '../kit/client.ts'
+import { listen } from '../kit/listen.ts'
 import { requireProgram } from '../kit/requirements.ts'
 import { type SetUpOptions, setUp, setUpOidc } from '../kit/set-up.ts'
 import { raw } from '../proxy/raw.ts'
@@ -344,9 +345,7 @@ for (const isReadBefore of [false, true])
       seen = { headers, headersDistinct, rawHeaders }
       response.end(user?.userInfo.username)
     })
-    await once(application.listen(0, '127.0.0.1'), 'listening')
-    t.after(() => application.close())
-    const { port } = Object(application.address())
+    const { url } = await listen(t, application)
     const lines = [
       'Host: localhost',
       `Authorization: Bearer ${BACKUP}`,
@@ -354,10 +353,7 @@ for (const isReadBefore of [false, true])
       `X-Menshen-Key: ${BACKUP}`,
       `X_MENSHEN_KEY: ${BACKUP}`,
     ]
-    const answer = await raw(
-      `http://127.0.0.1:${port}`,
-      `GET /api HTTP/1.1\r\n${lines.join('\r\n')}\r\nConnection: close\r\n\r\n`,
-    )
+    const answer = await raw(url, `GET /api HTTP/1.1\r\n${lines.join('\r\n')}\r\nConnection: close\r\n\r\n`)
     assert.match(answer, /machine:backup/)
     assert.deepEqual(
       { ...seen?.headersDistinct },

@@ -1,14 +1,13 @@
 // An OpenID Connect provider for tests that need one, or several, and do not test the protocol: discovery, keys, sign-in,
 // refresh, user info, introspection, sign-out. oidc/strict-oidc-server.ts checks every call.
 import { randomUUID } from 'node:crypto'
-import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { TestContext } from 'node:test'
 import { exportJWK, generateKeyPair, type JWTHeaderParameters, type JWTPayload, SignJWT } from 'jose'
 import type { ProviderConfig } from '../../src/config/provider-config.ts'
 import { type Client, createClient } from './client.ts'
+import { listen } from './listen.ts'
 
 /** The clock of the scenes. */
 const NOW = Date.parse('2026-03-01T08:00:00Z')
@@ -33,13 +32,10 @@ export async function startOidcServer(t: TestContext, { metadata = {} }: { metad
   const codes = new Map<string, { readonly nonce: string; readonly user: JWTPayload }>()
   const tokens = new Map<string, JWTPayload>()
   const pushed = new Map<string, URLSearchParams>()
-  const server = createServer((request, response) => void answer(request, response)).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.after(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const { url: issuer } = await listen(
+    t,
+    createServer((request, response) => void answer(request, response)),
+  )
   const state = {
     now: () => NOW,
     /** Who signs in. */

@@ -1,8 +1,9 @@
 // An application that records what reaches it, exactly as it came.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
+import { endWithTest } from './listen.ts'
 
 interface Received {
   method: string
@@ -30,20 +31,12 @@ export async function startUpstream(t: TestContext, answer: RequestListener = he
 /** Records what a server of any kind receives, and ends it with the test. Resolves when it listens. */
 export async function watch(t: TestContext, server: Server, answer: RequestListener = hello) {
   const received: Received[] = []
-  const sockets = new Set<Socket>()
-  server.on('connection', (socket: Socket) => {
-    sockets.add(socket)
-    socket.on('error', () => {}).once('close', () => sockets.delete(socket))
-  })
+  const sockets = endWithTest(t, server)
   server.on('request', (request, response) => {
     received.push(asReceived(request))
     answer(request, response)
   })
   server.on('upgrade', request => received.push(asReceived(request)))
-  t.after(() => {
-    server.close()
-    for (const socket of sockets) socket.destroy()
-  })
   if (!server.listening) await once(server, 'listening')
   return {
     server,

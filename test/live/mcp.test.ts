@@ -5,7 +5,6 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { symlinkSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -20,6 +19,7 @@ import { ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/typ
 import { decodeJwt } from 'jose'
 import { loadConfiguration } from '../../src/config/load-configuration.ts'
 import { freePort } from '../kit/free-port.ts'
+import { listen } from '../kit/listen.ts'
 import { openLiveGateway } from '../kit/live/live-set-up.ts'
 import { ALICE, CLIENTS, startOidcProvider } from '../kit/live/oidc-provider.ts'
 import { createPerson } from '../kit/live/person.ts'
@@ -48,15 +48,6 @@ function writeSnippets(t: TestContext, addresses: Readonly<Record<string, string
     config: write('menshen.config.ts', config?.text),
     provider: write('provider.js', provider?.text),
   }
-}
-
-async function listen(t: TestContext, server: Server): Promise<string> {
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  t.after(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
 async function runServer(t: TestContext, file: string, address: string): Promise<void> {
@@ -139,7 +130,7 @@ test('the official MCP client gets from a 401 to the result of a tool, as docs/m
   t.after(() => provider.close())
   const environment = { AUTH_URL: provider.issuer, PROVIDER: 'oidc', CLIENT_ID: 'x', CLIENT_SECRET: 'y'.repeat(40) }
   const { config } = await loadConfiguration({ environment, config: files.config })
-  const talkative = await listen(t, createTalkativeServer())
+  const { url: talkative } = await listen(t, createTalkativeServer())
   const gateway = await openLiveGateway(t, {
     port: gatewayPort,
     issuer: provider.issuer,
@@ -151,7 +142,7 @@ test('the official MCP client gets from a 401 to the result of a tool, as docs/m
     },
   })
   await runServer(t, files.server, `http://127.0.0.1:${serverPort}`)
-  const home = await listen(
+  const { url: home } = await listen(
     t,
     createServer((_, response) => response.end('You can close this tab.')),
   )

@@ -11,6 +11,7 @@ import { createBoundedFetch } from '../../src/provider/fetch.ts'
 import { planNamedProvider } from '../../src/provider/plan.ts'
 import { createProvider, type Provider } from '../../src/provider/provider.ts'
 import { filesOf, makeAuthority, makeCertificate } from '../gateway/certificates.ts'
+import { listen } from '../kit/listen.ts'
 import { tempFolder } from '../kit/temp.ts'
 
 type Certificate = ReturnType<typeof filesOf>
@@ -58,15 +59,11 @@ async function startTlsProvider(t: TestContext, certificate: Certificate, script
         }),
       )
     response.end(JSON.stringify({ sub: user, username: user }))
-  }).listen(0, '127.0.0.1')
-  server.on('secureConnection', () => handshakes++)
-  await once(server, 'listening')
-  t.after(() => {
-    server.close()
-    server.closeAllConnections()
   })
+  server.on('secureConnection', () => handshakes++)
+  const { port } = await listen(t, server)
   return {
-    origin: `https://localhost:${(server.address() as AddressInfo).port}`,
+    origin: `https://localhost:${port}`,
     calls,
     handshakes: () => handshakes,
     connections: () => new Set(calls.map(({ socket }) => socket)).size,

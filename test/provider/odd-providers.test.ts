@@ -1,11 +1,10 @@
 // Whole sign-ins through providers with ways of their own: WeCom without tokens of users, DingTalk with two names for a code,
 // GitHub whose list of addresses fails.
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { createClient } from '../kit/client.ts'
+import { listen } from '../kit/listen.ts'
 import { openGateway } from '../kit/set-up.ts'
 import { startUpstream } from '../kit/upstream.ts'
 
@@ -20,13 +19,9 @@ async function startProvider(t: TestContext, replies: Replies) {
     const reply = replies[path] ?? { status: 404, body: {} }
     if (reply === 'reset') return void request.socket.resetAndDestroy()
     response.writeHead(reply.status ?? 200, { 'content-type': 'application/json' }).end(JSON.stringify(reply.body))
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.after(() => {
-    server.close()
-    server.closeAllConnections()
   })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked, replies }
+  const { url } = await listen(t, server)
+  return { url, asked, replies }
 }
 
 async function openStage(

@@ -1,15 +1,14 @@
 // A provider that misbehaves in every way there is: the user is told, nobody is half signed in, and we keep serving.
 
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
 import test, { type TestContext } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import type { Answer } from '../kit/answers.ts'
 import { signIn } from '../kit/client.ts'
 import { corpusFiles } from '../kit/corpora.ts'
+import { listen } from '../kit/listen.ts'
 import { openGateway, setUp } from '../kit/set-up.ts'
 
 /** Short for those who have to wait for it; the others have the default. */
@@ -190,10 +189,8 @@ for (const stage of STAGES)
     const trap = createServer((_, response) => {
       trapped += 1
       response.setHeader('content-type', 'application/json').end(JSON.stringify({ ...TOKENS, ...INFO }))
-    }).listen(0, '127.0.0.1')
-    t.after(() => trap.close())
-    await once(trap, 'listening')
-    const to = `http://127.0.0.1:${(trap.address() as AddressInfo).port}/trap`
+    })
+    const to = `${(await listen(t, trap)).url}/trap`
     for (const status of [301, 302, 303, 307, 308])
       await failsAt(stage, { kind: 'redirect', to, status }, `${stage} ${status}`)
     await failsAt(stage, { kind: 'redirect', to: '/oauth/token' }, `${stage} to itself`)
@@ -334,10 +331,8 @@ test('a provider with a certificate that nobody vouches for is sent nothing', as
   const impostor = createTlsServer({ key: IMPOSTOR_KEY, cert: IMPOSTOR_CERTIFICATE }, (_, response) => {
     asked += 1
     response.end(JSON.stringify(TOKENS))
-  }).listen(0, '127.0.0.1')
-  t.after(() => impostor.close())
-  await once(impostor, 'listening')
-  const AUTH_URL = `https://localhost:${(impostor.address() as AddressInfo).port}`
+  })
+  const AUTH_URL = `https://localhost:${(await listen(t, impostor)).port}`
   const gateway = await openGateway(t, { ...provider.settings, AUTH_URL })
   const answer = await signIn(gateway.visitor(), provider)
   assert.equal(answer.headers.location, '/login?error=token_error')

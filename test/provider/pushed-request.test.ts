@@ -2,9 +2,7 @@
 // anything else.
 
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import test, { type TestContext } from 'node:test'
 import { runDoctorCommand } from '../../src/cli/doctor-command.ts'
 import { createPaint } from '../../src/cli/terminal.ts'
@@ -12,6 +10,7 @@ import { readSettings } from '../../src/config/read.ts'
 import type { Config } from '../../src/index.ts'
 import { planProviders } from '../../src/provider/providers.ts'
 import type { Environment } from '../kit/instance.ts'
+import { listen } from '../kit/listen.ts'
 import { startOidcServer } from '../kit/oidc-server.ts'
 import { openGateway } from '../kit/set-up.ts'
 
@@ -136,13 +135,12 @@ test('an endpoint that redirects to another origin is not followed with the secr
   const other = createServer((_request, response) => {
     asked++
     response.writeHead(201).end('{"request_uri":"urn:x","expires_in":60}')
-  }).listen(0, '127.0.0.1')
-  t.after(() => other.close())
-  await once(other, 'listening')
+  })
+  const { url } = await listen(t, other)
   const { op, client, details } = await open(t, { PAR: 'on' })
   op.intercept = ({ path }, response) => {
     if (path !== '/par') return false
-    return response.writeHead(307, { location: `http://127.0.0.1:${(other.address() as AddressInfo).port}/par` }).end()
+    return response.writeHead(307, { location: `${url}/par` }).end()
   }
   assert.equal((await client.post('/login')).headers.location, '/login?error=temporarily_unavailable')
   assert.match(details()[0] ?? '', /answered with 307 instead of 201/)

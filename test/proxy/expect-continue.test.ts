@@ -3,12 +3,13 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { createServer as createHttp2, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
-import type { AddressInfo, Socket } from 'node:net'
+import { createServer as createHttp2, type ServerHttp2Stream } from 'node:http2'
+import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import test, { type TestContext } from 'node:test'
 import { cookieOf } from '../kit/client.ts'
+import { listenHttp2 } from '../kit/listen.ts'
 import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
@@ -244,20 +245,12 @@ async function startSilentHttp1(t: TestContext) {
 async function startHttp2(t: TestContext, onStream: (stream: ServerHttp2Stream) => void) {
   // Node refuses further streams while more than this many MB wait.
   const server = createHttp2({ maxSessionMemory: 100 })
-  const sessions: ServerHttp2Session[] = []
-  server.on('session', session => sessions.push(session))
   server.on('stream', (stream: ServerHttp2Stream) => {
     stream.additionalHeaders({ ':status': 100 })
     stream.on('error', () => {})
     onStream(stream)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.after(() => {
-    for (const session of sessions) session.destroy()
-    server.close()
-  })
-  return `h2c://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return (await listenHttp2(t, server)).url
 }
 
 async function startSilentHttp2(t: TestContext) {

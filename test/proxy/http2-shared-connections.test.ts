@@ -3,16 +3,15 @@
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { constants, createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import test, { type TestContext } from 'node:test'
 import { prepareNginx } from '../gateway/nginx.ts'
 import type { Client } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
+import { listenHttp2 } from '../kit/listen.ts'
 import { requireProgram } from '../kit/requirements.ts'
 import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
@@ -25,26 +24,13 @@ type OnStream = (stream: ServerHttp2Stream, path: string, session: ServerHttp2Se
 /** An application by h2c, with what it has seen of its connections. */
 async function startApplication(t: TestContext, onStream: OnStream, settings = {}) {
   const server = createServer({ settings })
-  const sessions = new Set<ServerHttp2Session>()
-  let opened = 0
-  server.on('session', session => {
-    opened++
-    sessions.add(session)
-    session.on('error', () => {})
-    session.once('close', () => sessions.delete(session))
+  server.on('session', session =>
     session.on('stream', (stream, headers) => {
       stream.on('error', () => {})
       onStream(stream, String(headers[':path']), session)
-    })
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.after(() => {
-    for (const session of sessions) session.destroy()
-    server.close()
-  })
-  const { port } = server.address() as AddressInfo
-  return { url: `h2c://127.0.0.1:${port}`, sessions, opened: () => opened }
+    }),
+  )
+  return listenHttp2(t, server)
 }
 
 /** A request whose client can leave. */

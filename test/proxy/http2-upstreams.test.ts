@@ -2,14 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import {
-  createSecureServer,
-  createServer,
-  type Http2SecureServer,
-  type Http2Server,
-  type ServerHttp2Session,
-  type ServerHttp2Stream,
-} from 'node:http2'
+import { createSecureServer, createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
 import { createServer as createHttps } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -18,6 +11,7 @@ import { WebSocket, WebSocketServer } from 'ws'
 import { filesOf, makeAuthority, makeCertificate } from '../gateway/certificates.ts'
 import { cookieOf } from '../kit/client.ts'
 import { answerOf, ask, openHttp2 } from '../kit/http2-client.ts'
+import { listen, listenHttp2 } from '../kit/listen.ts'
 import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
@@ -60,25 +54,6 @@ interface Seen {
   readonly trailers: Record<string, string>
 }
 
-async function listen(t: TestContext, server: Http2Server | Http2SecureServer) {
-  const sessions = new Set<ServerHttp2Session>()
-  let opened = 0
-  server.on('session', session => {
-    opened++
-    sessions.add(session)
-    session.on('error', () => {})
-    session.once('close', () => sessions.delete(session))
-  })
-  server.on('stream', answer)
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.after(() => {
-    for (const session of sessions) session.destroy()
-    server.close()
-  })
-  return { port: (server.address() as AddressInfo).port, sessions, opened: () => opened }
-}
-
 /** By HTTP/1.1. */
 async function listenToSockets(t: TestContext) {
   const sockets = new WebSocketServer({ port: 0, host: '127.0.0.1' })
@@ -91,13 +66,13 @@ async function listenToSockets(t: TestContext) {
 test('an application by h2c gets HTTP/2, on one connection, with trailers both ways', async t => {
   const folder = tempFolder(t)
   const own = makeCertificate(folder, 'own', makeAuthority(folder))
-  const application = await listen(t, createServer())
+  const application = await listenHttp2(t, createServer().on('stream', answer))
   const sockets = await listenToSockets(t)
   const scene = await setUp(t, {
     env: {
       TLS_CERT_FILE: own.certFile,
       TLS_KEY_FILE: own.keyFile,
-      UPSTREAM: `h2c://127.0.0.1:${application.port}`,
+      UPSTREAM: application.url,
       UPSTREAM_HEADERS_TIMEOUT_MS: '700',
     },
     config: { upstreams: { '/sockets': `h2c://127.0.0.1:${sockets.port}` } },
@@ -186,9 +161,7 @@ test('behind https an application chooses, and may choose otherwise after a rest
     files,
     (request, response) => void text(request).then(body => response.end(`HTTP/1.1 ${body}`)),
   )
-  http1.listen(0, '127.0.0.1')
-  await once(http1, 'listening')
-  const { port } = http1.address() as AddressInfo
+  const { port } = await listen(t, http1)
   const scene = await setUp(t, { env: { UPSTREAM: `https://127.0.0.1:${port}`, UPSTREAM_CA_FILE: ca.certFile } })
   const user = await scene.user()
   const posts = () => Promise.all(Array.from({ length: 5 }, (_, n) => user.post('/x', `body ${n}`)))
@@ -209,11 +182,6 @@ test('behind https an application chooses, and may choose otherwise after a rest
   await once(http2, 'close')
 
   const again = createHttps(files, (_request, response) => response.end('HTTP/1.1'))
-  again.listen(port, '127.0.0.1')
-  await once(again, 'listening')
-  t.after(() => {
-    again.closeAllConnections()
-    again.close()
-  })
+  await listen(t, again, port)
   assert.equal((await user.post('/x', 'body')).text, 'HTTP/1.1')
 })

@@ -5,19 +5,16 @@
 // one side is HTTP/1.1 and the answer has a length, and Date.
 
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { createServer as createHttp1, type IncomingMessage } from 'node:http'
 import {
   type ClientHttp2Session,
   type ClientHttp2Stream,
   constants,
   createServer as createHttp2,
-  type Http2Server,
-  type ServerHttp2Session,
   type ServerHttp2Stream,
 } from 'node:http2'
 import { request as httpsRequest } from 'node:https'
-import { type AddressInfo, connect, type Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import test, { type TestContext } from 'node:test'
 import type { TLSSocket } from 'node:tls'
 import { OWN_PATHS } from '../../src/paths.ts'
@@ -26,6 +23,7 @@ import { makeAuthority, makeCertificate } from '../gateway/certificates.ts'
 import { cookieOf } from '../kit/client.ts'
 import { openHttp2 } from '../kit/http2-client.ts'
 import { END_HEADERS, FRAME, frame, hpack, number, openFrames, PREFACE, requestHeaders } from '../kit/http2-frames.ts'
+import { listen, listenHttp2 } from '../kit/listen.ts'
 import { type GatewayAndProvider, setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
@@ -267,19 +265,7 @@ async function startHttp1(t: TestContext): Promise<Application> {
   }
   server.on('request', request => void answer(request, request.socket, false).catch(() => application.broken++))
   server.on('checkContinue', request => void answer(request, request.socket, true).catch(() => application.broken++))
-  const sockets = new Set<Socket>()
-  server.on('connection', socket => {
-    sockets.add(socket)
-    socket.on('error', () => {})
-    socket.once('close', () => sockets.delete(socket))
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.after(() => {
-    server.close()
-    for (const socket of sockets) socket.destroy()
-  })
-  application.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  application.url = (await listen(t, server)).url
   return application
 }
 
@@ -327,22 +313,13 @@ async function startHttp2(t: TestContext): Promise<Application> {
     }
     if (hasBody) stream.end()
   }
-  const sessions = new Set<ServerHttp2Session>()
-  server.on('session', session => {
-    sessions.add(session)
-    session.on('error', () => {})
+  server.on('session', session =>
     session.on('stream', (stream, _headers, _flags, raw: readonly string[]) => {
       stream.on('error', () => {})
       answer(stream, raw).catch(() => application.broken++)
-    })
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.after(() => {
-    for (const session of sessions) session.destroy()
-    server.close()
-  })
-  application.url = `h2c://127.0.0.1:${(server.address() as AddressInfo).port}`
+    }),
+  )
+  application.url = (await listenHttp2(t, server)).url
   return application
 }
 
@@ -571,7 +548,7 @@ test('uploads that are broken off in large numbers do not look whole, although t
     stream.once('data', () => asked++).on('end', () => stream.aborted || whole++)
     stream.on('close', () => left++)
   })
-  const url = await listenHttp2(t, server)
+  const { url } = await listenHttp2(t, server)
   const scene = await setUp(t, { application: false, env: { ...certificate(t), UPSTREAM: url } })
   const head = hpack(requestHeaders('/', [['cookie', cookieOf(await scene.user())]], 'POST'))
   const connection = await openFrames(t, scene.url)
@@ -608,7 +585,7 @@ test('a body that its client broke off before it was read is not an empty one', 
       ),
     )
   })
-  const { port } = new URL(await listenHttp2(t, server))
+  const { port } = await listenHttp2(t, server)
   const socket = connect(Number(port), '127.0.0.1')
   t.after(() => socket.destroy())
   const head = hpack(requestHeaders('/', [], 'POST'))
@@ -627,14 +604,6 @@ test('a body that its client broke off before it was read is not an empty one', 
   await until(() => reads.length === 2)
   assert.deepEqual(await Promise.all(reads), ['broken off', 'broken off'])
 })
-
-async function listenHttp2(t: TestContext, server: Http2Server): Promise<string> {
-  server.on('session', session => t.after(() => session.destroy()))
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.after(() => server.close())
-  return `h2c://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
 
 /** A page of ours has the id of its request. */
 function comparable({ body, isBroken, ...rest }: Received): object {

@@ -1,8 +1,8 @@
 // HTTP by hand, where node:http would put right what a test wants wrong.
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 import { connect, createServer, type Socket } from 'node:net'
 import type { TestContext } from 'node:test'
+import { listen } from '../kit/listen.ts'
 
 const PATIENCE_MS = 15_000
 
@@ -63,10 +63,7 @@ export function statusOf(answer: string): number {
 /** An application by hand: `take` gets each connection, and what it has sent so far by its first request's end. */
 export async function startRawUpstream(t: TestContext, take: (socket: Socket, head: string, nth: number) => void) {
   const heads: string[] = []
-  const sockets = new Set<Socket>()
   const server = createServer(socket => {
-    sockets.add(socket)
-    socket.on('error', () => {}).once('close', () => sockets.delete(socket))
     let pending = ''
     socket.on('data', chunk => {
       pending += chunk.toString('latin1')
@@ -75,11 +72,7 @@ export async function startRawUpstream(t: TestContext, take: (socket: Socket, he
       pending = ''
       take(socket, heads.at(-1) ?? '', heads.length)
     })
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.after(() => {
-    server.close()
-    for (const socket of sockets) socket.destroy()
   })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, heads, sockets }
+  const { url, sockets } = await listen(t, server)
+  return { url, heads, sockets }
 }

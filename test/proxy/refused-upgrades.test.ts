@@ -2,15 +2,12 @@
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import test, { type TestContext } from 'node:test'
 import { inParallel } from '../../bench/in-parallel.ts'
-import { createMenshen, readSettings } from '../../src/index.ts'
 import { cookieOf } from '../kit/client.ts'
-import { freePort } from '../kit/free-port.ts'
+import { openLibrary } from '../kit/library.ts'
 import { type Scene, setUp } from '../kit/set-up.ts'
-import { createTestLog } from '../kit/test-log.ts'
 import { until } from '../kit/until.ts'
 import { openWire, raw, startRawUpstream, statusOf } from './raw.ts'
 
@@ -52,22 +49,7 @@ const SERVERS = {
   'the command': async (t: TestContext) => await setUp(t),
   async 'the library'(t: TestContext) {
     const { provider, upstream } = await setUp(t)
-    const port = await freePort()
-    const settings = readSettings({
-      ...provider.settings,
-      STORE: 'memory:',
-      UPSTREAM: upstream.url,
-      PORT: String(port),
-    })
-    const menshen = await createMenshen({ settings, log: createTestLog().log })
-    const server = createServer(menshen.listener).on('upgrade', menshen.upgradeListener).listen(port, '127.0.0.1')
-    await once(server, 'listening')
-    t.after(async () => {
-      server.close()
-      server.closeAllConnections()
-      await menshen.close()
-    })
-    return { url: `http://127.0.0.1:${port}` }
+    return openLibrary(t, { ...provider.settings, UPSTREAM: upstream.url })
   },
 }
 

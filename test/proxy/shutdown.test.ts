@@ -3,13 +3,13 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import test, { type TestContext } from 'node:test'
 import { WebSocketServer } from 'ws'
 import { createMenshen, readSettings } from '../../src/index.ts'
 import { makeAuthority, makeCertificate } from '../gateway/certificates.ts'
 import { type Client, cookieOf, createClient, signIn } from '../kit/client.ts'
 import { startInstance } from '../kit/instance.ts'
+import { listen } from '../kit/listen.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
@@ -179,13 +179,7 @@ test('close() of the library ends streams at once, and all else within its patie
   const settings = readSettings({ STORE: 'memory:', UPSTREAM: upstream.url })
   const config = { rules: [{ path: '/', public: true as const }] }
   const menshen = await createMenshen({ settings, config, log: createTestLog().log })
-  const server = createServer(menshen.listener).on('upgrade', menshen.upgradeListener).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  t.after(() => {
-    server.close()
-    server.closeAllConnections()
-  })
+  const { url } = await listen(t, createServer(menshen.listener).on('upgrade', menshen.upgradeListener))
   const socket = dial({ url }, createClient(url))
   await once(socket, 'open')
   const wires = ['/events', '/unfinished', '/hung'].map(async path => {

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { type AddressInfo, connect, type Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { duplexPair } from 'node:stream'
 import type { TestContext } from 'node:test'
@@ -14,14 +14,13 @@ import { connect as connectSecurely } from 'node:tls'
 import { WebSocketServer } from 'ws'
 import { inParallel } from '../../bench/in-parallel.ts'
 import { startDevProvider } from '../../src/dev-provider/dev-provider.ts'
-import { createMenshen, readSettings } from '../../src/index.ts'
 import { makeAuthority, makeCertificate } from '../gateway/certificates.ts'
 import { createClient, signIn } from '../kit/client.ts'
-import { freePort } from '../kit/free-port.ts'
 import { startInstance } from '../kit/instance.ts'
+import { openLibrary } from '../kit/library.ts'
+import { listen } from '../kit/listen.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
-import { createTestLog } from '../kit/test-log.ts'
 import { createRandom, type Random } from './random.ts'
 
 export interface Plan {
@@ -308,22 +307,6 @@ async function ask({ port, isSecure }: Target, bytes: string): Promise<string> {
   return Buffer.concat(received).toString('latin1')
 }
 
-/** The library in a server of the application's own, with none of our options. */
-async function openLibrary(t: TestContext, env: Record<string, string>) {
-  const port = await freePort()
-  const url = `http://localhost:${port}`
-  const settings = readSettings({ ...env, PORT: String(port), BASE_URL: url })
-  const menshen = await createMenshen({ settings, log: createTestLog().log })
-  const server = createServer(menshen.listener).on('upgrade', menshen.upgradeListener).listen(port, '127.0.0.1')
-  await once(server, 'listening')
-  t.after(async () => {
-    server.close()
-    server.closeAllConnections()
-    await menshen.close()
-  })
-  return { url }
-}
-
 /** An application that is slow, answers early, breaks off, gives hints, streams, and speaks WebSocket. */
 async function startApplication(t: TestContext): Promise<string> {
   const server = createServer((request, response) => void answer(request, response))
@@ -331,18 +314,7 @@ async function startApplication(t: TestContext): Promise<string> {
   new WebSocketServer({ server }).on('connection', socket => {
     socket.on('error', () => {}).on('message', data => socket.send(data))
   })
-  const sockets = new Set<Socket>()
-  server.on('connection', socket => {
-    sockets.add(socket)
-    socket.on('error', () => {}).once('close', () => sockets.delete(socket))
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.after(() => {
-    server.close()
-    for (const socket of sockets) socket.destroy()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return (await listen(t, server)).url
 }
 
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -2,14 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import {
-  type ClientHttp2Session,
-  constants,
-  createServer,
-  type ServerHttp2Session,
-  type ServerHttp2Stream,
-} from 'node:http2'
-import type { AddressInfo } from 'node:net'
+import { type ClientHttp2Session, constants, createServer, type ServerHttp2Stream } from 'node:http2'
 import type { Writable } from 'node:stream'
 import test, { type TestContext } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
@@ -18,6 +11,7 @@ import { Http2Response } from '../../src/server/http2-messages.ts'
 import { makeAuthority, makeCertificate } from '../gateway/certificates.ts'
 import { cookieOf } from '../kit/client.ts'
 import { ask, openHttp2 } from '../kit/http2-client.ts'
+import { listenHttp2 } from '../kit/listen.ts'
 import { type GatewayAndProvider, setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
@@ -146,21 +140,13 @@ async function startApplication(t: TestContext, isHttp2: boolean): Promise<strin
     return url
   }
   const server = createServer()
-  const sessions: ServerHttp2Session[] = []
-  server.on('session', session => sessions.push(session))
   server.on('stream', (stream: ServerHttp2Stream, { ':path': path = '' }) => {
     const length = LENGTHS[path] ?? 0
     stream.on('error', () => {})
     stream.respond({ ':status': 200, 'content-length': length })
     sendParts(stream, length)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.after(() => {
-    for (const session of sessions) session.destroy()
-    server.close()
-  })
-  return `h2c://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return (await listenHttp2(t, server)).url
 }
 
 /** The answers that the gateway has begun and holds, until the test ends. */

@@ -13,6 +13,7 @@ import { menshen as forHono } from '../../src/adapters/hono.ts'
 import { createMenshen } from '../../src/index.ts'
 import { makeAuthority, makeCertificate } from '../gateway/certificates.ts'
 import { createClient } from '../kit/client.ts'
+import { listen } from '../kit/listen.ts'
 import { startScriptedProvider } from '../kit/scripted-provider.ts'
 import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
@@ -88,10 +89,7 @@ for (const [name, handlerOf] of Object.entries({
 }))
   test(`callbacks to an own server with ${name} whose connection is reset at once are counted or dropped`, async t => {
     const { provider, menshen } = await openLibrary(t)
-    const server = handlerOf(menshen).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    t.after(() => server.close().closeAllConnections())
-    await resetMany(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    await resetMany((await listen(t, handlerOf(menshen))).url)
     assert.ok(provider.calls.length <= LIMIT, `${provider.calls.length} reached the provider`)
   })
 

@@ -1,15 +1,14 @@
 // Heads that are larger than MAX_HEADER_KB, of requests and of an application's answers, and requests with too many fields.
 
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { OutgoingHttpHeaders } from 'node:http2'
-import type { AddressInfo } from 'node:net'
 import test from 'node:test'
 import { type Config, sendAnswer } from '../../src/index.ts'
 import { makeAuthority, makeCertificate } from '../gateway/certificates.ts'
 import { cookieOf } from '../kit/client.ts'
 import { ask, openHttp2 } from '../kit/http2-client.ts'
+import { listen } from '../kit/listen.ts'
 import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
@@ -188,10 +187,7 @@ test('admit and fetch answer 431 to more than 200 header fields, and where the s
   server.on('upgrade', (incoming, socket) => {
     menshen.admit(incoming).then(({ answer }) => answer && sendAnswer(socket, answer))
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.after(() => server.close())
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const { url } = await listen(t, server)
   const get = async (count: number) => statusOf(await raw(url, request('GET / HTTP/1.1', ...fields(count))))
   assert.deepEqual([await get(200), await get(201), await get(500)], [200, 431, 431])
   const upgrade = ['GET / HTTP/1.1', 'host: a', 'connection: upgrade', ...fields(201, 'upgrade: websocket'), '\r\n']

@@ -1,13 +1,12 @@
 // A head that was prepared has the bytes that Node would have written.
 
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import test from 'node:test'
 import { CommonHeaders } from '../../src/http/answers.ts'
 import { createSendPrepared, PreparedResponse } from '../../src/server/fast-path.ts'
 import { cookieOf } from '../kit/client.ts'
+import { listen } from '../kit/listen.ts'
 import { setUp } from '../kit/set-up.ts'
 import { openWire, raw, startRawUpstream } from '../proxy/raw.ts'
 
@@ -31,9 +30,7 @@ test('a prepared head has the bytes that Node writes, on every kind of connectio
     response.writeHead(200, common.listFor({ requestId, identity, more }))
     response.end()
   })
-  t.after(() => server.close())
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  const { port } = server.address() as AddressInfo
+  const { url } = await listen(t, server)
 
   /** The heads of the answers, without what differs between any two. */
   async function headsOf(path: string): Promise<string[]> {
@@ -41,8 +38,8 @@ test('a prepared head has the bytes that Node writes, on every kind of connectio
       method => `${method} ${path} HTTP/1.1\r\nHost: x\r\n\r\n`,
     )
     const last = `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`
-    const answers = await raw(`http://127.0.0.1:${port}`, requests.join('') + last)
-    const old = await raw(`http://127.0.0.1:${port}`, `GET ${path} HTTP/1.0\r\n\r\n`)
+    const answers = await raw(url, requests.join('') + last)
+    const old = await raw(url, `GET ${path} HTTP/1.0\r\n\r\n`)
     const text = (answers + old).replace(/request-\d+/g, 'request').replace(/Date: .{25} GMT/g, 'Date: now')
     return text.split(/(?<=\r\n\r\n)/)
   }
@@ -63,12 +60,10 @@ test('a renewed cookie goes to no other answer of the same second', async t => {
     const more = request.url === '/renewed' ? COOKIES : []
     sendPrepared(response, { outcome: 'admitted', status: 200, common, identity: undefined, requestId: 'id', more })
   })
-  t.after(() => server.close())
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  const { port } = server.address() as AddressInfo
+  const { url } = await listen(t, server)
   const requests = ['/renewed', '/', '/renewed', '/'].map(path => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`)
   const last = 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
-  const answers = (await raw(`http://127.0.0.1:${port}`, requests.join('') + last)).split(/(?<=\r\n\r\n)/)
+  const answers = (await raw(url, requests.join('') + last)).split(/(?<=\r\n\r\n)/)
   const cookies = answers.map(answer => answer.match(/set-cookie/g)?.length ?? 0)
   assert.deepEqual(cookies, [2, 0, 2, 0, 0])
 })

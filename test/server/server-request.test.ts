@@ -1,11 +1,10 @@
 // Our own request class reads headers exactly as Node does, only faster.
 
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { createServer, IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import test from 'node:test'
 import { ServerRequest } from '../../src/server/fast-path.ts'
+import { listen } from '../kit/listen.ts'
 import { raw } from '../proxy/raw.ts'
 import { createRandom, type Random } from '../security/random.ts'
 
@@ -37,9 +36,7 @@ test('the headers of a request are those that Node reads', async t => {
     if (own === nodes) leftToNode++
     response.end()
   })
-  t.after(() => server.close())
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  const { port } = server.address() as AddressInfo
+  const { url } = await listen(t, server)
   const random = createRandom(26)
   const requests: string[] = []
   for (let round = 0, names: string[] = []; round < 2000; round++) {
@@ -48,7 +45,7 @@ test('the headers of a request are those that Node reads', async t => {
     requests.push(`GET / HTTP/1.1\r\nHost: x\r\n${lines.join('')}\r\n`)
   }
   requests.push('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
-  await raw(`http://127.0.0.1:${port}`, requests.join(''))
+  await raw(url, requests.join(''))
   assert.equal(compared, requests.length)
   assert.ok(leftToNode > 100 && leftToNode < compared - 100, `${leftToNode} were left to Node`)
 })

@@ -1,13 +1,12 @@
 // Clients that stop reading or writing: they cost nobody else anything, and are cut off.
 
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { createServer, type RequestListener, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import test, { type TestContext } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { hasTakenAll } from '../../src/server/slow-clients.ts'
 import { cookieOf } from '../kit/client.ts'
+import { listen } from '../kit/listen.ts'
 import { type Scene, setUp } from '../kit/set-up.ts'
 import { until } from '../kit/until.ts'
 import { dial, setUpSockets } from '../kit/websocket.ts'
@@ -240,10 +239,8 @@ test('an answer is over as soon as its connection has taken it, and not while it
   const arrived = Promise.withResolvers<void>()
   const server = createServer((_request, response) => {
     if (responses.push(response) === 2) arrived.resolve()
-  }).listen(0, '127.0.0.1')
-  t.after(() => server.close())
-  await once(server, 'listening')
-  const wire = await openWire(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  })
+  const wire = await openWire((await listen(t, server)).url)
   t.after(() => wire.socket.destroy())
   wire.socket.write('GET / HTTP/1.1\r\nhost: app.test\r\n\r\n'.repeat(2))
   await arrived.promise

@@ -149,7 +149,8 @@ test('a file that is deleted under way is created again, and what is confirmed f
   assert.ok(await again.read('after'))
 })
 
-test('a store that nobody writes to notices that its file was replaced', async t => {
+/** A store with the key `mine`, whose file can be replaced by one with the key `theirs`. */
+async function openReplaceable(t: TestContext) {
   const file = fileFor(t)
   const other = join(dirname(file), 'other.db')
   const source = await openSqliteStore({ file: other, now: Date.now })
@@ -158,8 +159,19 @@ test('a store that nobody writes to notices that its file was replaced', async t
   const store = await openFor(t, file)
   const version = (await store.create('mine', entry('a'))) ?? 0
   assert.ok(store.holds('mine', version))
-  for (const part of ['-wal', '-shm']) await rm(file + part)
-  await rename(other, file)
+  return {
+    store,
+    version,
+    async replaceFile(): Promise<void> {
+      for (const part of ['-wal', '-shm']) await rm(file + part)
+      await rename(other, file)
+    },
+  }
+}
+
+test('a store that nobody writes to notices that its file was replaced', async t => {
+  const { store, version, replaceFile } = await openReplaceable(t)
+  await replaceFile()
   await until(() => !store.holds('mine', version))
   assert.ok(await store.read('theirs'))
 })
@@ -169,17 +181,9 @@ test('a store whose thread has died goes on with another one, and notices that i
   const note = (thread: Worker) => void threads.push(thread)
   process.on('worker', note)
   t.after(() => process.off('worker', note))
-  const file = fileFor(t)
-  const other = join(dirname(file), 'other.db')
-  const source = await openSqliteStore({ file: other, now: Date.now })
-  await source.create('theirs', entry('a'))
-  await source.close()
-  const store = await openFor(t, file)
-  const version = (await store.create('mine', entry('a'))) ?? 0
-  assert.ok(store.holds('mine', version))
+  const { store, version, replaceFile } = await openReplaceable(t)
   await threads.at(-1)?.terminate()
-  for (const part of ['-wal', '-shm']) await rm(file + part)
-  await rename(other, file)
+  await replaceFile()
   assert.ok(await store.create('next', entry('b')))
   assert.ok(await store.read('theirs'))
   assert.ok(!store.holds('mine', version))
