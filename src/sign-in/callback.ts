@@ -1,5 +1,16 @@
-// GET /callback, or with several providers GET /callback/<id>: the steps of specification 3.1 to 3.8, in this order. Nothing is
-// sent to the provider before the checks have passed, and no answer leaves before the session is stored.
+// GET /callback, or with several providers GET /callback/<id>: the steps of specification 3.1 to 3.8, in this order.
+//
+//   GET /callback?code=…&state=…
+//     readAuthorizationAnswer   error, code and state are there once each       or: /login?error=…
+//     findAttempt               the attempt and its provider                    or: a late callback
+//     checkSender               that provider sent the answer, to its address
+//     attempts.take             the attempt is used up from here on             or: a late callback
+//     askProvider               redeem the code, fetch the user                 in a slot of the provider
+//     openSession               check `require` and step-up, onSignIn, store the session
+//     answerSignedIn            end the former session, set the cookie, redirect to the page that was wanted
+//
+// Each step returns its value or a `SignInFailure`, which ends the journey. Nothing is sent to the provider before the checks have
+// passed, and no answer leaves before the session is stored.
 
 import type { Authentication } from '../access/conditions.ts'
 import { network } from '../config/networks.ts'
@@ -22,9 +33,9 @@ import type { ProviderPlan } from '../provider/plan.ts'
 import type { Provider, SignInCalls } from '../provider/provider.ts'
 import { type Providers, scopeOf } from '../provider/providers.ts'
 import type { TokenSet } from '../provider/token.ts'
-import { RequirementUnmet } from '../provider/user.ts'
+import { type MappedUser, RequirementUnmet } from '../provider/user.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
-import type { SignedIn } from '../session/session-record.ts'
+import type { DeviceBinding } from '../session/session-record.ts'
 import type { ClosedSession } from '../session/sessions.ts'
 import { isNoPage } from '../util/fetch-metadata.ts'
 import { type Attempt, looksLikeState, storesAttempt } from './attempts.ts'
@@ -35,7 +46,7 @@ import { HookFailed, SignInRefused } from './hooks.ts'
 import { answerLateCallback } from './late-callback.ts'
 import { returnPathOf } from './login.ts'
 import { authenticationAfter } from './step-up.ts'
-import { failTestSignIn, finishTestSignIn } from './test-sign-in.ts'
+import { failTestSignIn, finishTestSignIn, type TestAttempt } from './test-sign-in.ts'
 
 const HOME = '/'
 /** Longer than any real code, short enough for a header. */
@@ -51,7 +62,7 @@ export async function finishSignIn(context: SignInContext, request: GatewayReque
   const result =
     'error' in answer
       ? await failureOf(auth.providers, request.path, answer)
-      : await signInOnce(context, request, answer)
+      : await orFailure(undefined, 'callback_error', signIn(context, request, answer))
   if (!(result instanceof SignInFailure)) return result
   reportFailure(context, request, result)
   if ('error' in answer) await failTestSignIn(context, request, answer)
@@ -62,7 +73,7 @@ export async function finishSignIn(context: SignInContext, request: GatewayReque
   })
 }
 
-/** A form at /callback is refused like every method but GET. It is how a provider answers by `response_mode=form_post`. */
+/** A form at /callback is refused like every method but GET. A provider sends one with `response_mode=form_post`. */
 export async function reportFormPost(context: SignInContext, request: GatewayRequest): Promise<void> {
   const isForm = /^application\/x-www-form-urlencoded\b/i.test(request.headers['content-type'] ?? '')
   if (request.method !== 'POST' || !isForm) return
@@ -91,6 +102,23 @@ class SignInFailure {
   }
 }
 
+/** The value of a step, or the failure that its error is. */
+async function orFailure<T>(
+  provider: string | undefined,
+  error: 'token_error' | 'userinfo_error' | 'callback_error',
+  step: Promise<T>,
+): Promise<T | SignInFailure> {
+  try {
+    return await step
+  } catch (thrown) {
+    if (thrown instanceof SignInRefused)
+      return new SignInFailure('access_denied', { provider, detail: REFUSED_BY_HOOK })
+    return thrown instanceof HookFailed
+      ? new SignInFailure(error, { provider, ...thrown.fields }, { thrown: thrown.cause })
+      : new SignInFailure(error, { provider }, { thrown })
+  }
+}
+
 function reportFailure({ auth, observe }: SignInContext, request: GatewayRequest, failure: SignInFailure): void {
   const { error, fields, cause } = failure
   const { all, main } = auth.providers
@@ -113,7 +141,7 @@ function isByStore({ cause }: SignInFailure): boolean {
   return cause?.thrown instanceof MenshenError && cause.thrown.code === 'store_unavailable'
 }
 
-/** The plans of the providers that send their answers to this path; if there are none all, so that the mistake can be named. */
+/** The plans of the providers that send their answers to this path. All plans if there are none: then the failure can be named. */
 function plansAt(providers: Providers, path: string): readonly ProviderPlan[] {
   const plans = providers.all.map(({ plan }) => plan)
   const matching = plans.filter(({ callbackPath }) => callbackPath === path)
@@ -137,7 +165,7 @@ interface AuthorizationAnswer {
   readonly issuers: readonly string[]
 }
 
-/** Steps 1 to 3. A parameter without a value counts as absent (RFC 6749, 3.1). */
+/** Steps 1 to 3. A parameter without a value is absent (RFC 6749, 3.1). */
 function readAuthorizationAnswer(
   plans: readonly ProviderPlan[],
   query: URLSearchParams,
@@ -159,92 +187,62 @@ function readAuthorizationAnswer(
 }
 
 /** Steps 4 to 8. */
-async function signInOnce(
+async function signIn(
   context: SignInContext,
   request: GatewayRequest,
   answer: AuthorizationAnswer,
 ): Promise<OwnAnswer | SignInFailure> {
-  const { attempts, providers, cookies } = context.auth
-  let id: string | undefined
-  let remembered: Promise<void> | undefined
-  const unused = new UnusedTokens()
-  try {
-    const browser = browserSecret(cookies, request.headers.cookie, answer.state)
-    const begun = await attempts.find(browser, answer.state)
-    const provider = begun ? providers.get(begun.provider) : providers.main
-    if (!provider || (!begun && storesAttempt(provider.plan)))
-      return (await answerLateCallback(context, request, answer.state)) ?? new SignInFailure('invalid_state')
-    id = provider.plan.id
-    // RFC 9700, 4.4.2.2: an answer of one provider is not accepted at the address of another. Nothing is spent yet.
-    if (request.path !== provider.plan.callbackPath)
-      return new SignInFailure('callback_error', { provider: id, detail: AT_ANOTHER })
-    // RFC 9207: an answer that another provider sent is refused before it spends anything.
-    const isAccepted = await orFailure(id, 'token_error', provider.acceptsCallbackIssuer(answer.issuers))
-    if (isAccepted instanceof SignInFailure) return isAccepted
-    if (!isAccepted || (await isOfAnother(providers, provider, answer)))
-      return new SignInFailure('callback_error', { provider: id, detail: OF_ANOTHER })
-    const attempt = begun && (await attempts.take(browser, answer.state))
-    if (begun && !attempt && storesAttempt(provider.plan))
-      return (
-        (await answerLateCallback(context, request, answer.state)) ??
-        new SignInFailure('invalid_state', { provider: id })
-      )
-    if (browser && attempt && provider.plan.stateCheck === 'bound')
-      remembered = attempts.remember(browser, answer.state, attempt)
-    const { testSignIn } = attempt ?? {}
-    if (testSignIn)
-      return await withSlot(request, provider, calls =>
-        finishTestSignIn(context, request, { ...calls, plan: provider.plan }, answer, { ...attempt, testSignIn }),
-      )
-    const user = await withSlot(request, provider, calls => askProvider(provider, calls, answer, unused, attempt))
-    // The slot is free again: what the application does with the user takes nothing from those who sign in next.
-    if (user instanceof SignInFailure) {
-      await endKeysOfRefused(context, request, provider, user)
-      return user
-    }
-    if (attempt?.stepUp && !(await isSameUser(context, request, provider, user, attempt.stepUp)))
-      return new SignInFailure('callback_error', { provider: id, detail: ANOTHER_USER })
-    return await openSession(context, request, { provider, user, state: answer.state, attempt, unused })
-  } catch (thrown) {
-    if (thrown instanceof SignInRefused)
-      return new SignInFailure('access_denied', { ...(id && { provider: id }), detail: REFUSED_BY_HOOK })
-    return thrown instanceof HookFailed
-      ? new SignInFailure('callback_error', { provider: id, ...thrown.fields }, { thrown: thrown.cause })
-      : new SignInFailure('callback_error', { provider: id }, { thrown })
-  } finally {
-    void discardUnused(context, request, unused)
-    await remembered
-  }
+  const found = await findAttempt(context, request, answer)
+  if (!found) return (await answerLateCallback(context, request, answer.state)) ?? new SignInFailure('invalid_state')
+  const { id } = found.provider.plan
+  return orFailure(id, 'callback_error', finishAttempt(context, request, answer, found))
 }
 
-/** The tokens of a sign-in until there is a session for them. */
-class UnusedTokens {
-  held: { readonly tokens: TokenSet; readonly provider: Provider } | undefined
-
-  hold(provider: Provider, tokens: TokenSet): void {
-    this.held = { provider, tokens }
-  }
-
-  /** There is a session. */
-  release(): void {
-    this.held = undefined
-  }
+interface FoundAttempt {
+  readonly provider: Provider
+  /** The secret that binds the attempt to this browser. */
+  readonly browser: string | undefined
+  /** Whether there is an attempt in the store. By default the provider of the specification needs none. */
+  readonly isStored: boolean
 }
 
-/** Never rejects. */
-async function discardUnused({ auth }: SignInContext, request: GatewayRequest, { held }: UnusedTokens): Promise<void> {
-  if (!held) return
-  const { provider, tokens } = held
-  const ticket = readCookie(request.headers.cookie, auth.cookies.session)
-  const current = ticket === undefined ? undefined : await auth.sessions.get(ticket).catch(() => undefined)
-  if (!current || !sharesProviderSession(tokens, current.session)) provider.discard(tokens)
+/** `undefined` if the state belongs to no attempt. Nothing is spent yet. */
+async function findAttempt(
+  { auth: { attempts, providers, cookies } }: SignInContext,
+  request: GatewayRequest,
+  { state }: AuthorizationAnswer,
+): Promise<FoundAttempt | undefined> {
+  const browser = browserSecret(cookies, request.headers.cookie, state)
+  const begun = await attempts.find(browser, state)
+  const provider = begun ? providers.get(begun.provider) : providers.main
+  if (!provider || (!begun && storesAttempt(provider.plan))) return undefined
+  return { provider, browser, isStored: begun !== undefined }
 }
 
-type WithProviderSession = Pick<TokenSet, 'providerSession'>
-
-/** With any token of its session, a provider may end all others of it: Keycloak does. A session of ours would lose its own. */
-function sharesProviderSession({ providerSession: one }: WithProviderSession, other: WithProviderSession): boolean {
-  return one !== undefined && one.sid === other.providerSession?.sid && one.issuer === other.providerSession.issuer
+async function finishAttempt(
+  context: SignInContext,
+  request: GatewayRequest,
+  answer: AuthorizationAnswer,
+  { provider, browser, isStored }: FoundAttempt,
+): Promise<OwnAnswer | SignInFailure> {
+  const { attempts, providers } = context.auth
+  const { plan } = provider
+  const foreign = await checkSender(providers, provider, request, answer)
+  if (foreign) return foreign
+  const attempt = isStored ? await attempts.take(browser, answer.state) : undefined
+  if (!attempt && storesAttempt(plan))
+    return (
+      (await answerLateCallback(context, request, answer.state)) ??
+      new SignInFailure('invalid_state', { provider: plan.id })
+    )
+  const isBound = browser && attempt && plan.stateCheck === 'bound'
+  const remembered = isBound ? attempts.remember(browser, answer.state, attempt) : undefined
+  const finished = attempt?.testSignIn
+    ? finishTest(context, request, answer, provider, { ...attempt, testSignIn: attempt.testSignIn })
+    : signInUser(context, request, answer, provider, attempt)
+  const result = await orFailure(plan.id, 'callback_error', finished)
+  await remembered
+  return result
 }
 
 const AT_ANOTHER = 'the answer came to another address than that of the provider that was asked'
@@ -252,17 +250,22 @@ const OF_ANOTHER = 'the answer names another provider than the attempt was start
 const ANOTHER_USER = 'somebody else signed in than the user who had to sign in again'
 const REFUSED_BY_HOOK = 'onSignIn of the application returned false'
 
-/** The provider has just said that the user does not meet `require` any more: that counts for their keys, too. */
-async function endKeysOfRefused(
-  { auth, observe }: SignInContext,
-  request: GatewayRequest,
+/** An answer that another provider sent is refused before it spends anything. */
+async function checkSender(
+  providers: Providers,
   provider: Provider,
-  { cause }: SignInFailure,
-): Promise<void> {
-  if (!(cause?.thrown instanceof RequirementUnmet)) return
-  const { sub } = cause.thrown
-  const revoked = await auth.personalKeys.endAllOf({ sub, provider: scopeOf(provider) })
-  if (revoked > 0) observe.report('key_revoked', { ...requestFields(request), sub, by: 'provider', revoked })
+  request: GatewayRequest,
+  answer: AuthorizationAnswer,
+): Promise<SignInFailure | undefined> {
+  const { id, callbackPath } = provider.plan
+  // RFC 9700, 4.4.2.2: an answer of one provider is not accepted at the address of another.
+  if (request.path !== callbackPath) return new SignInFailure('callback_error', { provider: id, detail: AT_ANOTHER })
+  // RFC 9207.
+  const isAccepted = await orFailure(id, 'token_error', provider.acceptsCallbackIssuer(answer.issuers))
+  if (isAccepted instanceof SignInFailure) return isAccepted
+  return isAccepted && !(await isOfAnother(providers, provider, answer))
+    ? undefined
+    : new SignInFailure('callback_error', { provider: id, detail: OF_ANOTHER })
 }
 
 /** A provider of which no issuer is known takes any `iss`, but not one by which another names itself. */
@@ -293,81 +296,142 @@ async function withSlot<Result>(
   }
 }
 
-type VouchedUser = Pick<SignedIn, 'tokens' | 'user'>
+function finishTest(
+  context: SignInContext,
+  request: GatewayRequest,
+  answer: AuthorizationAnswer,
+  provider: Provider,
+  attempt: TestAttempt,
+): Promise<OwnAnswer | SignInFailure> {
+  return withSlot(request, provider, calls =>
+    finishTestSignIn(context, request, { ...calls, plan: provider.plan }, answer, attempt),
+  )
+}
+
+async function signInUser(
+  context: SignInContext,
+  request: GatewayRequest,
+  answer: AuthorizationAnswer,
+  provider: Provider,
+  attempt: Attempt | undefined,
+): Promise<OwnAnswer | SignInFailure> {
+  const asked = await withSlot(request, provider, calls => askProvider(provider.plan, calls, answer, attempt))
+  if (asked instanceof SignInFailure) return asked
+  // The slot is free again: what the application does with the user does not delay the next sign-ins.
+  const opening = openSession(context, request, provider, asked, attempt)
+  const opened = await orFailure(provider.plan.id, 'callback_error', opening)
+  if (!(opened instanceof SignInFailure)) return answerSignedIn(context, request, answer.state, opened)
+  void discardUnused(context, request, provider, asked.tokens)
+  return opened
+}
+
+interface ProviderResult {
+  readonly tokens: TokenSet
+  readonly user: MappedUser | SignInFailure
+}
 
 /** The steps that call the provider. */
 async function askProvider(
-  provider: Provider,
+  plan: ProviderPlan,
   calls: SignInCalls,
   { code, state }: AuthorizationAnswer,
-  unused: UnusedTokens,
   attempt?: Attempt,
-): Promise<VouchedUser | SignInFailure> {
-  const { plan } = provider
+): Promise<ProviderResult | SignInFailure> {
   const { verifier, nonce, startedAt } = attempt ?? {}
   const redeemed = calls.redeem({ code, state, verifier, nonce, startedAt })
   const tokens = await orFailure(plan.id, 'token_error', redeemed)
   if (tokens instanceof SignInFailure) return tokens
-  unused.hold(provider, tokens)
-  const user = await orFailure(plan.id, 'userinfo_error', calls.fetchUser(tokens, code))
-  return user instanceof SignInFailure ? user : { tokens, user }
+  return { tokens, user: await orFailure(plan.id, 'userinfo_error', calls.fetchUser(tokens, code)) }
 }
 
-async function orFailure<T>(
-  provider: string,
-  error: 'token_error' | 'userinfo_error',
-  call: Promise<T>,
-): Promise<T | SignInFailure> {
-  try {
-    return await call
-  } catch (thrown) {
-    return new SignInFailure(error, { provider }, { thrown })
-  }
-}
-
-/**
- * A step-up is of the user who is signed in. Neither an account that somebody else brought to the provider, nor a session that
- * another tab has opened since, may take part in it. A session that has ended since is no obstacle: the user has signed in.
- */
-async function isSameUser(
+/** There is no session for the tokens. Never rejects. */
+async function discardUnused(
   { auth }: SignInContext,
   request: GatewayRequest,
   provider: Provider,
-  { user }: VouchedUser,
-  { sub }: NonNullable<Attempt['stepUp']>,
-): Promise<boolean> {
-  if (user.userInfo.sub !== sub) return false
+  tokens: TokenSet,
+): Promise<void> {
   const ticket = readCookie(request.headers.cookie, auth.cookies.session)
-  const current = ticket ? await auth.sessions.get(ticket) : undefined
-  return !current || (current.session.userInfo.sub === sub && current.session.provider === scopeOf(provider))
+  const current = ticket === undefined ? undefined : await auth.sessions.get(ticket).catch(() => undefined)
+  if (!current || !sharesProviderSession(tokens, current.session)) provider.discard(tokens)
 }
 
-interface FinishedSignIn {
+interface OpenedSession {
   readonly provider: Provider
-  readonly user: VouchedUser
-  readonly state: string
+  readonly tokens: TokenSet
+  readonly user: MappedUser
   readonly attempt: Attempt | undefined
-  readonly unused: UnusedTokens
+  readonly authentication: Authentication | undefined
+  readonly device: DeviceBinding | undefined
+  readonly ticket: string
+  readonly loaded: LoadedSession
 }
 
 async function openSession(
   context: SignInContext,
   request: GatewayRequest,
-  { provider, user: { tokens, user }, state, attempt, unused }: FinishedSignIn,
-): Promise<OwnAnswer> {
-  const { auth, pages, observe } = context
+  provider: Provider,
+  { tokens, user }: ProviderResult,
+  attempt: Attempt | undefined,
+): Promise<OpenedSession | SignInFailure> {
+  const { auth } = context
+  if (user instanceof SignInFailure) {
+    await endKeysOfRefused(context, request, provider, user)
+    return user
+  }
+  if (attempt?.stepUp && !(await isSameUser(context, request, provider, user, attempt.stepUp)))
+    return new SignInFailure('callback_error', { provider: provider.plan.id, detail: ANOTHER_USER })
   const authentication = attempt?.stepUp && authenticationAfter(attempt.stepUp, tokens)
   const device = auth.devices.offer()
   const signedIn = { tokens, user, provider: scopeOf(provider), origin: requestFields(request), authentication, device }
-  const { ticket, loaded } = await auth.sessions.open(signedIn, session => auth.hooks.signIn(request, session))
-  unused.release()
-  // From here on nothing fails the sign-in: the user would be without the former session and without the new one.
+  const opened = await auth.sessions.open(signedIn, session => auth.hooks.signIn(request, session))
+  return { provider, tokens, user, attempt, authentication, device, ...opened }
+}
+
+/** A user who does not meet `require` any more loses their keys, too. */
+async function endKeysOfRefused(
+  { auth, observe }: SignInContext,
+  request: GatewayRequest,
+  provider: Provider,
+  { cause }: SignInFailure,
+): Promise<void> {
+  if (!(cause?.thrown instanceof RequirementUnmet)) return
+  const { sub } = cause.thrown
+  const revoked = await auth.personalKeys.endAllOf({ sub, provider: scopeOf(provider) })
+  if (revoked > 0) observe.report('key_revoked', { ...requestFields(request), sub, by: 'provider', revoked })
+}
+
+/**
+ * A step-up is for the user who is signed in. Another account at the provider, or a session that another user has opened in
+ * another tab since, fails it. A session that has ended since does not: the user has signed in.
+ */
+async function isSameUser(
+  { auth }: SignInContext,
+  request: GatewayRequest,
+  provider: Provider,
+  { userInfo }: MappedUser,
+  { sub }: NonNullable<Attempt['stepUp']>,
+): Promise<boolean> {
+  if (userInfo.sub !== sub) return false
+  const ticket = readCookie(request.headers.cookie, auth.cookies.session)
+  const current = ticket ? await auth.sessions.get(ticket) : undefined
+  return !current || (current.session.userInfo.sub === sub && current.session.provider === scopeOf(provider))
+}
+
+/** From here on nothing fails the sign-in: the user would be without the former session and without the new one. */
+async function answerSignedIn(
+  context: SignInContext,
+  request: GatewayRequest,
+  state: string,
+  { provider, tokens, user, attempt, authentication, device, ticket, loaded }: OpenedSession,
+): Promise<OwnAnswer> {
+  const { auth, pages, observe } = context
   const fields = { ...requestFields(request, loaded), provider: provider.plan.id }
   const replaced = await closePrevious(context, request, loaded)
   await auth.sessions.enforceLimit(loaded, fields)
-  const said = { ...fields, role: loaded.session.userRole }
-  if (authentication) reportStepUp(observe.report, said, tokens, authentication)
-  else observe.report('sign_in', { ...said, ...(replaced && { replaced }) })
+  const withRole = { ...fields, role: loaded.session.userRole }
+  if (authentication) reportStepUp(observe.report, withRole, tokens, authentication)
+  else observe.report('sign_in', { ...withRole, ...(replaced && { replaced }) })
   if (user.hasUnverifiedEmail) observe.report('email_unverified', fields)
   const location = returnLocation(context, request, attempt)
   const ownSecret = attemptCookie(auth.cookies, state)
@@ -385,10 +449,10 @@ async function openSession(
 
 function reportStepUp(report: Report, fields: object, tokens: TokenSet, authentication: Authentication): void {
   const { acr, amr } = authentication
-  const said = { ...fields, ...(acr !== undefined && { acr }), ...(amr && { amr: amr.join(' ') }) }
+  const levels = { ...fields, ...(acr !== undefined && { acr }), ...(amr && { amr: amr.join(' ') }) }
   const reason = tokens.authentication?.time === authentication.time ? 'not_met' : 'auth_time_missing'
-  if (authentication.failed === undefined) report('step_up', said)
-  else report('step_up_failed', { ...said, reason })
+  if (authentication.failed === undefined) report('step_up', levels)
+  else report('step_up_failed', { ...levels, reason })
 }
 
 /** Tabs that AUTO_SIGN_IN has led to the provider at once are back within this time, and have asked for their pages. */
@@ -415,6 +479,13 @@ async function closePrevious(context: SignInContext, request: GatewayRequest, op
     }
   }
   return (await close()) !== undefined
+}
+
+type WithProviderSession = Pick<TokenSet, 'providerSession'>
+
+/** With any token of its session, a provider may end all others of it: Keycloak does. A session of ours would lose its own. */
+function sharesProviderSession({ providerSession: one }: WithProviderSession, other: WithProviderSession): boolean {
+  return one !== undefined && one.sid === other.providerSession?.sid && one.issuer === other.providerSession.issuer
 }
 
 /** A provider may give the same tokens again, or others of the same session: those belong to the new session. */

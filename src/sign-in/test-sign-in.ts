@@ -57,13 +57,15 @@ export interface RedeemableCode {
 
 type AskedProvider = SignInCalls & Pick<Provider, 'plan'>
 
+export type TestAttempt = Attempt & { readonly testSignIn: NonNullable<Attempt['testSignIn']> }
+
 /** Back from the provider. */
 export async function finishTestSignIn(
   context: SignInContext,
   request: GatewayRequest,
   provider: AskedProvider,
   code: RedeemableCode,
-  { testSignIn, ...attempt }: Attempt & { readonly testSignIn: NonNullable<Attempt['testSignIn']> },
+  { testSignIn, ...attempt }: TestAttempt,
 ): Promise<OwnAnswer> {
   const mapping = await tryMapping(context, provider, code, attempt, testSignIn.show)
   return endTestSignIn(context, request, testSignIn.ticket, mapping)
