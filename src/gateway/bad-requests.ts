@@ -83,13 +83,18 @@ export function chosenHeaders(raw: readonly string[]): IncomingHttpHeaders {
 }
 
 function answerOnSocket(context: GatewayContext, incoming: IncomingMessage): void {
-  const { socket } = incoming
+  const response = lastResponse(incoming)
+  response.once('finish', () => incoming.socket.end())
+  answerLargeHead(context, incoming, response)
+}
+
+/** For a connection that Node's server does not read from: it is good for this one answer. */
+export function lastResponse(incoming: IncomingMessage): ServerResponse {
   const response = new ServerResponse(incoming)
   response.shouldKeepAlive = false
-  response.assignSocket(socket)
-  response.once('finish', () => socket.end())
-  socket.resume()
-  answerLargeHead(context, incoming, response)
+  response.assignSocket(incoming.socket)
+  incoming.socket.resume()
+  return response
 }
 
 export function answerLargeHead(context: GatewayContext, head: RequestHead, response: ServerResponse): void {

@@ -1,6 +1,6 @@
 // The entrance of WebSockets: the same checks of session and rule as for a page, and of the origin; answers go to the socket.
 
-import { type IncomingMessage, type RequestListener, ServerResponse } from 'node:http'
+import type { IncomingMessage, RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { errorFields } from '../errors.ts'
@@ -14,6 +14,7 @@ import { refuse, type SocketRefusal, type TunnelOptions } from '../proxy/tunnel.
 import { challengeFor } from '../sign-in/denial.ts'
 import { isForeignSocket } from '../util/fetch-metadata.ts'
 import { orElse } from '../util/maybe-promise.ts'
+import { lastResponse } from './bad-requests.ts'
 import type { GatewayContext } from './context.ts'
 import { isCheck } from './forward-auth.ts'
 import { type Entrance, handle, reply } from './pipeline.ts'
@@ -146,14 +147,10 @@ export function isAuthCheck(head: Pick<IncomingMessage, 'url'>): boolean {
   return path !== undefined && (isCheck(path) || path === OWN_PATHS.doctor)
 }
 
-/** Node has let go of a connection that asks for an upgrade: it is good for this one answer. */
+/** Node has let go of a connection that asks for an upgrade. */
 function answerCheck(listener: RequestListener, incoming: IncomingMessage): void {
-  const { socket } = incoming
-  const response = new ServerResponse(incoming)
-  response.shouldKeepAlive = false
-  response.assignSocket(socket)
-  response.once('finish', () => socket.destroySoon())
-  socket.resume()
+  const response = lastResponse(incoming)
+  response.once('finish', () => incoming.socket.destroySoon())
   listener(incoming, response)
 }
 

@@ -120,30 +120,25 @@ export function confirmSignOutPage(words: Words): string {
 // Between a sign-in and a host of `hosts`. The script goes on immediately.
 
 export function enteringPage(words: Words, host: string, url: string): string {
-  const { t, rich } = words
-  return page({
-    words,
-    title: t('entering.title'),
-    script: 'enter.js',
-    body: html`
-<h1>${t('entering.title')}</h1>
-<p class="lead">${rich('entering.text', { host: html`<code>${host}</code>` })}</p>
-<a class="button" href="${url}" data-enter>${t('login.continue')}</a>`,
-  })
+  const text = words.rich('entering.text', { host: html`<code>${host}</code>` })
+  return continuePage(words, words.t('entering.title'), text, url)
 }
 
 // For a browser that came from another site, and proves its device only when a page of ours asks. The script goes on immediately.
 
 export function provingPage(words: Words, path: string): string {
-  const { t } = words
+  return continuePage(words, words.t('proving.title'), words.t('proving.text'), path)
+}
+
+function continuePage(words: Words, title: string, text: Html | string, url: string): string {
   return page({
     words,
-    title: t('proving.title'),
+    title,
     script: 'enter.js',
     body: html`
-<h1>${t('proving.title')}</h1>
-<p class="lead">${t('proving.text')}</p>
-<a class="button" href="${path}" data-enter>${t('login.continue')}</a>`,
+<h1>${title}</h1>
+<p class="lead">${text}</p>
+<a class="button" href="${url}" data-enter>${words.t('login.continue')}</a>`,
   })
 }
 

@@ -4,7 +4,7 @@
 import { isIP, type Socket } from 'node:net'
 import { buildConnector, Client } from 'undici'
 import type { Settings } from '../config/settings.ts'
-import { dispatchExpecting, type ExpectingRequest } from './expect-continue.ts'
+import { dispatchExpecting, type ExpectingRequest, type Http1Destination } from './expect-continue.ts'
 import { createHttp2Pool, type Http2Pool } from './http2-connections.ts'
 import type { Http2Request } from './http2-exchange.ts'
 
@@ -23,15 +23,7 @@ export interface Connections {
 }
 
 /** Where and how to connect. */
-export interface Destination {
-  readonly origin: string
-  readonly socketPath?: string
-  readonly ca?: string
-  /** Our certificate, and its key. */
-  readonly cert?: string
-  readonly key?: string
-  /** The largest head of an answer, in bytes. */
-  readonly maxHeaderSize?: number
+export interface Destination extends Http1Destination {
   /** It speaks HTTP/2 without TLS. */
   readonly isH2c?: true
 }

@@ -16,19 +16,23 @@ export interface Deadlines {
   readonly idleMs: number
 }
 
+export interface Http1Destination {
+  readonly origin: string
+  readonly socketPath?: string
+  readonly ca?: string
+  /** Our certificate, and its key. */
+  readonly cert?: string
+  readonly key?: string
+  /** The largest head of an answer, in bytes. */
+  readonly maxHeaderSize?: number
+}
+
 export interface ExpectingRequest {
   readonly method: string
   readonly path: string
   readonly headers: readonly string[]
   readonly body: AsyncIterable<Buffer>
-  readonly destination: {
-    readonly origin: string
-    readonly socketPath?: string
-    readonly ca?: string
-    readonly cert?: string
-    readonly key?: string
-    readonly maxHeaderSize?: number
-  }
+  readonly destination: Http1Destination
   readonly deadlines: Deadlines
   /** The application wants the body, or was silent for too long. */
   onContinue(): void
