@@ -1,22 +1,15 @@
 // The WebSocket server of docs/library.md, and one that somebody would write without it, in front of clients that reset.
 
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
-import { join } from 'node:path'
-import { suite, type TestContext, test } from 'node:test'
+import { suite, test } from 'node:test'
 import { WebSocket } from 'ws'
-import { cookieOf, createClient } from '../kit/client.ts'
-import { freePort } from '../kit/free-port.ts'
+import { cookieOf } from '../kit/client.ts'
+import { hasEnded, runProgram } from '../kit/library.ts'
 import { readPage, snippetsIn } from '../kit/snippets.ts'
-import { tempFolder } from '../kit/temp.ts'
-import { until } from '../kit/until.ts'
 
 const RESETS = 200
-const DOOR = new URL('../../src/index.ts', import.meta.url).href
-const WS = import.meta.resolve('ws')
 
 const documented = () =>
   snippetsIn('docs/library.md', readPage('docs/library.md')).find(({ text }) => text.includes('WebSocketServer'))
@@ -33,31 +26,6 @@ createServer(menshen.listener).on('upgrade', async (request, socket) => {
   socket.end('HTTP/1.1 ' + (answer?.status ?? 200) + ' x\\r\\nconnection: close\\r\\n\\r\\n')
 }).listen(3000)
 `
-
-async function start(t: TestContext, text: string) {
-  const port = await freePort()
-  const folder = tempFolder(t)
-  const file = join(folder, 'application.mts')
-  const own = text.replaceAll('3000', String(port)).replace("'menshen'", `'${DOOR}'`).replace("'ws'", `'${WS}'`)
-  writeFileSync(file, own)
-  const child = spawn(process.execPath, [file], { cwd: folder, stdio: 'inherit' })
-  t.after(async () => {
-    child.kill()
-    if (!hasEnded(child)) await once(child, 'exit')
-  })
-  const visitor = createClient(`http://localhost:${port}`)
-  const isReady = () =>
-    visitor.get('/_menshen/ready').then(
-      ({ status }) => status === 200,
-      () => false,
-    )
-  await until(isReady, 60_000)
-  return { port, child, visitor }
-}
-
-function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
-  return exitCode !== null || signalCode !== null
-}
 
 const HEAD = [
   'GET /socket HTTP/1.1',
@@ -103,7 +71,7 @@ async function resetOften(port: number): Promise<void> {
 
 suite('a WebSocket server in an application', () => {
   test('the WebSocket server of the documentation admits users, refuses others, and outlives clients that reset', async t => {
-    const { port, child, visitor } = await start(t, documented())
+    const { port, child, visitor } = await runProgram(t, documented())
     assert.match(await answerTo(port), /^HTTP\/1\.1 401 [\s\S]*connection: close[\s\S]*"requestId"/)
     assert.match(await answerTo(port, ['Origin: https://evil.example']), /^HTTP\/1\.1 403 /)
     await resetOften(port)
@@ -126,7 +94,7 @@ suite('a WebSocket server in an application', () => {
   })
 
   test('a WebSocket server that listens to no errors outlives them too, once it has asked admit', async t => {
-    const { port, child, visitor } = await start(t, OBVIOUS)
+    const { port, child, visitor } = await runProgram(t, OBVIOUS)
     await resetOften(port)
     assert.equal((await visitor.get('/_menshen/ready')).status, 200)
     assert.ok(!hasEnded(child))

@@ -60,6 +60,24 @@ export function statusOf(answer: string): number {
   return Number(/^HTTP\/1\.[01] (\d{3})/.exec(answer)?.[1])
 }
 
+/** Ways to write a header name that some application reads as the same one. */
+export const SPELLINGS: readonly ((name: string) => string)[] = [
+  name => name,
+  name => name.toLowerCase(),
+  name => name.toUpperCase(),
+  name => name.replaceAll('-', '_'),
+  name => name.toUpperCase().replaceAll('-', '_'),
+  name => name.replace('-', '_'),
+  ...['.', '~', '!', '#', '$', '%', '&', "'", '*', '+', '^', '`', '|'].map(
+    sign => (name: string) => name.replaceAll('-', sign),
+  ),
+]
+
+/** Each of these headers in each spelling, twice. */
+export function forgedLines(names: readonly string[], spellings = SPELLINGS): string[] {
+  return names.flatMap(name => spellings.map(spell => `${spell(name)}: forged`)).flatMap(line => [line, line])
+}
+
 /** An application by hand: `take` gets each connection, and what it has sent so far by its first request's end. */
 export async function startRawUpstream(t: TestContext, take: (socket: Socket, head: string, nth: number) => void) {
   const heads: string[] = []
