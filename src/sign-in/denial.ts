@@ -1,7 +1,15 @@
-// What a caller whom the rules do not admit gets: the way to the login page, a page that says why, or a status for a script.
+// The answer to a caller whom the rules do not admit.
+//
+//                        a page in a browser                    a script or a program
+//   not signed in        redirect to /login, or straight to     401, JSON
+//                        the provider with AUTO_SIGN_IN
+//   …with a form         401, a page: the session has ended     401, JSON
+//   not allowed          403, a page with another account       403, JSON
+//   not from there, or   403, a page that names the condition   403, JSON
+//   not at this time
+//   provider is away     503                                    503
 
-import type { IncomingHttpHeaders } from 'node:http'
-import { type RefusalCode, requestFor } from '../access/conditions.ts'
+import type { RefusalCode } from '../access/conditions.ts'
 import type { Role } from '../config/config-file.ts'
 import { isLoopback } from '../config/deployment.ts'
 import { isTrusted } from '../config/networks.ts'
@@ -21,7 +29,6 @@ import type { GatewayRequest } from '../http/request.ts'
 import { LONGEST_IN_COOKIE, returnQuery, safeReturnPath, signReturnPath } from '../http/return-path.ts'
 import type { Admission, CallerIdentification } from '../identify/admission.ts'
 import { recordAdmission } from '../identify/admit.ts'
-import { challengeParameters, metadataParameter, scopeParameters } from '../identify/protected-resources.ts'
 import { type Outcome, REQUEST_ID, requestFields } from '../observe/observed-request.ts'
 import {
   conditionPage,
@@ -32,20 +39,10 @@ import {
   sessionEndedPage,
 } from '../pages/notices.ts'
 import type { Provider } from '../provider/provider.ts'
-import {
-  bringsToken,
-  isBrowser,
-  isByScript,
-  isGit,
-  isNavigation,
-  isProgram,
-  isShownAsPage,
-  isWebDav,
-  loadsPage,
-  sendsPassword,
-} from '../util/fetch-metadata.ts'
+import { bringsToken, isByScript, isNavigation, isProgram, isShownAsPage, loadsPage } from '../util/fetch-metadata.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import { automaticProvider, startAutomatically } from './auto-sign-in.ts'
+import { scopeChallenge, visitorChallenge } from './challenge.ts'
 import type { SignInContext } from './context.ts'
 
 /** The answer to a request that is not admitted. */
@@ -60,9 +57,9 @@ export function denialAnswer(
   return outcome === 'limited' ? tooManyAnswer(context.pages, request) : refusedAnswer(context, request, admission)
 }
 
-// Without a session.
+// Not signed in.
 
-/** The way to the login page, or straight to the provider. */
+/** A redirect to the login page, or straight to the provider. */
 export function loginAnswer(
   context: SignInContext,
   request: GatewayRequest,
@@ -73,7 +70,7 @@ export function loginAnswer(
   return provider ? redirectToProvider(context, request, provider, answer) : answer
 }
 
-/** A redirect to the login page, unless something else is to be said first. */
+/** Without `leadsToLogin`, another answer takes precedence over the login page. */
 interface LoginAnswer extends ResponseAnswer {
   readonly leadsToLogin?: true
 }
@@ -84,8 +81,7 @@ async function redirectToProvider(
   provider: Provider,
   loginPage: ResponseAnswer,
 ): Promise<ResponseAnswer> {
-  const { settings, paths } = context
-  const wanted = safeReturnPath(request.path + request.search, settings.BASE_URL, paths.signIn) ?? '/'
+  const wanted = returnPathTo(context.pages, request.path + request.search) ?? '/'
   const started = await startAutomatically(context, request, provider, wanted)
   if (!started) return loginPage
   return redirectAnswer(context.pages, request.method, started.location, {
@@ -127,26 +123,26 @@ function providerAwayAnswer(pages: Pages, request: GatewayRequest): ResponseAnsw
   return errorAnswer(pages, request, 'provider_unavailable', { headers: { 'retry-after': '5' }, outcome: 'error' })
 }
 
-/** A program without credentials sends them once it gets 401; a login page would be its result. */
+/** A program sends its credentials once it gets 401. It would take a login page for the result. */
 function acceptsPrograms({ acceptsKey, resource }: CallerIdentification): boolean {
   return acceptsKey === true || resource !== undefined
 }
 
-/** A login page may stay open for long in a tab that nobody looks at. */
+/** A login page may stay open for long in a tab in the background. */
 const TAB_SECONDS = 24 * 3600
 
 /**
  * The return path for the login page of this tab: all tabs share one cookie. Every browser's user agent begins with Mozilla;
  * other clients have no tabs, and get the plain path unless the cookie cannot hold theirs.
  */
-function tabQuery({ now, auth, pages }: SignInContext, { headers }: GatewayRequest, wanted = '/'): string {
-  const path = safeReturnPath(wanted, pages.settings.BASE_URL, pages.paths.signIn)
+function tabQuery(context: SignInContext, { headers }: GatewayRequest, wanted = '/'): string {
+  const path = returnPathTo(context.pages, wanted)
   if (path === undefined || path === '/') return ''
   if (!headers['user-agent']?.startsWith('Mozilla/') && path.length <= LONGEST_IN_COOKIE) return ''
-  return returnQuery(path, signReturnPath(path, now() + TAB_SECONDS * 1000, auth.keys.returnPath))
+  return returnQuery(path, signedForForm(context, path))
 }
 
-/** For the form of a login page. */
+/** The signed return path for a login page, which may stay open for long. */
 export function signedForForm({ now, auth }: SignInContext, path: string): string {
   return signReturnPath(path, now() + TAB_SECONDS * 1000, auth.keys.returnPath)
 }
@@ -161,7 +157,7 @@ function lostCookieAnswer({ pages, observe }: SignInContext, request: GatewayReq
   return pageAnswer(pages, html, { status: 400, outcome: 'visitor' })
 }
 
-/** A form that was sent after the session had ended, or a program: never the login page. A browser gets a page that says so. */
+/** For a form that was sent after the session had ended, and for programs: never the login page. A browser gets a page that says so. */
 function notSignedInAnswer(
   pages: Pages,
   request: GatewayRequest,
@@ -209,57 +205,9 @@ export function unauthenticated(
   )
 }
 
-/** The `WWW-Authenticate` of a denial by status; `undefined` where none belongs. */
-export function challengeFor(request: GatewayRequest, admission: Admission): string | undefined {
-  if (admission.outcome === 'visitor') return visitorChallenge(request, admission)
-  if (admission.outcome === 'step_up') return stepUpChallenge(admission)
-  return admission.outcome === 'refused' && admission.bearer && !admission.bearer.who.keyKind && !admission.condition
-    ? scopeChallenge(admission)
-    : undefined
-}
-
-const PASSWORD_CHALLENGE = 'Basic realm="menshen"'
-
-/** RFC 9110 wants one with every 401. No name for cookies is registered; browsers do not ask for a password by this one. */
-function visitorChallenge(
-  { method, headers }: GatewayRequest,
-  { failedToken, resource, acceptsKey }: CallerIdentification,
-): string {
-  const parameters = [...(failedToken ? ['error="invalid_token"'] : []), ...challengeParameters(resource)]
-  const forToken = parameters.length > 0 ? `Bearer ${parameters.join(', ')}` : undefined
-  // Git and WebDAV clients send a key as a password once they are asked for one. A browser would ask its user.
-  // Clients of WebDAV call themselves Mozilla, too. A script of a page can use these methods as well.
-  const sentPassword = sendsPassword(headers)
-  const mayTakePassword = headers['sec-fetch-mode'] === undefined && (isWebDav(method) || sentPassword)
-  const takesPassword = !isBrowser(headers) || mayTakePassword
-  const forKey = acceptsKey && !bringsToken(headers) && takesPassword ? PASSWORD_CHALLENGE : undefined
-  // A client that sent a wrong password asks for another one only if Basic is among the challenges.
-  if (forToken && forKey && (!failedToken || sentPassword)) return bothChallenges(headers, forToken, forKey)
-  return forToken ?? forKey ?? (bringsToken(headers) ? 'Bearer' : 'Cookie realm="menshen"')
-}
-
-/** In one line, as a Response has it. JGit and MCP clients read the scheme at its beginning alone. */
-function bothChallenges(headers: IncomingHttpHeaders, forToken: string, forKey: string): string {
-  return isGit(headers) ? `${forKey}, ${forToken}` : `${forToken}, ${forKey}`
-}
-
-/** RFC 6750, 3: the token is valid, but not enough; with all scopes that it needs, if it lacks one of them. */
-function scopeChallenge({ missingScopes, resource }: Admission): string {
-  const wanted = missingScopes ? scopeParameters(missingScopes) : []
-  // Where no other scope would help, nobody is sent to get another token.
-  const metadata = missingScopes && resource ? [metadataParameter(resource)] : []
-  return ['Bearer error="insufficient_scope"', ...wanted, ...metadata].join(', ')
-}
-
-/** RFC 9470, 3. The values have no quotes: the configuration was checked. */
-export function stepUpChallenge({ demands = [], resource }: Admission): string {
-  const { maxAge, acr } = requestFor(demands)
-  return [
-    'Bearer error="insufficient_user_authentication"',
-    ...(acr.length > 0 ? [`acr_values="${acr.join(' ')}"`] : []),
-    ...(maxAge === undefined ? [] : [`max_age="${maxAge}"`]),
-    ...challengeParameters(resource),
-  ].join(', ')
+/** Where a sign-in may lead back to; `undefined` for our own sign-in pages and for other sites. */
+function returnPathTo({ settings, paths }: Pages, wanted: string): string | undefined {
+  return safeReturnPath(wanted, settings.BASE_URL, paths.signIn)
 }
 
 const RETURN_SECONDS = 600
@@ -267,17 +215,17 @@ const RETURN_SECONDS = 600
 /** The cookie that leads back to the page after the sign-in. */
 export function returnCookie({ now, auth, pages }: SignInContext, wanted: string): string {
   const { cookies, keys } = auth
-  const path = safeReturnPath(wanted, pages.settings.BASE_URL, pages.paths.signIn)
-  // None is better than the page that was wanted before this one.
+  const path = returnPathTo(pages, wanted)
+  // No cookie is better than that of the page before this one.
   if (!path || path.length > LONGEST_IN_COOKIE) return clearCookie(cookies.returnPath)
   const value = signReturnPath(path, now() + RETURN_SECONDS * 1000, keys.returnPath)
   return setCookie(cookies.returnPath, value, RETURN_SECONDS)
 }
 
-// This machine has several names. A browser that comes under another one than BASE_URL's could never sign in there, because
-// cookies belong to one name: it is sent to the same page under the right one.
+// This machine has several names (localhost, 127.0.0.1). Cookies belong to one name, so a browser can sign in only under that of
+// BASE_URL: it is redirected to the same page there.
 
-/** With a proxy that sends its own Host, that would repeat for ever. A browser that comes back with this cookie was redirected just now. */
+/** A proxy that sends its own Host would cause a loop. A browser that comes back with this cookie was redirected just now. */
 const REDIRECTED_SECONDS = 5
 
 /** `undefined` if the host is the right one, or the request is not for a page in a browser. */
@@ -300,29 +248,27 @@ function isOtherNameOf(baseUrl: string, host: string | undefined): boolean {
   return new URL(address).hostname !== new URL(baseUrl).hostname
 }
 
-// Signed in, and not allowed: the page says who the user is, and offers another account.
+// Signed in, but not allowed: the page shows who the user is, and offers another account.
 
 export function refusedAnswer(context: SignInContext, request: GatewayRequest, admission: Admission): ResponseAnswer {
   const { pages } = context
   const { loaded, bearer, cookies, refusedBy, condition } = admission
   const outcome = 'refused'
   if (condition) return conditionAnswer(context, request, admission, condition)
-  if (bearer?.who.keyKind) return errorAnswer(pages, request, 'refused', { outcome })
-  if (bearer)
-    return errorAnswer(pages, request, 'refused', {
-      outcome,
-      headers: { 'www-authenticate': scopeChallenge(admission) },
-    })
+  if (bearer) {
+    // A key has no scopes.
+    const headers = bearer.who.keyKind ? {} : { 'www-authenticate': scopeChallenge(admission) }
+    return errorAnswer(pages, request, 'refused', { outcome, headers })
+  }
   // Without a rule, no other account would be admitted either.
   if (!loaded || !refusedBy || isByScript(request)) return errorAnswer(pages, request, 'refused', { outcome, cookies })
-  const path = request.path + request.search
-  const wanted = isNavigation(request) ? safeReturnPath(path, pages.settings.BASE_URL, pages.paths.signIn) : undefined
+  const wanted = isNavigation(request) ? returnPathTo(pages, request.path + request.search) : undefined
   const { requestId } = request.observed
   const html = refusedPage(languageOf(pages, request), loaded.session, { wanted, requestId, rule: refusedBy })
   return pageAnswer(pages, html, { status: 403, outcome, cookies })
 }
 
-/** The rule is for the caller, but not from there, not now, or not signed in like this. */
+/** The rule admits the caller, but not from this address, not now, or not with this kind of sign-in. */
 function conditionAnswer(
   context: SignInContext,
   request: GatewayRequest,
@@ -339,7 +285,7 @@ function conditionAnswer(
     const message = conditionText(words, condition, hours)
     return jsonAnswer(pages, { error: condition, message, requestId, ...(hours && { hours }) }, extra)
   }
-  const path = safeReturnPath(request.path + request.search, pages.settings.BASE_URL, pages.paths.signIn)
+  const path = returnPathTo(pages, request.path + request.search)
   const mayHelp = condition === 'step_up_failed' && loaded && request.method === 'GET'
   const signInAgain = mayHelp && path ? signedForForm(context, path) : undefined
   return pageAnswer(pages, conditionPage(words, condition, { hours, requestId, signInAgain }), extra)
@@ -355,7 +301,7 @@ export function createRequire(context: SignInContext, request: GatewayRequest, a
     const outcome = role === undefined ? 'visitor' : 'refused'
     const refusedBy = roles && { path: request.path, roles }
     const denied = recordAdmission(context, request, { ...admission, outcome, ...(refusedBy && { refusedBy }) })
-    // Without waiting: with AUTO_SIGN_IN the login page leads on to the provider.
+    // Synchronous: with AUTO_SIGN_IN the login page redirects to the provider.
     const { response } =
       outcome === 'visitor' ? loginPageAnswer(context, request, denied) : refusedAnswer(context, request, denied)
     response.headers.set(REQUEST_ID, request.observed.requestId)

@@ -29,8 +29,9 @@ import { authenticationOf } from '../session/session-record.ts'
 import { bringsToken, isByScript, isNavigation, isShownAsPage } from '../util/fetch-metadata.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { Attempt } from './attempts.ts'
+import { stepUpChallenge } from './challenge.ts'
 import type { SignInContext } from './context.ts'
-import { denialAnswer, loginAnswer, stepUpChallenge } from './denial.ts'
+import { denialAnswer, loginAnswer } from './denial.ts'
 import { startAttempt } from './start.ts'
 
 /** The answer to a request that is not admitted. */
