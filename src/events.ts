@@ -44,15 +44,6 @@ export const RELOAD_EVENTS = {
 // One row per event, with its level, its sentence and its fields. Programs that read the log decide by the code; the sentence
 // is for people.
 
-export {
-  type Measure,
-  type MeasureSync,
-  type ProviderCall,
-  type TraceCall,
-  unmeasured,
-  type Work,
-} from './measure.ts'
-
 export interface EventRow {
   readonly level: 'info' | 'warn' | 'error'
   readonly sentence: string

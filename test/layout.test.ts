@@ -157,6 +157,21 @@ test('every file begins with a comment that says what it is for', () => {
   assert.deepEqual(pathsOf(scripts.filter(({ text }) => !text.startsWith('// '))), [])
 })
 
+test('every file that a comment names is there', () => {
+  const names = [...filesIn('src'), ...filesIn('browser'), ...filesIn('test'), ...filesIn('bench')].map(
+    ({ path }) => path,
+  )
+  // A file of the application in the usage of an adapter.
+  const elsewhere = ['instrumentation.ts', 'proxy.ts', 'menshen.ts']
+  const missing = ours.flatMap(({ path, text }) =>
+    (text.match(/^\s*(?:\/\/|\*|\/\*\*).*$/gm) ?? [])
+      .flatMap(comment => comment.match(/(?<![\w.*/-])[\w/-]+\.ts\b/g) ?? [])
+      .filter(named => !elsewhere.includes(named) && !names.some(name => `/${name}`.endsWith(`/${named}`)))
+      .map(named => `${path}: ${named}`),
+  )
+  assert.deepEqual(missing, [])
+})
+
 test('the README has the two commands that work with nothing configured', () => {
   const readme = join(ROOT, 'README.md')
   assert.ok(existsSync(readme), 'README.md is missing')

@@ -15,7 +15,7 @@ import { createClientErrorListener } from '../gateway/bad-requests.ts'
 import type { GatewayContext } from '../gateway/context.ts'
 import { limitHeads } from '../gateway/head-limit.ts'
 import { createFailureAnswer, createNotFound } from '../gateway/listener.ts'
-import { createSite } from '../gateway/site.ts'
+import { createSiteHandlers } from '../gateway/site.ts'
 import { STATUS_ROUTES } from '../gateway/status.ts'
 import { refuseFailure } from '../gateway/upgrade.ts'
 import { chooseBetween } from '../hosts/choose.ts'
@@ -36,7 +36,7 @@ import { createProxy } from '../proxy/proxy.ts'
 import type { Upstreams } from '../proxy/upstreams.ts'
 import type { DerivedKeys } from '../session/derived-keys.ts'
 import type { ClosedSession } from '../session/sessions.ts'
-import { createAuthHost } from '../sign-in/auth-host.ts'
+import { createAuthSite } from '../sign-in/auth-host.ts'
 import { createHookCalls } from '../sign-in/hooks.ts'
 import { signInRoutes, signOutRoutes } from '../sign-in/routes.ts'
 import { createExchangedTokenFor, createExchangeToken } from '../token-exchange/upstream-token.ts'
@@ -49,34 +49,34 @@ export type ConfiguredParts = ReturnType<typeof buildConfigured>
 export function buildConfigured(
   parts: ProcessParts,
   configuration: Configuration,
-  directory: AccessPolicy = parts.directory,
+  accessPolicy: AccessPolicy = parts.accessPolicy,
   keys: DerivedKeys = parts.keys,
 ) {
   const { settings, config } = configuration
-  const { rules, hostRules } = directory
-  const { contextOf, cookies, paths, bearers, keyCallers } = createContexts(parts, configuration, directory, keys)
+  const { rules, hostRules } = accessPolicy
+  const { contextOf, cookies, paths, bearers, keyCallers } = createContexts(parts, configuration, accessPolicy, keys)
   const pending = parts.pendingAnswers
   const everywhere = { ...STATUS_ROUTES, ...LANGUAGE_ROUTES, ...signOutRoutes(paths) }
 
   const hosts = config.hosts && createKnownHosts(settings, hostRules, parts.hostTickets)
   const upstreams = parts.upstreamPool.choose(settings, config)
-  const site = createAuthHost(cookies, parts.now, hosts && LOGIN_OF_HOSTS)
-  const authHost = { ...contextOf({ settings, site, rules, upstreams }), hostRules, hosts }
-  const authHostRoutes = {
+  const site = createAuthSite(cookies, parts.now, hosts && LOGIN_OF_HOSTS)
+  const authContext = { ...contextOf({ settings, site, rules, upstreams }), hostRules, hosts }
+  const authRoutes = {
     ...everywhere,
     ...signInRoutes(paths),
     ...ACCOUNT_ROUTES,
     ...DEVICE_ROUTES,
-    ...createConsole(authHost, parts.liveStreams),
+    ...createConsole(authContext, parts.liveStreams),
   }
-  const home = createHome(authHost)
-  const authHostSite = hosts
-    ? createSite({ ...authHost, hosts }, { routes: { ...authHostRoutes, ...HANDOFF_ROUTES }, home, pending })
-    : createSite(authHost, { routes: authHostRoutes, home, pending })
+  const home = createHome(authContext)
+  const authSite = hosts
+    ? createSiteHandlers({ ...authContext, hosts }, { routes: { ...authRoutes, ...HANDOFF_ROUTES }, home, pending })
+    : createSiteHandlers(authContext, { routes: authRoutes, home, pending })
 
   const applicationHosts = Object.entries(config.hosts ?? {}).map(([name, hostConfig]) => {
     const ofHost = settingsOfHost(settings, name)
-    const host = { name, authHost: settings.BASE_URL, ...parts.hostTickets }
+    const host = { name, authUrl: settings.BASE_URL, ...parts.hostTickets }
     const context = {
       ...contextOf({
         settings: ofHost,
@@ -88,21 +88,21 @@ export function buildConfigured(
       host,
     }
     const routes = { ...everywhere, ...hostRoutes(paths) }
-    const site = createSite(context, { routes, home: createNotFound(context), pending })
+    const site = createSiteHandlers(context, { routes, home: createNotFound(context), pending })
     return { name, site, upstreams: context.proxy.upstreams.all }
   })
   const hostSites = new Map(applicationHosts.map(({ name, site }) => [name, site]))
-  const served = limitHeads(authHost, hosts ? chooseBetween(authHost, authHostSite, hostSites) : authHostSite)
+  const served = limitHeads(authContext, hosts ? chooseBetween(authContext, authSite, hostSites) : authSite)
   return {
     configuration,
-    directory,
+    accessPolicy,
     upstreams: { all: [...upstreams.all, ...applicationHosts.flatMap(({ upstreams }) => upstreams)] },
     policy: { settings, rules, bearers, keyCallers },
     keys,
-    ownRoutes: authHostSite.ownRoutes,
+    ownRoutes: authSite.ownRoutes,
     listener: served.listener,
     upgradeListener: served.upgradeListener,
-    clientErrorListener: createClientErrorListener(authHost),
+    clientErrorListener: createClientErrorListener(authContext),
     embedded: served.embedded,
   }
 }

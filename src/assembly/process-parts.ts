@@ -6,7 +6,6 @@ import { createLiveStreams } from '../console/live-streams.ts'
 import type { ReloadStatus } from '../doctor/doctor.ts'
 import { createTestSignIns } from '../doctor/test-sign-ins.ts'
 import { MenshenError } from '../errors.ts'
-import type { Measure, MeasureSync } from '../events.ts'
 import type { Observe } from '../gateway/context.ts'
 import { createHandoffLimit } from '../hosts/handoff.ts'
 import { createHandoffCodes, createHostTickets } from '../hosts/tickets.ts'
@@ -19,6 +18,7 @@ import { createKeyOwners } from '../keys/owners.ts'
 import { createPersonalKeys } from '../keys/personal-keys.ts'
 import { createKeyUse } from '../keys/use.ts'
 import type { Log } from '../log.ts'
+import type { Measure, MeasureSync } from '../measure.ts'
 import { createAudit } from '../observe/audit.ts'
 import { createTrailReader } from '../observe/audit-trail.ts'
 import { createMetricsReader, type Gathering, gatherAlone } from '../observe/exposition.ts'
@@ -95,17 +95,17 @@ export async function openProcessParts(
     audit.close(deadline.leftMs()),
   )
   observed.join(audit)
-  let directory = createAccessPolicy(configuration, basics)
-  opened.defer(() => deadline.wait(directory.providers.close()))
+  let accessPolicy = createAccessPolicy(configuration, basics)
+  opened.defer(() => deadline.wait(accessPolicy.providers.close()))
   const rateLimit = await openRateLimit(opened, basics)
   const owners = createKeyOwners({ store, keyring })
-  const personalKeys = createPersonalKeys({ ...basics, directory, store, keyring, owners })
+  const personalKeys = createPersonalKeys({ ...basics, directory: accessPolicy, store, keyring, owners })
   opened.defer(() => deadline.wait(personalKeys.settle()))
   const keyUse = createKeyUse({ store, now, report })
   opened.defer(() => deadline.wait(keyUse.settle()))
   const sessions = createSessions({
     ...basics,
-    ...directory,
+    ...accessPolicy,
     store,
     keyring,
     onUserConfirmed: owners.confirm,
@@ -119,14 +119,14 @@ export async function openProcessParts(
   const exchangedTokens = createExchangedTokens({
     ...basics,
     store,
-    providers: { get: id => directory.providers.get(id) },
+    providers: { get: id => accessPolicy.providers.get(id) },
   })
   opened.defer(() => deadline.wait(exchangedTokens.settle()))
   const upstreamPool = opened.adopt(createUpstreamPool(), pool => deadline.wait(pool.close(deadline.leftMs())))
   history.begin({ store, keyring })
   opened.defer(() => deadline.wait(history.close()))
-  const currentRules = () => directory.rules
-  const currentHostRules = (name: string) => directory.hostRules.get(name)
+  const currentRules = () => accessPolicy.rules
+  const currentHostRules = (name: string) => accessPolicy.hostRules.get(name)
   let policy: Policy | undefined
   const certificate: { expiresAt?: number } = {}
   const readMetrics =
@@ -148,22 +148,22 @@ export async function openProcessParts(
   return {
     ...records,
     /** That of the first configuration. */
-    directory,
+    accessPolicy,
     /** Sessions, streams and connections follow the configuration that is in use from now on. */
     use(next: {
       configuration: Configuration
-      directory: AccessPolicy
+      accessPolicy: AccessPolicy
       upstreams: Pick<Upstreams, 'all'>
       policy: Policy
     }): void {
       upstreamPool.use(next.upstreams)
       policy = next.policy
       sessions.useSettings(next.configuration.settings)
-      if (next.directory === directory) return
-      directory = next.directory
-      mainProvider = directory.providers.main.plan.id
-      sessions.use(directory)
-      personalKeys.use(directory)
+      if (next.accessPolicy === accessPolicy) return
+      accessPolicy = next.accessPolicy
+      mainProvider = accessPolicy.providers.main.plan.id
+      sessions.use(accessPolicy)
+      personalKeys.use(accessPolicy)
     },
     currentPolicy(): Policy {
       // There is no request before the first `use`.

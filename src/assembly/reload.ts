@@ -9,17 +9,17 @@ import { buildConfigured, type ConfiguredParts } from './configured.ts'
 import { type ProcessParts, useSecrets } from './process-parts.ts'
 
 /** Parts that have not changed stay the same objects. Throws if the configuration cannot be used. */
-export function prepareReload(parts: ProcessParts, now: ConfiguredParts, next: Configuration): ConfiguredParts {
-  assertCompleteProviders(now.configuration, next)
-  const directory = directoryFor(parts, now, next)
-  return buildConfigured(parts, next, directory, keysFor(now, next))
+export function prepareReload(parts: ProcessParts, current: ConfiguredParts, next: Configuration): ConfiguredParts {
+  assertCompleteProviders(current.configuration, next)
+  const accessPolicy = accessPolicyFor(parts, current, next)
+  return buildConfigured(parts, next, accessPolicy, keysFor(current, next))
 }
 
-/** Without complete providers nobody could sign in any more. At a start the login page says so; a reload is refused. */
-function assertCompleteProviders(now: Configuration, next: Configuration): void {
+/** Without complete providers no user could sign in. At a start the login page says so; a reload is refused. */
+function assertCompleteProviders(current: Configuration, next: Configuration): void {
   const missingIn = ({ plans }: Configuration) => plans.flatMap(({ missing }) => missing)
   const missing = missingIn(next)
-  if (missing.length === 0 || missingIn(now).length > 0) return
+  if (missing.length === 0 || missingIn(current).length > 0) return
   throw new MenshenError(
     'bad_settings',
     `${missing.join(', ')}: missing, so that nobody could sign in any more; expected what was there before.`,
@@ -27,13 +27,13 @@ function assertCompleteProviders(now: Configuration, next: Configuration): void 
 }
 
 /** Providers that have not changed keep their metadata and keys. */
-function directoryFor(parts: ProcessParts, now: ConfiguredParts, next: Configuration): AccessPolicy {
-  const before = now.configuration
+function accessPolicyFor(parts: ProcessParts, current: ConfiguredParts, next: Configuration): AccessPolicy {
+  const before = current.configuration
   const isSame = (part: (configuration: Configuration) => unknown) =>
     fingerprintOf(part(before)) === fingerprintOf(part(next))
   const sameProviders = isSame(({ plans, config }) => [plans, Object.keys(config.providers ?? {})])
-  if (sameProviders && isSame(({ config }) => [config.roles, config.rules, config.hosts])) return now.directory
-  const providers = sameProviders ? now.directory.providers : undefined
+  if (sameProviders && isSame(({ config }) => [config.roles, config.rules, config.hosts])) return current.accessPolicy
+  const providers = sameProviders ? current.accessPolicy.providers : undefined
   return createAccessPolicy(next, { ...parts.basics, settings: next.settings }, providers)
 }
 
@@ -45,7 +45,7 @@ function keysFor({ configuration, keys: before }: ConfiguredParts, { settings, p
   return isDerived ? { ...keys, returnPath: [...keys.returnPath, before.returnPath[0]] } : keys
 }
 
-/** Seals again what is sealed under the former secrets; after that they do not count any more. */
+/** Seals again what is sealed under the previous secrets; after that they are not accepted. */
 export async function changeSecrets(parts: ProcessParts, before: DerivedKeys, next: DerivedKeys): Promise<void> {
   if (before === next) return
   const { keyring, signingKeys } = parts

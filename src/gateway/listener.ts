@@ -31,7 +31,7 @@ import type { OwnRoutes } from './routes.ts'
 /** The methods that an application may get. TRACE would show a script the cookies that it must not see. */
 export const ALLOWED = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 
-/** Answers what no application is for. */
+/** Answers requests for paths that no application serves. */
 export type Home = (request: GatewayRequest, admission: Admission, response: ServerResponse) => MaybePromise<void>
 
 /** A host of `hosts` has no home page. */
@@ -145,7 +145,7 @@ function watchToEnd({ proxy, observe }: GatewayContext, observed: ObservedReques
   if (observed.upstream === undefined) proxy.slowClients.watch(observed, response)
   response.on('close', () => {
     const status = response.headersSent ? response.statusCode : CLIENT_LEFT
-    // Of an application's answer forward.ts reports it.
+    // forward.ts reports this for answers of applications.
     if (response instanceof Http2Response && response.isRefused && observed.upstream === undefined)
       observe.report('client_cut_off', { ...observedFields(observed), reason: 'too_much_unread' })
     observe.ended(observed, status, sent)

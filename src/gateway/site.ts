@@ -18,13 +18,13 @@ export interface SiteHandlers {
 
 interface SiteOptions<Context> {
   readonly routes: RouteTable<Context>
-  /** Answers what no application is for. */
+  /** Answers requests for paths that no application serves. */
   readonly home: Home
   /** Responses of our own routes that have begun, those of a former configuration included. */
   readonly pending: Set<Promise<OwnAnswer>>
 }
 
-export function createSite<Context extends GatewayContext>(
+export function createSiteHandlers<Context extends GatewayContext>(
   context: Context,
   { routes, home, pending }: SiteOptions<Context>,
 ): SiteHandlers {

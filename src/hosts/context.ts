@@ -13,7 +13,7 @@ export interface ApplicationHost {
   /** As browsers send it in Host. */
   readonly name: string
   /** BASE_URL. */
-  readonly authHost: string
+  readonly authUrl: string
   readonly tickets: HostTickets
   readonly codes: HandoffCodes
 }

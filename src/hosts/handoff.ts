@@ -24,12 +24,12 @@ const LONGEST_ADDRESS = 4096
 /** At a host: to BASE_URL, and from there back to the page that was wanted. */
 export function handoffAnswer(
   context: SignInContext,
-  { authHost }: ApplicationHost,
+  { authUrl }: ApplicationHost,
   request: GatewayRequest,
   { cookies }: Pick<CallerIdentification, 'cookies'>,
 ): ResponseAnswer {
   const { path, cookie } = startHandoff(context, request, request.path + request.search)
-  return redirectAnswer(context.pages, request.method, authHost + path, {
+  return redirectAnswer(context.pages, request.method, authUrl + path, {
     outcome: 'visitor',
     cookies: [...cookies, cookie],
   })
@@ -70,14 +70,14 @@ const RETURN_SECONDS = 24 * 3600
 /** At a host: the login page of the portal, and from there back to this page of the host. */
 export function authHostLogin(
   context: SignInContext,
-  { authHost }: ApplicationHost,
+  { authUrl }: ApplicationHost,
   request: GatewayRequest,
   wanted: string,
 ): { location: string; cookie: string } {
   const { now, auth, paths } = context
   const { path, cookie } = startHandoff(context, request, wanted)
   const signed = signReturnPath(path, now() + RETURN_SECONDS * 1000, auth.keys.returnPath)
-  return { location: authHost + paths.login + returnQuery(path, signed), cookie }
+  return { location: authUrl + paths.login + returnQuery(path, signed), cookie }
 }
 
 /** In the query of the login page: the user has signed out at a host. */

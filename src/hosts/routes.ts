@@ -1,4 +1,4 @@
-// The way from the portal to a host of `hosts` (see host-entry.ts): GET /_menshen/enter at the portal, GET /_menshen/entered at
+// The way from the portal to a host of `hosts` (see handoff.ts): GET /_menshen/enter at the portal, GET /_menshen/entered at
 // the host; and what a host leaves to the portal.
 
 import { readTarget } from '../access/request-path.ts'
@@ -178,7 +178,7 @@ async function toAuthHost(context: HostContext, request: GatewayRequest, form: U
   if (path === paths.login) return toLogin(context, request, form)
   // A form of one of these pages is one of the portal, which does not take it from here.
   const isRead = method === 'GET' || method === 'HEAD'
-  return redirectAnswer(pages, method, host.authHost + (isRead ? path + search : pageOf(path)))
+  return redirectAnswer(pages, method, host.authUrl + (isRead ? path + search : pageOf(path)))
 }
 
 function pageOf(path: string): string {
@@ -190,7 +190,7 @@ async function toLogin(context: HostContext, request: GatewayRequest, form: URLS
   const { host, pages, paths } = context
   const { method } = request
   const wanted = method === 'POST' ? pageOfButton(context, request, form) : pageOfLink(context, request)
-  if (wanted === undefined) return redirectAnswer(pages, method, host.authHost + paths.login)
+  if (wanted === undefined) return redirectAnswer(pages, method, host.authUrl + paths.login)
   const { location, cookie } = authHostLogin(context, host, request, wanted)
   return redirectAnswer(pages, method, location, { cookies: [cookie] })
 }

@@ -16,7 +16,7 @@ interface HostSiteOptions {
 }
 
 export function createHostSite(host: ApplicationHost, { settings, cookies, now }: HostSiteOptions): Site {
-  const { name, authHost, tickets } = host
+  const { name, authUrl, tickets } = host
   return {
     isAuthHost: false,
     ticketSync: cookie => tickets.getSync(name, cookie),
@@ -31,9 +31,9 @@ export function createHostSite(host: ApplicationHost, { settings, cookies, now }
     nextSignIn(context, request, wanted) {
       const { settings, paths } = context
       // BASE_URL would sign the user in again, and gets none of our cookies that prevent it.
-      if (settings.AUTO_SIGN_IN !== 'off') return { location: `${authHost}${paths.login}?${LEFT_HOST}`, cookies: [] }
+      if (settings.AUTO_SIGN_IN !== 'off') return { location: `${authUrl}${paths.login}?${LEFT_HOST}`, cookies: [] }
       const path = wanted && safeReturnPath(wanted, settings.BASE_URL, paths.signIn)
-      if (!path) return { location: authHost + paths.login, cookies: [] }
+      if (!path) return { location: authUrl + paths.login, cookies: [] }
       const { location, cookie } = authHostLogin(context, host, request, path)
       return { location, cookies: [cookie] }
     },

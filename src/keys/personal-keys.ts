@@ -1,5 +1,5 @@
 // Personal keys: what users make on the account page for their programs. A key counts while its record and that of its owner
-// are in the store; role and groups are the owner's (key-owners.ts). The key itself is shown once and kept nowhere.
+// are in the store; role and groups are the owner's (owners.ts). The key itself is shown once and kept nowhere.
 //
 //   key    personal-key:<SHA-256 of the key>
 //   value  its name, when it was made and last used, and its owner, sealed with the data keys

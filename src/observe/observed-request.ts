@@ -2,7 +2,8 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { IncomingHttpHeaders } from 'node:http'
-import type { EventCode, Measure, TraceCall, Work } from '../events.ts'
+import type { EventCode } from '../events.ts'
+import type { Measure, TraceCall, Work } from '../measure.ts'
 import { identityFields } from '../session/session-fields.ts'
 
 /** `own`: a page of ours; `error`: something of ours, or the application behind, failed. */

@@ -2,7 +2,8 @@
 
 import type { Settings } from '../config/settings.ts'
 import { errorFields, MenshenError } from '../errors.ts'
-import { type Measure, type Report, type TraceCall, unmeasured, type Work } from '../events.ts'
+import type { Report } from '../events.ts'
+import { type Measure, type TraceCall, unmeasured, type Work } from '../measure.ts'
 import { createAddressGuard } from './address-guard.ts'
 import { authorizationUrl, type SentAttempt } from './authorization-url.ts'
 import { type BearerUser, canVerify, introspectToken, verifyBearer } from './bearer.ts'

@@ -15,7 +15,7 @@
 // Example: `dept` came only in the id_token, `groups`, `email` and `level` in user info. The refresh returns no id_token, and user
 // info { email: 'new@corp.example' }. Then `email` is fresh, `dept` and `groups` are carried, and `level` is gone.
 
-import type { Measure } from '../events.ts'
+import type { Measure } from '../measure.ts'
 import { phrase, phrasedError } from '../text/text.ts'
 import { getPath, textFrom } from '../util/json-path.ts'
 import { unverifiedClaims } from './id-token.ts'

@@ -11,7 +11,7 @@ type OfHosts = Pick<Site, 'hasLeftHost' | 'shownReturnPath'>
 
 const NO_HOSTS: OfHosts = { hasLeftHost: () => false, shownReturnPath: path => path }
 
-export function createAuthHost(cookies: CookieNames, now: () => number, ofHosts: OfHosts = NO_HOSTS): Site {
+export function createAuthSite(cookies: CookieNames, now: () => number, ofHosts: OfHosts = NO_HOSTS): Site {
   return {
     ...ofHosts,
     isAuthHost: true,
