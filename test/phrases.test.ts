@@ -11,7 +11,7 @@ import { checkLabel, phrase, phraseIn, quoted, TABLES } from '../src/text/text.t
 
 import { freePort } from './kit/free-port.ts'
 import { startStrictOidcServer } from './kit/oidc/strict-oidc-server.ts'
-import { startScriptedProvider } from './kit/scripted-provider.ts'
+import { openScriptedProvider } from './kit/scripted-provider.ts'
 
 const HAN = /\p{Script=Han}/u
 /** Names that are the same in every language. */
@@ -136,8 +136,7 @@ suite('the command answers in the language', () => {
   })
 
   test('the command answers in the language with names that are the same in both, and no English sentence in the Chinese', async t => {
-    const provider = await startScriptedProvider()
-    t.after(() => provider.close())
+    const provider = await openScriptedProvider(t)
     provider.answer('token', { kind: 'bytes', body: '<html>' })
     provider.answer('authorize', { kind: 'hang' })
     const demanding = await startStrictOidcServer(t)

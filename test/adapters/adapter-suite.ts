@@ -6,7 +6,7 @@ import { suite, type TestContext, test } from 'node:test'
 import { createMenshen, type Menshen, type MenshenOptions } from '../../src/index.ts'
 import { cookieOf, createClient, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openScriptedProvider } from '../kit/scripted-provider.ts'
 import { createTestLog } from '../kit/test-log.ts'
 
 type Auth = Pick<Menshen, 'admit'>
@@ -28,15 +28,13 @@ const RULES = [
 ]
 
 export async function openApplication(t: TestContext, serve: ServeApplication, options: MenshenOptions = {}) {
-  const provider = await startScriptedProvider({ expiresIn: LIFE })
-  t.after(() => provider.close())
+  const provider = await openScriptedProvider(t, { expiresIn: LIFE })
   const clock = { now: Date.parse('2026-03-01T08:00:00Z') }
   const { log, lines } = createTestLog()
-  const { AUTH_URL: authUrl, CLIENT_ID: clientId, CLIENT_SECRET: clientSecret } = provider.settings
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const now = () => clock.now
-  const usual = { baseUrl: url, store: 'memory:', authUrl, clientId, clientSecret, rules: RULES, log, now }
+  const usual = { ...provider.options, baseUrl: url, rules: RULES, log, now }
   const auth = await createMenshen({ ...usual, ...options } as MenshenOptions)
   t.after(() => auth.close())
   const end = await serve(auth, port)

@@ -4,7 +4,7 @@ import { suite, type TestContext, test } from 'node:test'
 import { createMenshen, readSettings } from '../../src/index.ts'
 import { keySha256, newKey } from '../../src/util/key-form.ts'
 import { startOidcServer } from '../kit/oidc-server.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openScriptedProvider } from '../kit/scripted-provider.ts'
 import { current, type NextResponse, takeThePlaceOfNext } from './next-double.ts'
 
 takeThePlaceOfNext()
@@ -15,24 +15,13 @@ const LIFE = 7200
 const PAGE = { accept: 'text/html' }
 
 async function setUp(t: TestContext, options: { rateLimitPerMinute?: number } = {}) {
-  const provider = await startScriptedProvider({ expiresIn: LIFE })
-  t.after(() => provider.close())
+  const provider = await openScriptedProvider(t, { expiresIn: LIFE })
   const clock = { now: Date.parse('2026-03-01T08:00:00Z') }
-  const { AUTH_URL: authUrl, CLIENT_ID: clientId, CLIENT_SECRET: clientSecret } = provider.settings
   const rules = [
     { path: '/about', public: true as const },
     { path: '/reports', roles: ['developer' as const] },
   ]
-  const usual = {
-    baseUrl: BASE,
-    store: 'memory:',
-    authUrl,
-    clientId,
-    clientSecret,
-    now: () => clock.now,
-    rules,
-    ...options,
-  }
+  const usual = { ...provider.options, baseUrl: BASE, now: () => clock.now, rules, ...options }
   const starts: number[] = []
   const create = () => {
     starts.push(clock.now)

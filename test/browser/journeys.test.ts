@@ -9,7 +9,7 @@ import { openPage, startBrowser } from '../kit/browser.ts'
 import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { type Environment, type Instance, startInstance } from '../kit/instance.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openScriptedProvider } from '../kit/scripted-provider.ts'
 import { startUpstream } from '../kit/upstream.ts'
 
 const SIGN_IN = '统一身份认证登录'
@@ -353,8 +353,7 @@ test('a page that is switched off from storage signs in all the same', async t =
 })
 
 test('scripts of the page reach neither the access token nor the ticket', async t => {
-  const provider = await startScriptedProvider({ user: { username: 'admin' } })
-  t.after(() => provider.close())
+  const provider = await openScriptedProvider(t, { user: { username: 'admin' } })
   const own = await startOwn(t, { ...provider.settings, STORE: 'memory:' })
   const { page } = await visitor(t)
   await page.goto(`${own.url}/?year=2026#here`)

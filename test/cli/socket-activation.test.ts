@@ -16,7 +16,7 @@ import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { isReady, signedIn } from '../kit/instance.ts'
 import { requireProgram } from '../kit/requirements.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openScriptedProvider } from '../kit/scripted-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
 import { startServiceManager } from './service-manager.ts'
@@ -154,8 +154,7 @@ suite('a socket that is not ours', { concurrency: 4 }, () => {
 })
 
 async function startManaged(t: TestContext, env: Record<string, string>) {
-  const provider = await startScriptedProvider()
-  t.after(() => provider.close())
+  const provider = await openScriptedProvider(t)
   const [cwd, place] = [tempFolder(t), String(await freePort())]
   const url = `http://localhost:${place}`
   // Another port: the socket alone says where it listens.

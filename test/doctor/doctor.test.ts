@@ -21,7 +21,7 @@ import { freePort } from '../kit/free-port.ts'
 import { type Environment, runMenshen, startInstance } from '../kit/instance.ts'
 import { listen } from '../kit/listen.ts'
 import { startRedis } from '../kit/redis-server.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openScriptedProvider } from '../kit/scripted-provider.ts'
 import { openGateway } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 
@@ -71,12 +71,6 @@ function readDiagnosis(code: number | null, output: string): Diagnosis {
   }
   assert.equal(code, checks.some(({ ok }) => !ok) ? 1 : 0, output)
   return { code, output, checks, check }
-}
-
-async function provider(t: TestContext) {
-  const started = await startScriptedProvider()
-  t.after(() => started.close())
-  return started
 }
 
 async function serve(t: TestContext, listener: RequestListener): Promise<string> {
@@ -170,7 +164,7 @@ suite('menshen doctor', { concurrency: 2 }, () => {
 
 suite('menshen doctor and the provider', { concurrency: 2 }, () => {
   test('menshen doctor finds a good provider good in every respect, and signs nobody in', async t => {
-    const { settings, callsTo } = await provider(t)
+    const { settings, callsTo } = await openScriptedProvider(t)
     const { code, check, output } = await doctor({ ...ALONE, ...settings })
     assert.equal(code, 0, output)
     assert.match(check('provider client').seen, /invalid_grant/)
@@ -181,7 +175,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
   })
 
   test('a wrong secret is told from a wrong redirect address', async t => {
-    const { settings, answer } = await provider(t)
+    const { settings, answer } = await openScriptedProvider(t)
     const wrong = await doctor({ ...ALONE, ...settings, CLIENT_SECRET: 'another-CANARY' })
     assert.match(wrong.check('provider client').remedy, /CLIENT_SECRET/)
     assert.doesNotMatch(wrong.output, /CANARY/)
@@ -201,7 +195,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
   })
 
   test('menshen doctor tells within the deadline of a provider that is away, hangs, or answers garbage', async t => {
-    const { settings, answer, close } = await provider(t)
+    const { settings, answer, close } = await openScriptedProvider(t)
     const env = { ...ALONE, ...settings, PROVIDER_TIMEOUT_MS: '500' }
     for (const kind of ['hang', 'endless', 'drip'] as const) {
       for (const endpoint of ['token', 'authorize'] as const) answer(endpoint, { kind })
@@ -408,7 +402,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
   })
 
   test('an error page of the provider and a sign-in page that does not exist are not taken for a good redirect address', async t => {
-    const { settings, answer } = await provider(t)
+    const { settings, answer } = await openScriptedProvider(t)
     const redirect = async () => (await doctor({ ...ALONE, ...settings })).check('provider redirect address')
     answer('authorize', { kind: 'redirect', to: 'http://localhost:8/error?error=invalid_redirect' })
     const shown = await redirect()
@@ -431,7 +425,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
   })
 
   test('an invalid_request where PKCE is off says that the provider may demand it', async t => {
-    const { settings, answer } = await provider(t)
+    const { settings, answer } = await openScriptedProvider(t)
     const to = 'http://localhost:9/callback?error=invalid_request&error_description=code_challenge+CANARY&state=x'
     answer('authorize', { kind: 'redirect', to })
     const { check, output } = await doctor({ ...ALONE, ...settings })
@@ -494,7 +488,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
   })
 
   test('menshen doctor names each of several providers', async t => {
-    const { url } = await provider(t)
+    const { url } = await openScriptedProvider(t)
     const cwd = tempFolder(t)
     const one = `{ preset: 'oauth2', authorizationUrl: '${url}/oauth/authorize', tokenUrl: '${url}/oauth/token', clientId: 'x', clientSecret: 'y' }`
     writeFileSync(join(cwd, 'menshen.config.mjs'), `export default { providers: { staff: ${one}, guests: {} } }\n`)
@@ -662,7 +656,7 @@ suite('menshen doctor and applications that know GET alone', { concurrency: 2 },
 
 suite('menshen doctor and the way in', { concurrency: 2 }, () => {
   test('menshen doctor sees what arrives at the Menshen that runs at BASE_URL', async t => {
-    const { settings } = await provider(t)
+    const { settings } = await openScriptedProvider(t)
     const port = String(await freePort())
     const env = { ...settings, BASE_URL: `http://localhost:${port}`, PORT: port, STORE: 'memory:' }
     const { stop, url } = await startInstance(env)
@@ -694,7 +688,7 @@ suite('menshen doctor and the way in', { concurrency: 2 }, () => {
   })
 
   test('menshen doctor finds an application that is Menshen itself under another name', async t => {
-    const { settings } = await provider(t)
+    const { settings } = await openScriptedProvider(t)
     const port = await freePort()
     const front = await serve(t, async (request, response) => {
       const passed = { 'x-menshen-doctor': String(request.headers['x-menshen-doctor']) }
@@ -710,7 +704,7 @@ suite('menshen doctor and the way in', { concurrency: 2 }, () => {
   })
 
   test('menshen doctor finds a proxy that passes on made-up addresses, another Host, and no Upgrade', async t => {
-    const { settings } = await provider(t)
+    const { settings } = await openScriptedProvider(t)
     const port = await freePort()
     const front = await serve(t, async (request, response) => {
       const passed = {
@@ -739,7 +733,7 @@ suite('menshen doctor and the way in', { concurrency: 2 }, () => {
 
 suite('the console', () => {
   test('the console shows developers the same findings, and others nothing', async t => {
-    const { settings, callsTo, codeFor } = await provider(t)
+    const { settings, callsTo, codeFor } = await openScriptedProvider(t)
     const { visitor } = await openGateway(t, { ...settings, UPSTREAM: `http://127.0.0.1:${await freePort()}` })
     const developer = visitor()
     await developer.get(`/callback?code=${codeFor({ username: 'admin' })}&state=abc_idp`)
@@ -766,7 +760,7 @@ suite('the console', () => {
 })
 
 test('menshen doctor looks at every host of the configuration: its name, what arrives there, and its applications', async t => {
-  const { settings } = await provider(t)
+  const { settings } = await openScriptedProvider(t)
   const upstream = await serve(t, (_request, response) => response.writeHead(404).end())
   const PORT = String(await freePort())
   const hosts = {

@@ -13,7 +13,7 @@ import { createCommandRunner } from '../kit/command-runner.ts'
 import { freePort } from '../kit/free-port.ts'
 import type { Environment } from '../kit/instance.ts'
 import { startStrictOidcServer } from '../kit/oidc/strict-oidc-server.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openScriptedProvider } from '../kit/scripted-provider.ts'
 import { openGateway } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
@@ -64,8 +64,7 @@ async function walk(client: Client, address: string): Promise<Response> {
 }
 
 async function scene(t: TestContext, env: Environment = {}) {
-  const provider = await startScriptedProvider({ user: USER })
-  t.after(() => provider.close())
+  const provider = await openScriptedProvider(t, { user: USER })
   const port = String(await freePort())
   const BASE_URL = `http://localhost:${port}`
   const cwd = tempFolder(t)

@@ -172,15 +172,21 @@ test('a token that expires while its refresh waits for its turn is not lost', as
   assert.equal(accessToken(await pages[1]), 'access-second')
 })
 
-test('a late loser does not overwrite newer tokens, and serves them', async () => {
-  const scene = createScene()
+/** A slow instance asks, its lease expires, and another instance asks as well. Neither has an answer yet. */
+async function loseLease(scene: ReturnType<typeof createScene>) {
   const [slow, other] = [scene.instance('slow'), scene.instance('other')]
   const ticket = await openDue(scene, slow)
   const late = slow.getFresh(ticket)
   const first = await scene.call(1)
   scene.pass(LEASE_MS + 1)
   const page = other.getFresh(ticket)
-  ;(await scene.call(2)).give(tokens('newer'))
+  return { ticket, other, late, first, page, second: await scene.call(2) }
+}
+
+test('a late loser does not overwrite newer tokens, and serves them', async () => {
+  const scene = createScene()
+  const { ticket, other, late, first, page, second } = await loseLease(scene)
+  second.give(tokens('newer'))
   assert.equal(accessToken(await page), 'access-newer')
   first.give(tokens('older'))
   assert.equal(accessToken(await late), 'access-newer')
@@ -191,13 +197,8 @@ test('a late loser does not overwrite newer tokens, and serves them', async () =
 for (const code of ['provider_refused', 'provider_unreachable'] as const)
   test(`a late loser whose call ends in ${code} does not end the session that another refreshed`, async () => {
     const scene = createScene()
-    const [slow, other] = [scene.instance('slow'), scene.instance('other')]
-    const ticket = await openDue(scene, slow)
-    const late = slow.getFresh(ticket)
-    const first = await scene.call(1)
-    scene.pass(LEASE_MS + 1)
-    const page = other.getFresh(ticket)
-    ;(await scene.call(2)).give(tokens('newer'))
+    const { ticket, other, late, first, page, second } = await loseLease(scene)
+    second.give(tokens('newer'))
     await page
     first.fail(code)
     assert.equal(accessToken(await late), 'access-newer')
@@ -206,13 +207,8 @@ for (const code of ['provider_refused', 'provider_unreachable'] as const)
 
 test('a late loser does not give back the lease of whoever took over: no third one asks meanwhile', async () => {
   const scene = createScene({ keep: true })
-  const [slow, other, third] = [scene.instance('slow'), scene.instance('other'), scene.instance('third')]
-  const ticket = await openDue(scene, slow)
-  const late = slow.getFresh(ticket)
-  const first = await scene.call(1)
-  scene.pass(LEASE_MS + 1)
-  const page = other.getFresh(ticket)
-  const second = await scene.call(2)
+  const { ticket, other, late, first, page, second } = await loseLease(scene)
+  const third = scene.instance('third')
   const waiter = third.getFresh(ticket)
   await settle()
   first.fail('provider_unreachable')
@@ -230,13 +226,8 @@ test('a late loser does not give back the lease of whoever took over: no third o
 
 test('a late loser whose call failed does not end the session while another is asking for it', async () => {
   const scene = createScene()
-  const [slow, other, third] = [scene.instance('slow'), scene.instance('other'), scene.instance('third')]
-  const ticket = await openDue(scene, slow)
-  const late = slow.getFresh(ticket)
-  const first = await scene.call(1)
-  scene.pass(LEASE_MS + 1)
-  const page = other.getFresh(ticket)
-  const second = await scene.call(2)
+  const { ticket, late, first, page, second } = await loseLease(scene)
+  const third = scene.instance('third')
   const waiter = third.getFresh(ticket)
   await settle()
   first.fail('provider_unreachable')

@@ -8,14 +8,13 @@ import { fileURLToPath } from 'node:url'
 import { createClient, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { startInstance } from '../kit/instance.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openScriptedProvider } from '../kit/scripted-provider.ts'
 import { until } from '../kit/until.ts'
 
 const FOLDER = fileURLToPath(new URL('../../examples/behind-gateway/', import.meta.url))
 
 test('the example behind the gateway greets whom Menshen names, and nobody else', async t => {
-  const provider = await startScriptedProvider()
-  t.after(() => provider.close())
+  const provider = await openScriptedProvider(t)
   const [port, menshenPort] = [String(await freePort()), String(await freePort())]
   const env = { PATH: process.env.PATH, PORT: port, MENSHEN_URL: `http://localhost:${menshenPort}` }
   const app = spawn(process.execPath, ['--import=../from-source.ts', 'app.ts'], { cwd: FOLDER, env, stdio: 'inherit' })

@@ -24,7 +24,7 @@ import { freePort } from '../kit/free-port.ts'
 import { openHttp2 } from '../kit/http2-client.ts'
 import { listen } from '../kit/listen.ts'
 import { startOidcServer } from '../kit/oidc-server.ts'
-import { type ScriptedProvider, startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openScriptedProvider, type ScriptedProvider } from '../kit/scripted-provider.ts'
 import type { User } from '../kit/strict-provider.ts'
 import { createTestLog } from '../kit/test-log.ts'
 
@@ -33,12 +33,10 @@ const LIFE = 7200
 const PAGE = { accept: 'text/html' }
 
 async function setUp(t: TestContext, options: MenshenOptions = {}) {
-  const provider = await startScriptedProvider({ expiresIn: LIFE })
-  t.after(() => provider.close())
+  const provider = await openScriptedProvider(t, { expiresIn: LIFE })
   const clock = { now: Date.parse('2026-03-01T08:00:00Z') }
   const { log, lines } = createTestLog()
-  const { AUTH_URL: authUrl, CLIENT_ID: clientId, CLIENT_SECRET: clientSecret } = provider.settings
-  const usual = { baseUrl: BASE, store: 'memory:', authUrl, clientId, clientSecret, log, now: () => clock.now }
+  const usual = { ...provider.options, baseUrl: BASE, log, now: () => clock.now }
   const menshen = await createMenshen({ ...usual, ...options } as MenshenOptions)
   t.after(() => menshen.close())
   const get = (path: string, headers: Record<string, string> = {}, source = {}) =>

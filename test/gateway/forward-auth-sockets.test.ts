@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import test, { type TestContext } from 'node:test'
 import { cookieOf, createClient, signIn } from '../kit/client.ts'
 import { openLibrary } from '../kit/library.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openScriptedProvider } from '../kit/scripted-provider.ts'
 import { setUp } from '../kit/set-up.ts'
 import { until } from '../kit/until.ts'
 import { raw, statusOf } from '../proxy/raw.ts'
@@ -22,8 +22,7 @@ function ask(url: string, path: string, ...headers: string[]): Promise<string> {
 }
 
 async function openAsLibrary(t: TestContext) {
-  const provider = await startScriptedProvider()
-  t.after(() => provider.close())
+  const provider = await openScriptedProvider(t)
   const { url, server } = await openLibrary(t, { ...provider.settings, TRUSTED_PROXIES: '127.0.0.1' })
   const user = createClient(url)
   await signIn(user, provider)

@@ -14,7 +14,7 @@ import type { Answer } from '../kit/answers.ts'
 import { type Client, createClient, type Response, signIn } from '../kit/client.ts'
 import { corpusStrings } from '../kit/corpora.ts'
 import { startInstance } from '../kit/instance.ts'
-import { type ScriptedProvider, startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openScriptedProvider, type ScriptedProvider } from '../kit/scripted-provider.ts'
 import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import type { Line } from '../kit/test-log.ts'
@@ -158,8 +158,7 @@ test('a log that prints everything it is given, causes and all, prints nothing o
 })
 
 test('the process writes no secret either, at any level', async t => {
-  const provider = await startScriptedProvider({ expiresIn: 200 })
-  t.after(() => provider.close())
+  const provider = await openScriptedProvider(t, { expiresIn: 200 })
   const env = { STORE: 'memory:', LOG_LEVEL: 'trace', RATE_LIMIT_PER_MINUTE: '0' }
   const menshen = await startInstance({ ...provider.settings, ...env })
   t.after(() => menshen.stop())

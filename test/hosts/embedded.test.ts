@@ -5,19 +5,14 @@ import { createServer } from 'node:http'
 import { type TestContext, test } from 'node:test'
 import { createMenshen, sendAnswer } from '../../src/index.ts'
 import { listen } from '../kit/listen.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openScriptedProvider } from '../kit/scripted-provider.ts'
 import { createBrowser, GRAFANA, PAGE, PORTAL, WIKI } from '../kit/several-hosts.ts'
 
 async function setUpProgram(t: TestContext) {
-  const provider = await startScriptedProvider()
-  t.after(() => provider.close())
-  const { AUTH_URL: authUrl, CLIENT_ID: clientId, CLIENT_SECRET: clientSecret } = provider.settings
+  const provider = await openScriptedProvider(t)
   const menshen = await createMenshen({
+    ...provider.options,
     baseUrl: PORTAL,
-    store: 'memory:',
-    authUrl,
-    clientId,
-    clientSecret,
     rateLimitPerMinute: 0,
     hosts: { 'wiki.test': { rules: [{ path: '/open', public: true }] }, 'grafana.test': {} },
     log: { info() {}, warn() {}, error() {} },

@@ -13,7 +13,7 @@ import { fileURLToPath } from 'node:url'
 import { type Client, createClient, type Response, signIn } from './client.ts'
 import { freePort } from './free-port.ts'
 import { requireLinux } from './requirements.ts'
-import { startScriptedProvider } from './scripted-provider.ts'
+import { openScriptedProvider } from './scripted-provider.ts'
 import type { Behaviour } from './strict-provider.ts'
 import { tempFolder } from './temp.ts'
 import { until } from './until.ts'
@@ -182,8 +182,7 @@ function signalGroup(pid: number, signal: NodeJS.Signals): void {
 
 /** A provider and a folder, for any number of instances; they end with the test. */
 export async function setUpInstances(t: TestContext, env: Environment = {}, behaviour: Partial<Behaviour> = {}) {
-  const provider = await startScriptedProvider(behaviour)
-  t.after(() => provider.close())
+  const provider = await openScriptedProvider(t, behaviour)
   const folder = tempFolder(t)
   const all = {
     ...provider.settings,

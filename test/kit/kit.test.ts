@@ -14,7 +14,7 @@ import { type Client, createClient } from './client.ts'
 import { freePort } from './free-port.ts'
 import { createJar } from './jar.ts'
 import { linkPrograms } from './packages.ts'
-import { startScriptedProvider } from './scripted-provider.ts'
+import { openScriptedProvider } from './scripted-provider.ts'
 import { CLIENT_ID, CLIENT_SECRET } from './strict-provider.ts'
 import { tempFolder } from './temp.ts'
 
@@ -26,9 +26,8 @@ interface Tokens {
   refresh_token: string
 }
 
-async function startProvider(t: TestContext, options?: Parameters<typeof startScriptedProvider>[0]) {
-  const provider = await startScriptedProvider(options)
-  t.after(() => provider.close())
+async function startProvider(t: TestContext, options?: Parameters<typeof openScriptedProvider>[1]) {
+  const provider = await openScriptedProvider(t, options)
   return { provider, client: createClient(provider.url) }
 }
 

@@ -3,11 +3,19 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { TestContext } from 'node:test'
 import { type Answer, deliver } from './answers.ts'
 import { type Call, type Endpoint, readCall } from './calls.ts'
 import { type Behaviour, CLIENT_ID, CLIENT_SECRET, createStrictProvider } from './strict-provider.ts'
 
 export type ScriptedProvider = Awaited<ReturnType<typeof startScriptedProvider>>
+
+/** A provider that ends with the test. */
+export async function openScriptedProvider(t: Pick<TestContext, 'after'>, behaviour?: Partial<Behaviour>) {
+  const provider = await startScriptedProvider(behaviour)
+  t.after(() => provider.close())
+  return provider
+}
 
 export async function startScriptedProvider(options: Partial<Behaviour> = {}) {
   const behaviour: Behaviour = { expiresIn: 7200, rotate: true, refreshTokens: true, user: {}, extras: {}, ...options }
@@ -42,6 +50,8 @@ export async function startScriptedProvider(options: Partial<Behaviour> = {}) {
     url,
     /** The settings that make Menshen use this provider. */
     settings: { AUTH_URL: url, CLIENT_ID, CLIENT_SECRET },
+    /** The same for the library, with sessions in memory. */
+    options: { store: 'memory:', authUrl: url, clientId: CLIENT_ID, clientSecret: CLIENT_SECRET },
     /** May be changed at any time: `provider.behaviour.expiresIn = 60`. */
     behaviour,
     /** Every call, in the order of arrival. */

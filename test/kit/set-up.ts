@@ -11,7 +11,7 @@ import { type Client, createClient, type Response, signIn } from './client.ts'
 import { freePort } from './free-port.ts'
 import type { Environment } from './instance.ts'
 import { type OidcServer, signedInAt, startOidcServer } from './oidc-server.ts'
-import { type ScriptedProvider, startScriptedProvider } from './scripted-provider.ts'
+import { openScriptedProvider, type ScriptedProvider } from './scripted-provider.ts'
 import type { Behaviour, User } from './strict-provider.ts'
 import { createTestLog } from './test-log.ts'
 import { startUpstream, type Upstream } from './upstream.ts'
@@ -50,8 +50,7 @@ export function setUp(t: TestContext, options: SetUpOptions & { application: fal
 export function setUp(t: TestContext, options?: SetUpOptions): Promise<Scene>
 export async function setUp(t: TestContext, options: SetUpOptions = {}): Promise<GatewayAndProvider> {
   const { env = {}, provider: behaviour, answer, application = true } = options
-  const provider = await startScriptedProvider(behaviour)
-  t.after(() => provider.close())
+  const provider = await openScriptedProvider(t, behaviour)
   const upstream = application ? await startUpstream(t, answer) : undefined
   const settings = { ...(upstream && { UPSTREAM: upstream.url }), ...provider.settings, ...env }
   const gateway = await openGateway(t, settings, options)

@@ -10,7 +10,7 @@ import { lastOf, ROOT } from '../container/dockerfile.ts'
 import { buildImage, type Image, startImage } from '../container/image.ts'
 import { freePort } from '../kit/free-port.ts'
 import { isServed, signedIn } from '../kit/instance.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openScriptedProvider } from '../kit/scripted-provider.ts'
 
 const MOST_BYTES = 150_000_000
 const isRoot = process.getuid?.() === 0
@@ -49,8 +49,7 @@ suite('the image', { skip: !isRoot && 'only root can give a process another root
   })
 
   test('the image starts as another user with a read-only root, keeps sessions, is healthy, and ends by SIGTERM', async t => {
-    const provider = await startScriptedProvider()
-    t.after(() => provider.close())
+    const provider = await openScriptedProvider(t)
     const PORT = String(await freePort())
     const url = `http://localhost:${PORT}`
     const settings = { ...provider.settings, BASE_URL: url, PORT, WORKERS: '2' }

@@ -12,7 +12,7 @@ import { createClient, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { installPackages } from '../kit/packages.ts'
 import { PRIMARY_NAME, startWithSentinels } from '../kit/redis-server.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openScriptedProvider } from '../kit/scripted-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
 import { createRandom } from '../security/random.ts'
@@ -88,8 +88,7 @@ test(`a day of ${options.minutes} minutes: nothing is lost, nobody is signed out
 })
 
 async function openWorld(t: TestContext, uploads: string, random: World['random']): Promise<World> {
-  const provider = await startScriptedProvider({ expiresIn: TOKEN_SECONDS })
-  t.after(() => provider.close())
+  const provider = await openScriptedProvider(t, { expiresIn: TOKEN_SECONDS })
   const application = createApplication(await freePort(), uploads)
   t.after(() => application.kill())
   await application.start()

@@ -12,7 +12,7 @@ import { parseEnv } from 'node:util'
 import { readCommands, runBelow } from '../cli/systemd-page.ts'
 import { freePort } from '../kit/free-port.ts'
 import { isReady, isServed, signedIn } from '../kit/instance.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openScriptedProvider } from '../kit/scripted-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
 
@@ -46,8 +46,7 @@ test('the commands of docs/deploying.md make a service that runs', async t => {
   }
   chmodSync(folder, 0o711)
   const ofUnit = [...unit.replaceAll(/%[dSLC]\b/g, state).matchAll(/^Environment=([^=]+)=(.*)$/gm)]
-  const provider = await startScriptedProvider()
-  t.after(() => provider.close())
+  const provider = await openScriptedProvider(t)
   const PORT = String(await freePort())
   const url = `http://localhost:${PORT}`
   const env = {

@@ -12,7 +12,7 @@ import { createClient, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { startRedis } from '../kit/redis-server.ts'
 import { requireLinux } from '../kit/requirements.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openScriptedProvider, startScriptedProvider } from '../kit/scripted-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { createTestLog } from '../kit/test-log.ts'
 import { until } from '../kit/until.ts'
@@ -135,8 +135,7 @@ suite('after close', () => {
   })
 
   test('after close what is still under way has its time, and no more', async t => {
-    const provider = await startScriptedProvider()
-    t.after(() => provider.close())
+    const provider = await openScriptedProvider(t)
     const menshen = await createMenshen({ settings: readSettings({ STORE: 'memory:', ...provider.settings }) })
     const release = provider.hold('token')
     const address = `http://localhost:3000/callback?code=${provider.codeFor()}&state=abc_idp`

@@ -10,7 +10,7 @@ import { makeAuthority, makeCertificate } from '../gateway/certificates.ts'
 import { type Client, cookieOf, createClient, signIn } from '../kit/client.ts'
 import { startInstance } from '../kit/instance.ts'
 import { listen } from '../kit/listen.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openScriptedProvider } from '../kit/scripted-provider.ts'
 import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { createTestLog } from '../kit/test-log.ts'
@@ -146,8 +146,7 @@ test('a refresh that takes its time neither closes its streams nor keeps those o
 })
 
 test('a process that is asked to end closes its sockets and event streams, and does not wait for them', async t => {
-  const provider = await startScriptedProvider()
-  t.after(() => provider.close())
+  const provider = await openScriptedProvider(t)
   const upstream = await startUpstream(t, sendEvent)
   new WebSocketServer({ server: upstream.server })
   const menshen = await startInstance({ ...provider.settings, STORE: 'memory:', UPSTREAM: upstream.url })

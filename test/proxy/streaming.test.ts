@@ -11,7 +11,7 @@ import test, { type TestContext } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { cookieOf, createClient, signIn } from '../kit/client.ts'
 import { startInstance } from '../kit/instance.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openScriptedProvider } from '../kit/scripted-provider.ts'
 import { setUp } from '../kit/set-up.ts'
 import { until } from '../kit/until.ts'
 import { startUpstream } from '../kit/upstream.ts'
@@ -221,8 +221,7 @@ test('a browser that goes away in the middle of its upload ends it for the appli
 
 /** In a process of its own, so that its memory is its own. */
 async function startGateway(t: TestContext, answer: RequestListener) {
-  const provider = await startScriptedProvider()
-  t.after(() => provider.close())
+  const provider = await openScriptedProvider(t)
   const upstream = await startUpstream(t, answer)
   const menshen = await startInstance({ ...provider.settings, STORE: 'memory:', UPSTREAM: upstream.url })
   t.after(() => menshen.stop())

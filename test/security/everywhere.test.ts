@@ -14,7 +14,7 @@ import { createSessions } from '../../src/session/sessions.ts'
 import { createMemoryStore } from '../../src/stores/memory-store.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { type Client, createClient, signIn } from '../kit/client.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openScriptedProvider } from '../kit/scripted-provider.ts'
 import { openGateway, setUp } from '../kit/set-up.ts'
 import { CLIENT_ID } from '../kit/strict-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
@@ -25,8 +25,7 @@ const isIn = async (client: Client) => (await client.get('/_menshen/me')).status
 
 /** Two instances on one folder; a client of either is known to both. */
 async function openTwo(t: TestContext) {
-  const provider = await startScriptedProvider()
-  t.after(() => provider.close())
+  const provider = await openScriptedProvider(t)
   const env = { ...provider.settings, STORE: `sqlite:${tempFolder(t)}/menshen.db` }
   const [one, other] = [await openGateway(t, env), await openGateway(t, env)]
   async function user(username: string, { url, now }: typeof one, more = {}): Promise<Client> {

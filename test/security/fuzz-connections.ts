@@ -19,7 +19,7 @@ import { createClient, signIn } from '../kit/client.ts'
 import { startInstance } from '../kit/instance.ts'
 import { openLibrary } from '../kit/library.ts'
 import { listen } from '../kit/listen.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openScriptedProvider } from '../kit/scripted-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { createRandom, type Random } from './random.ts'
 
@@ -47,8 +47,7 @@ const SLOW_MS = 5
 const LARGE = Buffer.alloc(600_000, 'x')
 
 export async function fuzzConnections(t: TestContext, { seed, connections }: Plan) {
-  const provider = await startScriptedProvider()
-  t.after(() => provider.close())
+  const provider = await openScriptedProvider(t)
   const UPSTREAM = await startApplication(t)
   const folder = tempFolder(t)
   writeFileSync(join(folder, 'menshen.config.ts'), 'export default { rules: [{ path: "/public", public: true }] }\n')

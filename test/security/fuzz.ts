@@ -11,7 +11,7 @@ import { decodeJwt } from 'jose'
 import { createClient, signIn } from '../kit/client.ts'
 import { startInstance } from '../kit/instance.ts'
 import { requireLinux } from '../kit/requirements.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openScriptedProvider } from '../kit/scripted-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { type Blob, createGenerator } from './fuzz-requests.ts'
 import { readResponses } from './fuzz-responses.ts'
@@ -98,8 +98,7 @@ export async function fuzz(t: TestContext, { seeds, requests }: Plan) {
     return complaints
   }
 
-  const provider = await startScriptedProvider()
-  t.after(() => provider.close())
+  const provider = await openScriptedProvider(t)
   const folder = tempFolder(t)
   writeFileSync(join(folder, 'menshen.config.ts'), `export default ${JSON.stringify({ rules: RULES })}\n`)
   const gateway = await startInstance(

@@ -14,7 +14,7 @@ import { createMenshen } from '../../src/index.ts'
 import { makeAuthority, makeCertificate } from '../gateway/certificates.ts'
 import { createClient } from '../kit/client.ts'
 import { listen } from '../kit/listen.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openScriptedProvider } from '../kit/scripted-provider.ts'
 import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 
@@ -65,15 +65,10 @@ test('callbacks over TLS whose connection is reset at once are counted or droppe
 })
 
 async function openLibrary(t: TestContext) {
-  const provider = await startScriptedProvider()
-  t.after(() => provider.close())
-  const { AUTH_URL, CLIENT_ID, CLIENT_SECRET } = provider.settings
+  const provider = await openScriptedProvider(t)
   const menshen = await createMenshen({
+    ...provider.options,
     baseUrl: 'http://localhost:3000',
-    authUrl: AUTH_URL,
-    clientId: CLIENT_ID,
-    clientSecret: CLIENT_SECRET,
-    store: 'memory:',
     rateLimitPerMinute: LIMIT,
     log: { info() {}, warn() {}, error() {} },
   })

@@ -8,7 +8,7 @@ import { readSettings } from '../../src/config/read.ts'
 import { planProvider } from '../../src/provider/plan.ts'
 import { createProvider } from '../../src/provider/provider.ts'
 import { createScene, START, signedIn, tokens } from '../faults/doubles.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openScriptedProvider } from '../kit/scripted-provider.ts'
 import { CLIENT_ID, CLIENT_SECRET } from '../kit/strict-provider.ts'
 import { startUpstream } from '../kit/upstream.ts'
 
@@ -18,8 +18,7 @@ const ours = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const stranger = generateKeyPairSync('rsa', { modulusLength: 2048 })
 
 async function openProvider(t: TestContext, env: Record<string, string> = {}) {
-  const scripted = await startScriptedProvider()
-  t.after(() => scripted.close())
+  const scripted = await openScriptedProvider(t)
   const jwk = { ...(await exportJWK(ours.publicKey)), kid: 'key-1', alg: 'RS256', use: 'sig' }
   const keys = await startUpstream(t, (_, response) => void response.end(JSON.stringify({ keys: [jwk] })))
   const events: string[] = []

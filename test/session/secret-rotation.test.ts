@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import test, { type TestContext } from 'node:test'
 import { type Client, createClient, signIn } from '../kit/client.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openScriptedProvider } from '../kit/scripted-provider.ts'
 import { type Gateway, openGateway } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 
@@ -15,8 +15,7 @@ type Secrets = Record<string, string>
 
 /** One store and one provider, and starts of Menshen one after the other. */
 async function prepare(t: TestContext) {
-  const provider = await startScriptedProvider()
-  t.after(() => provider.close())
+  const provider = await openScriptedProvider(t)
   const STORE = `sqlite:${tempFolder(t)}/menshen.db`
   let running: Gateway | undefined
 

@@ -12,7 +12,7 @@ import { createSessions, type Sessions } from '../../src/session/sessions.ts'
 import { recordKey } from '../../src/session/ticket.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import { createScene, settle, signedIn, tokens } from '../faults/doubles.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openScriptedProvider } from '../kit/scripted-provider.ts'
 import { openGateway } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 
@@ -73,8 +73,7 @@ test('a browser that sends a very long name of itself is listed by its beginning
 })
 
 test('a sign-in through the gateway is listed with the address and the browser that it came from', async t => {
-  const provider = await startScriptedProvider()
-  t.after(() => provider.close())
+  const provider = await openScriptedProvider(t)
   const directory = join(await tempFolder(t), 'data')
   const gateway = await openGateway(
     t,

@@ -8,7 +8,7 @@ import { refuseTakenPaths } from '../../src/config/conflicts.ts'
 import { type Config, createMenshen, MenshenError, readSettings } from '../../src/index.ts'
 import { type Client, createClient } from '../kit/client.ts'
 import { answerOf, type OidcServer, signedInAt, startOidcServer } from '../kit/oidc-server.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openScriptedProvider } from '../kit/scripted-provider.ts'
 import { openGateway, setUpOidc } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { createTestLog } from '../kit/test-log.ts'
@@ -183,8 +183,7 @@ test('no rule and no application can be where a provider sends the browser back'
 
 test('a provider that has no name for itself does not take an answer of another', async t => {
   const oidc = await startOidcServer(t)
-  const plain = await startScriptedProvider()
-  t.after(() => plain.close())
+  const plain = await openScriptedProvider(t)
   const { CLIENT_ID, CLIENT_SECRET, AUTH_URL } = plain.settings
   const idaas = { preset: 'idaas', vars: { auth_url: AUTH_URL }, clientId: CLIENT_ID, clientSecret: CLIENT_SECRET }
   const gateway = await openGateway(t, {}, { config: { providers: { plain: idaas, oidc: oidc.config } } })

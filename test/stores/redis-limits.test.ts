@@ -7,15 +7,14 @@ import type { ProxyRequest } from '../../src/http/caller.ts'
 import { createRateLimit } from '../../src/http/rate-limit.ts'
 import { openLimitClient } from '../../src/stores/redis/redis-connection.ts'
 import { startRedis } from '../kit/redis-server.ts'
-import { startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openScriptedProvider } from '../kit/scripted-provider.ts'
 import { openGateway, setUp } from '../kit/set-up.ts'
 import { until } from '../kit/until.ts'
 
 test('two instances on one Redis count sign-in requests together', async t => {
   const redis = await startRedis()
   t.after(() => redis.stop())
-  const provider = await startScriptedProvider()
-  t.after(() => provider.close())
+  const provider = await openScriptedProvider(t)
   const env = { ...provider.settings, STORE: `redis://${redis.host}`, RATE_LIMIT_PER_MINUTE: '10' }
   const gateways = await Promise.all([openGateway(t, env), openGateway(t, env)])
   const statuses: number[] = []
