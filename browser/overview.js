@@ -24,7 +24,7 @@ const SHOWN = {
   /** @type {(plot: Plot) => Line[]} */
   signIns: plot => [
     line('signIns', plot.signIns),
-    ...Object.entries(plot.failures).map(([reason, column]) => line('failed', column, reason)),
+    ...Object.entries(plot.failures).map(([reason, column]) => line(`failed_${reason}`, column)),
   ],
   /** @type {(plot: Plot) => Line[]} */
   sessions: plot => [line('sessions', plot.sessions)],

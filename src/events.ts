@@ -1,7 +1,7 @@
 // Every event: one row each with its code, level, sentence and fields. `npm run docs` writes the table of docs/logging.md from them.
 
 export const COMMON_FIELDS = {
-  requestId: 'the request that it happened for; the same as `X-Request-Id` of its answer and 编号 on its page',
+  requestId: 'the request that it happened for; the same as `X-Request-Id` of its answer and 请求编号 on its page',
   user: 'the username',
   sub: "the provider's own identifier of the user",
   session: 'the first ten characters of the key of the session, which is a hash of its ticket',

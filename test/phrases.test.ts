@@ -64,7 +64,7 @@ suite('what operators read', () => {
       [0, 1, 2].map(count => phraseIn('en', warnings(count))),
       ['0 warnings', '1 warning', '2 warnings'],
     )
-    assert.equal(phraseIn('zh-CN', warnings(1)), '1 项需要注意')
+    assert.equal(phraseIn('zh-CN', warnings(1)), '1 项警告')
     const forms = { one: '{count} файл', few: '{count} файла', many: '{count} файлов', other: '{count} файла' }
     assert.deepEqual(
       [1, 3, 5, 21, 1.5].map(count => fill(forms, 'ru', { count }).join('')),

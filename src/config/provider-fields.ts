@@ -159,8 +159,8 @@ export const SIGN_IN_FIELDS = {
       name: 'PROVIDER_NAME',
       ...kind.text('a name of at most 60 characters', '企业账号', 60),
       defaultNote: 'the preset’s',
-      sentence: 'The name on the button: `<name>登录`, `Sign in with <name>`.',
-      sentenceZh: '登录按钮上的名称：`<name>登录`、`Sign in with <name>`。',
+      sentence: 'The name on the button: `使用 <name> 登录`, `Sign in with <name>`.',
+      sentenceZh: '登录按钮上的名称：`使用 <name> 登录`、`Sign in with <name>`。',
     },
   }),
   /** Values of the variables in the preset's addresses: a realm, a tenant, a team. */
@@ -178,7 +178,7 @@ export const SIGN_IN_FIELDS = {
       name: 'AUTH_URL',
       ...kind.address,
       sentence: 'The address of the identity provider, to which its paths are added.',
-      sentenceZh: '身份认证平台的地址，各个路径会加在它后面。',
+      sentenceZh: '身份认证平台的地址，其后接各个路径。',
     },
   }),
 
@@ -230,7 +230,7 @@ export const SIGN_IN_FIELDS = {
       sentence:
         'The key of `private_key_jwt`, or of the certificate of mutual TLS: PEM or JWK, not encrypted. Without a client secret it is the proof by itself.',
       sentenceZh:
-        '`private_key_jwt` 或双向 TLS 证书使用的私钥，PEM 或 JWK 格式，不能加密。没有客户端密钥时，只用它证明身份。',
+        '`private_key_jwt` 或双向 TLS 证书使用的私钥，PEM 或 JWK 格式，不能加密。没有客户端密钥时，只用此私钥证明身份。',
     },
   }),
   /** The name of that key at the provider (`kid`), where the key has none. */
@@ -254,7 +254,7 @@ export const SIGN_IN_FIELDS = {
       sentence:
         'The certificate of that key, in PEM. Mutual TLS shows it to the provider; with `private_key_jwt` its thumbprint is sent as `x5t#S256`, which Microsoft Entra wants.',
       sentenceZh:
-        '该私钥的证书，PEM 格式。双向 TLS 会向平台出示它；使用 `private_key_jwt` 时，其指纹会作为 `x5t#S256` 发送，Microsoft Entra 需要它。',
+        '该私钥的证书，PEM 格式。双向 TLS 会向平台出示此证书；使用 `private_key_jwt` 时，其指纹会作为 `x5t#S256` 发送，Microsoft Entra 需要该值。',
     },
   }),
   /** `aud` of private_key_jwt. */
@@ -487,7 +487,7 @@ export const ISSUER_FIELDS = {
       name: 'ISSUER',
       ...kind.text('what the provider calls itself', 'https://idp.example.com'),
       sentence: "The provider's issuer: an `iss` in the callback must be this one (RFC 9207).",
-      sentenceZh: '身份认证平台的 issuer：回调中的 `iss` 必须与它一致（RFC 9207）。',
+      sentenceZh: '身份认证平台的 issuer：回调中的 `iss` 必须与此一致（RFC 9207）。',
     },
   }),
   /** Where the metadata is, if it is not below the issuer. */

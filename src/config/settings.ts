@@ -42,7 +42,7 @@ export const UPSTREAM_ROWS = {
     reloads: true,
     ...kind.upstream,
     sentence: 'The application behind the gateway. Without it Menshen serves its own small home page.',
-    sentenceZh: '门神保护的后端应用。没有设置时，门神显示自己的首页。',
+    sentenceZh: '门神保护的后端应用。未设置时，显示门神自带的首页。',
   }),
   UPSTREAM_HOST_HEADER: required({
     reloads: true,
@@ -66,7 +66,7 @@ export const UPSTREAM_ROWS = {
     sentence:
       'How many ordinary requests of a process an application works on at once. One user may have them all; while somebody holds many, up to a quarter more are there for users who hold few.',
     sentenceZh:
-      '每个进程同时交给一个后端应用的普通请求数上限。一个用户可以全部占用；有人占用较多时，另有最多四分之一的名额留给占用较少的用户。',
+      '每个进程同时交给一个后端应用的普通请求数上限。一个用户可以全部占用；有用户占用较多时，另有最多四分之一的名额留给占用较少的用户。',
   }),
   UPSTREAM_QUEUE: required({
     reloads: true,
@@ -119,7 +119,7 @@ export const UPSTREAM_ROWS = {
     default: '30000',
     sentence:
       'A client is cut off that for this long takes nothing of its answer or sends nothing of its body, or needs longer for a body to an address of our own.',
-    sentenceZh: '客户端在这个时间内既不接收响应也不发送内容，或向门神自己的地址发送内容超过这个时间，连接会被断开。',
+    sentenceZh: '客户端在此时间内既不读取响应、也不发送请求体，或向门神自身的地址发送请求体超过此时间，连接会被断开。',
   }),
 } satisfies Record<string, Row<unknown>>
 
@@ -163,7 +163,7 @@ export const IDENTITY_ROWS = {
     default: 'x-forwarded-groups',
     sentence:
       'The header with the provider’s groups, separated by commas (a comma within a name is `%2C`); absent if there are none.',
-    sentenceZh: '传递平台用户组的请求头，以逗号分隔（组名中的逗号写作 `%2C`）；没有用户组时不发送。',
+    sentenceZh: '传递身份认证平台用户组的请求头，以逗号分隔（组名中的逗号写作 `%2C`）；没有用户组时不发送。',
   }),
   IDENTITY_ASSERTION: required({
     reloads: true,
@@ -171,7 +171,7 @@ export const IDENTITY_ROWS = {
     default: ASSERTION_HEADER,
     sentence:
       'The header with a short-lived signed JWT; its public keys are at `/_menshen/jwks.json`. With `none` nothing is signed, for applications that do not look at it.',
-    sentenceZh: '传递短期签名 JWT 的请求头，公钥在 `/_menshen/jwks.json`。设为 `none` 则不签名，适合不检查它的应用。',
+    sentenceZh: '传递短期签名 JWT 的请求头，公钥在 `/_menshen/jwks.json`。设为 `none` 则不签名，适合不校验签名的应用。',
   }),
   ASSERTION_AUDIENCE: optional({
     reloads: true,
@@ -202,7 +202,7 @@ export const IDENTITY_ROWS = {
     ...kind.headerNames,
     example: 'x-user-id,x-http-method-override',
     sentence: 'Headers of that list that the application may see. Whatever it believes of them, any client can write.',
-    sentenceZh: '列表中允许传给后端应用的请求头。请注意任何客户端都可以伪造它们的内容。',
+    sentenceZh: '列表中允许传给后端应用的请求头。请注意任何客户端都可以伪造其内容。',
   }),
   BEARER_AUDIENCE: optional({
     reloads: true,
@@ -211,7 +211,7 @@ export const IDENTITY_ROWS = {
     sentence:
       'Whom an access token has to be for (`aud`) that a machine brings where a rule says [`bearer`](rules.md#machines). A rule’s `audience` takes its place.',
     sentenceZh:
-      '规则中写有 [`bearer`](rules.md#machines) 的路径，机器带来的访问令牌的受众（`aud`）必须是它。规则自己的 `audience` 优先。',
+      '规则中写有 [`bearer`](rules.md#machines) 的路径，机器发送的访问令牌的受众（`aud`）必须与此一致。规则的 `audience` 优先。',
   }),
 } satisfies Record<string, Row<unknown>>
 
@@ -227,14 +227,14 @@ const ADDRESS_ROWS = {
     sentence:
       'The address that the browser sees. `CALLBACK_PATH` is registered at the provider under it; with `providers` `CALLBACK_PATH/<id>` at each.',
     sentenceZh:
-      '浏览器看到的地址。身份认证平台上登记的回调地址是它下面的 `CALLBACK_PATH`；使用 `providers` 时，各平台分别登记 `CALLBACK_PATH/<id>`。',
+      '浏览器访问的地址。身份认证平台上登记的回调地址是该地址下的 `CALLBACK_PATH`；使用 `providers` 时，各平台分别登记 `CALLBACK_PATH/<id>`。',
   }),
   LOGIN_PATH: required({
     ...kind.ownPath('/_menshen/login'),
     default: '/login',
     sentence:
       'Our path of the login page. Move it where the application has a `/login`; the path then belongs to the application.',
-    sentenceZh: '登录页的路径。应用自己也有 `/login` 时可以改到别处，原来的路径就归应用使用。',
+    sentenceZh: '登录页的路径。应用也有 `/login` 时可以改用其他路径，原来的路径归应用使用。',
   }),
   CALLBACK_PATH: required({
     ...kind.ownPath('/_menshen/callback'),
@@ -265,7 +265,7 @@ const ADDRESS_ROWS = {
   TLS_CERT_FILE: optional({
     ...kind.readableFile,
     sentence: 'Serves https without a proxy in front, with this certificate; read again when it changes.',
-    sentenceZh: '用这个证书直接提供 https，不需要前面的代理；文件变化后会自动重新读取。',
+    sentenceZh: '用此证书直接提供 https，不需要前面的代理；文件变化后会自动重新读取。',
   }),
   TLS_KEY_FILE: optional({ ...kind.readableFile, sentence: 'The key of the certificate.', sentenceZh: '证书的私钥。' }),
   HTTP2: required({
@@ -287,7 +287,7 @@ const ADDRESS_ROWS = {
   TRUSTED_PROXIES: optional({
     ...kind.networks,
     sentence: 'Proxies in front whose `X-Forwarded-*` and `X-Original-*` headers count.',
-    sentenceZh: '前面受信任的代理，只采信它们的 `X-Forwarded-*` 和 `X-Original-*` 请求头。',
+    sentenceZh: '前面受信任的代理，只采信这些代理的 `X-Forwarded-*` 和 `X-Original-*` 请求头。',
   }),
   MAX_HEADER_KB: required({
     ...kind.wholeNumber(4, 1024, 'a number of kilobytes'),
@@ -303,7 +303,7 @@ const ADDRESS_ROWS = {
     sentence:
       'How long a connection may wait for its next request. It has to be longer than the proxy in front keeps its own (usually 60 or 75 seconds): otherwise a request can meet a connection that is just being closed.',
     sentenceZh:
-      '连接空闲多久后关闭。必须比前面代理自己的保持时间长（通常是 60 或 75 秒），否则请求可能遇到正在关闭的连接。',
+      '连接空闲多久后关闭。必须比前面代理的保持时间长（通常是 60 或 75 秒），否则请求可能遇到正在关闭的连接。',
   }),
 } satisfies Rows
 
@@ -315,13 +315,13 @@ const SESSION_ROWS = {
     sentence:
       'Our own secrets: the first seals and signs, all of them open. To replace one, put the new one in front; when every instance has it, take the old one away.',
     sentenceZh:
-      '门神自己的密钥：第一个用于加密和签名，全部都可以解密。更换时把新的放在最前面，等所有实例都更新后再去掉旧的。',
+      '门神的密钥：第一个用于加密和签名，全部都可用于解密。更换时把新的放在最前面，等所有实例都更新后再去掉旧的。',
   }),
   SECRET_FILE: optional({
     reloads: true,
     ...kind.secretsFile,
     sentence: 'Reads our own secrets from a file instead.',
-    sentenceZh: '从文件读取门神自己的密钥。',
+    sentenceZh: '从文件读取门神的密钥。',
   }),
   STORE: required({
     ...kind.store,
@@ -334,7 +334,7 @@ const SESSION_ROWS = {
     ...kind.wholeNumber(1, 86_400, 'a number of seconds'),
     default: '300',
     sentence: 'A token is refreshed when it expires within this time.',
-    sentenceZh: '令牌在这个时间内到期时续期。',
+    sentenceZh: '令牌在到期前多久续期。',
   }),
   REFRESH_FAILURE: optional({
     ...kind.oneOf(['clear', 'keep'], 'keep'),
@@ -342,7 +342,7 @@ const SESSION_ROWS = {
     sentence:
       '`keep` keeps the session when the provider cannot be reached; only its refusal (`invalid_grant`, `invalid_token`) ends it. `clear` ends the session whenever a refresh fails.',
     sentenceZh:
-      '`keep` 在连不上平台时保留会话，只有平台明确拒绝（`invalid_grant`、`invalid_token`）才结束；`clear` 只要续期失败就结束会话。',
+      '`keep` 在无法连接身份认证平台时保留会话，只有平台明确拒绝（`invalid_grant`、`invalid_token`）才结束；`clear` 只要续期失败就结束会话。',
   }),
   IDENTITY_REFRESH: optional({
     ...kind.oneOf(['always', 'never'], 'always'),
@@ -350,7 +350,7 @@ const SESSION_ROWS = {
     sentence:
       '`always` asks the provider again after each token refresh who the user is: user info, groups and role follow, for one more call. `never` keeps them as they were at sign-in.',
     sentenceZh:
-      '`always` 在每次令牌续期后重新向平台查询用户：用户信息、组和角色随之更新，多一次调用。`never` 保持登录时的内容。',
+      '`always` 在每次令牌续期后重新向身份认证平台查询用户：用户信息、用户组和角色随之更新，但会多一次调用。`never` 保持登录时的内容。',
   }),
   SESSION_MAX_HOURS: required({
     ...kind.wholeNumber(1, 8_760, 'a number of hours'),
@@ -366,7 +366,7 @@ const SESSION_ROWS = {
     sentence:
       'A session without activity ends after this time, [exact to a quarter of it](configuring.md#when-sessions-end); 0 for never. Polling, event streams and WebSockets are no activity.',
     sentenceZh:
-      '会话在这段时间内没有操作就会结束，[误差不超过其四分之一](configuring.md#when-sessions-end)；0 表示不限制。轮询、事件流和 WebSocket 不算操作。',
+      '会话在此时间内没有操作就会结束，[误差不超过其四分之一](configuring.md#when-sessions-end)；0 表示不限制。轮询、事件流和 WebSocket 不算操作。',
   }),
   SESSIONS_PER_USER: required({
     reloads: true,
@@ -416,7 +416,7 @@ const SESSION_ROWS = {
     ...kind.wholeNumber(0, 10_000_000, 'a number of sessions'),
     default: '100000',
     sentence: 'How many opened sessions a process keeps in memory at most; the store is still asked about each.',
-    sentenceZh: '每个进程在内存中最多保留多少个已打开的会话；每次请求仍会向存储确认。',
+    sentenceZh: '每个进程在内存中最多缓存多少个已解密的会话；每次请求仍会向存储确认。',
   }),
   SESSION_CACHE_MB: required({
     ...kind.wholeNumber(0, 1_000_000, 'a number of megabytes'),
@@ -424,7 +424,7 @@ const SESSION_ROWS = {
     sentence:
       'How much memory they may take, with Redis together with their records, and at most a third of what Node may use. An ordinary session takes about 1 KB, another one with the signed JWT for each application (of the last four), and its tokens if they are long.',
     sentenceZh:
-      '这些会话最多占用多少内存（使用 Redis 时连同会话记录），且不超过 Node 可用内存的三分之一。普通会话约 1 KB；每个应用的签名 JWT（最近四个）各约 1 KB；令牌较长时另计。',
+      '这些会话最多占用多少内存（使用 Redis 时连同会话记录），且不超过 Node 可用内存的三分之一。普通会话约 1 KB；每个应用的签名 JWT（最近四个）各约 1 KB；较长的令牌另计。',
   }),
 } satisfies Rows
 
@@ -499,7 +499,7 @@ const OBSERVING_ROWS = {
   AUDIT_FILE: optional({
     ...kind.appendableFile,
     sentence: 'A file for every event of the audit trail, as lines of JSON; opened again on SIGHUP.',
-    sentenceZh: '把每条审计记录以 JSON 行写入这个文件；收到 SIGHUP 时重新打开。',
+    sentenceZh: '把每条审计记录以 JSON 行写入此文件；收到 SIGHUP 时重新打开。',
   }),
   METRICS_FROM: required({
     ...kind.networksOrNone,
@@ -552,13 +552,13 @@ const RUNNING_ROWS = {
     sentence:
       'Lets an e-mail address count as username and e-mail that the provider [has not verified](providers.md#e-mail-addresses). Anyone who can write any address at the provider can then take the name of another.',
     sentenceZh:
-      '允许把身份认证平台[未验证的邮箱](providers.md#e-mail-addresses)用作用户名和邮箱。如果用户可以在平台上随意填写邮箱，就可能冒用他人的名字。',
+      '允许把身份认证平台[未验证的邮箱](providers.md#e-mail-addresses)用作用户名和邮箱。如果用户可以在平台上随意填写邮箱，就可能冒充他人。',
   }),
   DEV_PROVIDER_PORT: required({
     ...kind.port,
     default: '3001',
     sentence: 'The port of the development provider.',
-    sentenceZh: '开发用的身份认证平台的端口。',
+    sentenceZh: '开发用身份认证平台的端口。',
   }),
 } satisfies Rows
 

@@ -3,7 +3,7 @@
 import { html } from 'hono/html'
 import { ERRORS, type ErrorCode, isLoginError } from '../errors.ts'
 import type { AuditEvent } from '../observe/audit-event.ts'
-import type { Html } from '../pages/layout.ts'
+import { type Html, moment } from '../pages/layout.ts'
 import { roleName } from '../pages/shown-text.ts'
 import type { Words } from '../pages/words.ts'
 import { END_REASONS } from '../session/end-reasons.ts'
@@ -70,6 +70,10 @@ function fieldName({ t }: Words, name: string): Html {
 
 function valueInWords(words: Words, name: string, value: Value): Html {
   const meaning = meaningOf(words, name, String(value))
+  if (name === 'expires') {
+    const at = Date.parse(String(value))
+    if (!Number.isNaN(at)) return html`${moment(words, at)}`
+  }
   // The code itself is what the log has.
   return meaning === undefined ? html`<code>${value}</code>` : html`<span title="${value}">${meaning}</span>`
 }

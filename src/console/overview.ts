@@ -7,7 +7,7 @@ import { MenshenError } from '../errors.ts'
 import { languageOf, pageAnswer, redirectAnswer } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import type { AuditedCode } from '../observe/audit-event.ts'
-import { type Plot, plotOf, sumOf } from '../observe/history.ts'
+import { FAILURE_REASONS, type Plot, plotOf, sumOf } from '../observe/history.ts'
 import { RANGES, type Range } from '../observe/history-slots.ts'
 import { type AlarmingEvent, type CurrentProblem, currentProblems } from '../observe/problems.ts'
 import { type Html, moment } from '../pages/layout.ts'
@@ -236,7 +236,7 @@ function findingSentence({ say, checkLabel }: Words, { name, seen, remedy }: Fin
 function problemSentence(words: Words, problem: CurrentProblem, { providerNames }: OverviewView): Html {
   const { rich, t } = words
   if (problem.kind === 'event') return html`${t(`problem.${problem.code}`, { times: problem.times })}`
-  const provider = html`<strong>${providerNames.get(problem.provider) ?? t('login.provider')}</strong>`
+  const provider = html`<strong>${providerNames.get(problem.provider) ?? t('overview.of_provider')}</strong>`
   const failures = html`${problem.failures}`
   if (problem.kind === 'recovered')
     return rich('problem.recovered', { provider, failures, until: moment(words, problem.until) })
@@ -273,7 +273,9 @@ function rangeLink({ t }: Words, range: Range, current: Range) {
 function plotWords({ t }: Words): string {
   return new URLSearchParams({
     signIns: t('overview.sign_ins'),
-    failed: t('overview.failed_for'),
+    ...Object.fromEntries(
+      FAILURE_REASONS.map(code => [`failed_${code}`, t('overview.failed_for', { reason: t(`reason.${code}`) })]),
+    ),
     sessions: t('overview.sessions_now'),
     admitted: t('overview.admitted'),
     visitor: t('overview.visitors'),

@@ -162,7 +162,7 @@ function verdictPart(words: Words, { rules, query }: RulesView, verdict: Verdict
   if (mistakes.length > 0) return html`<div class="notice bad">${mistakes.map(text => html`<p>${text}</p>`)}</div>`
   if (!('rule' in verdict)) return html`<div class="notice ${kind}">${sentence}</div>`
   const { rule, interpretation, shadow, condition, unsaid } = verdict
-  const names = unsaid?.map(name => UNSAID[name](words)).join(', ')
+  const names = unsaid?.map(name => UNSAID[name](words)).join(t('list.and'))
   return html`<div class="notice ${kind}">${sentence}
 ${condition === undefined ? '' : html`<p>${t(`rules.${condition}`)} <code>${condition}</code></p>`}
 ${names === undefined ? '' : html`<p>${t('rules.unsaid', { names })}</p>`}
@@ -200,31 +200,47 @@ function ruleRow(words: Words, rule: Rule, n: number, verdict: Verdict | undefin
 }
 
 function whoPart(words: Words, rule: Rule): Html {
-  const { t } = words
+  const { t, rich } = words
   const { public: everybody, roles = [], groups = [], users = [], bearer, scopes = [], keys } = rule
   const { networks = [], hours, origin, maxAge, acr = [], amr = [] } = rule
-  const named = (label: string, names: readonly string[], before = (_name: string) => '') =>
+  const named = (
+    label: string,
+    names: readonly string[],
+    shown: (name: string) => Html = name => html`<code>${name}</code>`,
+  ) =>
     names.length === 0
       ? []
-      : [html`${label} ${names.map((name, n) => html`${n > 0 ? ', ' : ''}${before(name)}<code>${name}</code>`)}`]
+      : [
+          rich('list.of', {
+            label: html`${label}`,
+            names: html`${names.map((name, n) => html`${n > 0 ? t('list.and') : ''}${shown(name)}`)}`,
+          }),
+        ]
   const parts = [
     ...(everybody ? [html`${t('rules.public')}`] : []),
     ...(roles.includes(ANY_ROLE)
       ? [html`${t('rules.anybody')}`]
-      : named(t('session.role'), roles, name => nameBefore(roleName(words, name), name))),
+      : named(t('session.role'), roles, name => roleAndCode(words, name))),
     ...named(t('rules.group'), groups),
     ...named(t('console.user'), users),
     ...(bearer ? [html`${t('rules.bearer')}`] : []),
     ...named(t('rules.scopes'), scopes),
     ...(keys ? [html`${t(keys === 'personal' ? 'rules.personal_keys' : 'rules.keys')}`] : []),
     ...named(t('rules.networks'), networks),
-    ...(hours ? [html`${t('rules.hours')} ${hoursText(words, hours)}`] : []),
+    ...(hours ? [rich('list.of', { label: html`${t('rules.hours')}`, names: html`${hoursText(words, hours)}` })] : []),
     ...(origin ? [html`${t('rules.own_origin')}`] : []),
     ...(maxAge === undefined ? [] : [html`${t('rules.max_age', { seconds: maxAge })}`]),
     ...named(t('rules.acr'), acr),
     ...named(t('rules.amr'), amr),
   ]
   return html`${parts.map((part, n) => html`${n > 0 ? html`<br>` : ''}${part}`)}`
+}
+
+/** A role that has a name in words is followed by its code. */
+function roleAndCode(words: Words, role: string): Html {
+  const code = html`<code>${role}</code>`
+  const name = nameBefore(roleName(words, role), role).trim()
+  return name === '' ? code : words.rich('list.name_and_code', { name: html`${name}`, code })
 }
 
 function shadowPart(words: Words, { shadowRules, rules }: RulesView): Html {
@@ -245,7 +261,7 @@ function refusalTable(words: Words, by: string, refusals: readonly ShadowRefusal
     row(moment(words, time), [
       longCell(t('rules.request'), html`<code>${method} ${path}</code>`),
       longCell(t('console.user'), user || t('rules.visitor')),
-      cell(t('session.role'), role && html`${nameBefore(roleName(words, role), role)}<code>${role}</code>`),
+      cell(t('session.role'), role && roleAndCode(words, role)),
       longCell(t('audit.request'), html`<code>${requestId}</code>`),
     ]),
   )

@@ -137,7 +137,7 @@ export interface Plot {
   readonly times: Readonly<Record<Timed, { readonly p50: Column; readonly p99: Column }>>
 }
 
-const REASONS = [...LOGIN_ERRORS, 'unknown_error']
+export const FAILURE_REASONS = [...LOGIN_ERRORS, 'unknown_error'] as const
 
 export function plotOf(slots: readonly Slot[]): Plot {
   const counted = (name: string) => slots.map(({ counts }) => counts[name] ?? 0)
@@ -145,7 +145,7 @@ export function plotOf(slots: readonly Slot[]): Plot {
     p50: slots.map(slot => rounded(quantile(slot, name, 0.5))),
     p99: slots.map(slot => rounded(quantile(slot, name, 0.99))),
   })
-  const failures = REASONS.map(reason => [reason, counted(COUNTED.failedSignIn(reason))] as const)
+  const failures = FAILURE_REASONS.map(reason => [reason, counted(COUNTED.failedSignIn(reason))] as const)
   return {
     at: slots.map(({ at }) => at / 1000),
     signIns: counted(COUNTED.signIn),

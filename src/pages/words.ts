@@ -67,6 +67,9 @@ export interface WordsOptions extends Language {
   readonly languages: readonly LanguageName[]
 }
 
+/** Intl writes no space between a number and its Chinese unit. */
+const DIGIT_BEFORE_HAN = /(\d)(?=\p{Script=Han})/u
+
 const UNITS = [
   [86_400_000, 'day'],
   [3_600_000, 'hour'],
@@ -98,7 +101,7 @@ export function createWords({ lang, sentences, appName, support, look, paths, la
       const [length, unit] = UNITS.find(([length]) => Math.abs(at - now) >= length) ?? []
       if (length === undefined || unit === undefined) return sentences['time.now']
       distance ??= new Intl.RelativeTimeFormat(lang, { numeric: 'always' })
-      return distance.format(Math.trunc((at - now) / length), unit)
+      return distance.format(Math.trunc((at - now) / length), unit).replace(DIGIT_BEFORE_HAN, '$1 ')
     },
   }
 }

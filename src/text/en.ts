@@ -387,7 +387,7 @@ export const en: Sentences<typeof zhCN> = {
   'overview.sign_ins': 'Signed in',
   'overview.failures': 'Failed sign-ins',
   'overview.refusals': 'Refused',
-  'overview.failed_for': 'Failed:',
+  'overview.failed_for': 'Failed: {reason}',
   'overview.admitted': 'Admitted',
   'overview.visitors': 'Not signed in',
   'overview.errors': 'Errors',
@@ -1155,4 +1155,9 @@ export const en: Sentences<typeof zhCN> = {
   'phrase.did_you_mean_inside': 'did you mean {name}?',
   'phrase.setting_missing': '{name} is missing: nobody can sign in without it.',
   'phrase.everything_usable': 'Everything can be used.',
+
+  // Lists, and a name with its code
+  'list.and': ', ',
+  'list.of': '{label} {names}',
+  'list.name_and_code': '{name} {code}',
 }

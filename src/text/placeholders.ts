@@ -33,7 +33,24 @@ export function fill<Value>(
   values: Readonly<Record<string, Value>> = {},
 ): (string | Value)[] {
   const sentence = typeof row === 'string' ? row : formFor(row, lang, values.count)
-  return sentence.split(PLACEHOLDER).map((part, n) => (n % 2 === 0 ? part : (values[part] ?? `{${part}}`)))
+  const parts = sentence.split(PLACEHOLDER)
+  const filled = parts.map((part, n) => (n % 2 === 0 ? part : (values[part] ?? `{${part}}`)))
+  return /^zh\b/.test(lang) ? closeHanGaps(filled) : filled
+}
+
+const HAN_AT_START = /^\p{Script=Han}/u
+const HAN_AT_END = /\p{Script=Han}$/u
+const HAN_THEN_SPACE = /(?<=\p{Script=Han}) $/u
+const SPACE_THEN_HAN = /^ (?=\p{Script=Han})/u
+
+/** Chinese has a space beside Latin letters and digits only: a button names GitHub between two spaces, and Feishu, in Chinese, between none. */
+function closeHanGaps<Value>(filled: readonly (string | Value)[]): (string | Value)[] {
+  return filled.map((part, n) => {
+    if (n % 2 === 1 || typeof part !== 'string') return part
+    const [before, after] = [filled[n - 1], filled[n + 1]]
+    const ahead = typeof before === 'string' && HAN_AT_END.test(before) ? part.replace(SPACE_THEN_HAN, '') : part
+    return typeof after === 'string' && HAN_AT_START.test(after) ? ahead.replace(HAN_THEN_SPACE, '') : ahead
+  })
 }
 
 function formFor(row: PluralForms, lang: string, count: unknown): string {

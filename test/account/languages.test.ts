@@ -138,7 +138,10 @@ suite('the configuration', () => {
       ],
       [{ words: { 'phrase.warnings_count': { one: '{n}', other: '{count}' } } }, /has \{n\}, which has no value/],
       [{ words: 'login.title' }, /words: /],
-      [{ words: { 'login.button': 'Sign in' } }, /^words\['login\.button'\] lacks \{name\}; ours is "\{name\}登录"\.$/],
+      [
+        { words: { 'login.button': 'Sign in' } },
+        /^words\['login\.button'\] lacks \{name\}; ours is "使用 \{name\} 登录"\.$/,
+      ],
       [
         { words: { 'login.title': '{x}' } },
         /^words\['login\.title'\] has \{x\}, which has no value; ours is "登录"\.$/,

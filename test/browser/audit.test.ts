@@ -44,14 +44,14 @@ test('a new event appears at the top and is announced, and the keyboard leads to
   await page.keyboard.press('Enter')
   await page.waitForURL(`**/audit?requestId=${requestId}`)
   assert.equal(await page.locator('tbody tr').count(), 1)
-  assert.equal(await page.getByLabel('编号').inputValue(), requestId)
+  assert.equal(await page.getByLabel('请求编号').inputValue(), requestId)
 
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
   await page.getByRole('button', { name: `复制 ${requestId}` }).click()
   await page.locator('#copied').getByText('已复制').waitFor({ state: 'attached' })
   assert.equal(await page.evaluate(() => navigator.clipboard.readText()), requestId)
 
-  await page.getByLabel('编号').fill('')
+  await page.getByLabel('请求编号').fill('')
   await page.getByLabel('用户', { exact: true }).fill('admin')
   await page.keyboard.press('Enter')
   await page.waitForURL('**/audit?*user=admin*')

@@ -117,7 +117,7 @@ test('a deep link is found again with its query and its fragment, once', async t
   await page.goto(deep)
   assert.equal(new URL(page.url()).pathname, '/login')
   await chooseUser(page, 'admin')
-  await page.getByRole('heading', { name: '在线用户' }).waitFor()
+  await page.getByRole('heading', { name: '会话', exact: true }).waitFor()
   assert.equal(page.url(), deep)
   assert.equal(await page.getByLabel('按用户名查找').inputValue(), '中 +&')
 
@@ -133,7 +133,7 @@ test('a deep link under another name of this machine leads to the same page, and
   await page.goto(menshen.url.replace('localhost', '127.0.0.1') + deep)
   assert.equal(new URL(page.url()).origin + new URL(page.url()).pathname, `${menshen.url}/login`)
   await chooseUser(page, 'admin')
-  await page.getByRole('heading', { name: '在线用户' }).waitFor()
+  await page.getByRole('heading', { name: '会话', exact: true }).waitFor()
   assert.equal(page.url(), menshen.url + deep)
 })
 
@@ -149,7 +149,7 @@ test('who declines reads why, and is brought to the deep link at the second try'
   assert.ok(alert.includes(zhCN['error.access_denied.message']), alert)
 
   await chooseUser(page, 'admin')
-  await page.getByRole('heading', { name: '在线用户' }).waitFor()
+  await page.getByRole('heading', { name: '会话', exact: true }).waitFor()
   assert.equal(page.url(), deep)
 })
 
@@ -236,7 +236,7 @@ test('a developer sees the other session in the console, ends it, and its user i
 
   await signIn(developer, 'admin')
   await developer.getByRole('link', { name: '控制台' }).click()
-  await developer.getByRole('link', { name: '在线用户' }).click()
+  await developer.getByRole('link', { name: '会话', exact: true }).click()
   await developer.getByLabel('按用户名查找').fill('lisi')
   await developer.getByRole('button', { name: '查找' }).click()
   await developer.waitForURL('**/_menshen/console/sessions?username=lisi')
@@ -248,7 +248,7 @@ test('a developer sees the other session in the console, ends it, and its user i
   await menu.click()
   await row.getByRole('button', { name: '结束会话：lisi', exact: true }).click()
   await developer.getByRole('heading', { name: '要结束 lisi 的这个会话吗？' }).waitFor()
-  await developer.getByRole('link', { name: '不，返回列表' }).click()
+  await developer.getByRole('link', { name: '取消' }).click()
   await menu.click()
   await row.getByRole('button', { name: '结束会话：lisi', exact: true }).click()
   await developer.getByRole('button', { name: '结束会话' }).click()
@@ -311,7 +311,7 @@ test('without scripts the whole journey works: deep link, refusal, home, console
   assert.equal(page.url(), `${menshen.url}/reports?year=2026`)
   await page.getByRole('link', { name: '返回首页' }).click()
   await page.getByRole('link', { name: '控制台' }).click()
-  await page.getByRole('link', { name: '在线用户' }).click()
+  await page.getByRole('link', { name: '会话', exact: true }).click()
   await page.getByRole('row', { name: /当前会话/ }).waitFor()
   await page.getByRole('link', { name: '返回首页' }).click()
   await page.getByRole('button', { name: '退出登录' }).click()

@@ -179,7 +179,7 @@ test('by keyboard alone: the focus can be seen wherever it goes, and Enter signs
     await tabTo(page, '控制台')
     await page.keyboard.press('Enter')
     await page.waitForURL('**/_menshen/console')
-    await tabTo(page, '在线用户')
+    await tabTo(page, '会话')
     await page.keyboard.press('Enter')
     await page.waitForURL('**/_menshen/console/sessions')
     await tabTo(page, '操作')

@@ -61,10 +61,10 @@ test('a provider that has stopped is named by the first sentence: since when, ho
   scene.passSeconds(1)
   scene.provider.answer('token', { kind: 'normal' })
   const developer = await scene.user('admin')
-  const recovered = await lookAgain(scene, developer, html => sentencesOf(html).join().includes('已恢复'))
+  const recovered = await lookAgain(scene, developer, html => sentencesOf(html).join().includes('恢复。'))
   assert.match(
     sentencesOf(recovered)[0] ?? '',
-    /^统一认证平台 在过去一小时里失败过 3 次，2026年3月1日 \d\d:56 已恢复。$/,
+    /^统一认证平台 在过去一小时内失败 3 次，已于 2026年3月1日 \d\d:56 恢复。$/,
   )
   scene.passSeconds(60)
   scene.provider.answer('token', { kind: 'json', status: 503, body: {} })
@@ -90,7 +90,7 @@ test('the page says it by itself, and plots it, without being loaded again', asy
   const ticking = setInterval(() => scene.passSeconds(5), 500)
   t.after(() => clearInterval(ticking))
   await page.getByText('无法完成登录或续期：2 次失败').waitFor()
-  await page.getByText('失败 token_error').waitFor()
+  await page.getByText('失败：换取令牌失败').waitFor()
   const figures = await page.locator('.figures').innerText()
   assert.match(figures, /登录失败\s+2/)
   assert.deepEqual(problems, [])
@@ -228,7 +228,7 @@ test('a tile leads to what it counts, since when it counts', async t => {
   const { text } = await developer.get(CONSOLE)
   const tiles = [...text.matchAll(/<dt>([^<]*)<\/dt><dd><a class="figure" href="([^"]*)"/g)]
   const links = Object.fromEntries(tiles.map(([, name, url = '']) => [name, url.replaceAll('&amp;', '&')]))
-  assert.equal(links.在线会话, `${CONSOLE}/sessions`)
+  assert.equal(links.会话, `${CONSOLE}/sessions`)
   assert.match(links.登录失败 ?? '', /^\/_menshen\/console\/audit\?event=sign_in_failed&since=[^&]+&zone=0$/)
   assert.equal(await rowsAt(links.登录成功 ?? ''), 3)
   assert.equal(await rowsAt(links.被拒绝 ?? ''), 1)

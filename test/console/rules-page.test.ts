@@ -27,7 +27,7 @@ test('the rules stand in the order of their precedence, our own included', async
   assert.deepEqual(paths, ['/_menshen/console', '/_menshen', '/finance/open', '/finance', '/finance', '/labs', '/'])
   assert.match(text, /所有人，无需登录/)
   assert.match(text, /<code>cfo<\/code>/)
-  assert.match(text, /角色 开发者 <code>developer<\/code>/)
+  assert.match(text, /角色：开发者（<code>developer<\/code>）/)
   assert.match(text, /<option value="common"[^>]*>普通用户 common<\/option>/)
   assert.match(text, /<option value="auditor"[^>]*>auditor<\/option>/)
   assert.ok(!text.includes('<script>alert'))
@@ -49,10 +49,10 @@ test('whoever asks who may see what is told what happens, and by which rule', as
   assert.match(await ask({ ...finance, user: 'lisi' }), /放行/)
   assert.match(await ask({ path: 'finance', role: 'common' }), /放行[\s\S]*href="#rule-4"/)
   assert.match(await ask({ path: '/finance', role: 'common', method: 'post' }), /拒绝/)
-  assert.match(await ask({ path: '/Finance/x', role: 'common' }), /拒绝[\s\S]*读作 <code>\/finance/)
+  assert.match(await ask({ path: '/Finance/x', role: 'common' }), /拒绝[\s\S]*解读为 <code>\/finance/)
   assert.match(await ask({ path: '/x' }), /需要先登录/)
   assert.match(await ask({ path: '/a/..%2fb' }), /有歧义/)
-  assert.match(await ask({ path: '/_menshen/account' }), /门神自己/)
+  assert.match(await ask({ path: '/_menshen/account' }), /门神自身/)
   assert.match(await ask({ path: '/_menshen/console/audit', role: 'common' }), /拒绝/)
   assert.match(await ask({ path: '/labs', role: 'common' }), /放行[\s\S]*试行中的[\s\S]*拒绝/)
   assert.match(await ask({ path: '/报表', role: HOSTILE, user: HOSTILE, method: HOSTILE }), /放行|登录/)
@@ -87,18 +87,21 @@ test('conditions are shown with their rules and can be tried', async t => {
     (await admin.get(`${PATH}?${new URLSearchParams({ role: 'common', ...query })}`)).text
   const page = await ask({})
   for (const shown of [
-    '仅限网络 <code>10.0.0.0/8</code>',
-    '仅限时间 星期一 08:00 至 20:00',
+    '仅限网络：<code>10.0.0.0/8</code>',
+    '仅限时间：星期一 08:00 至 20:00',
     '修改类请求',
     '登录后 300 秒以内',
   ])
     assert.ok(page.includes(shown), shown)
-  assert.match(await ask({ path: '/office' }), /放行[\s\S]*没有填写：客户端地址, 时间，视为符合/)
+  assert.match(await ask({ path: '/office' }), /放行[\s\S]*未填写的条件按满足处理：客户端地址、时间/)
   const outside = await ask({ path: '/office', from: '192.0.2.1', at: '2026-11-16T09:00' })
   assert.match(outside, /拒绝（403）[\s\S]*<code>outside_network<\/code>/)
   assert.match(outside, /name="from" value="192\.0\.2\.1"/)
   assert.match(await ask({ path: '/office', from: '10.0.0.1', at: '2026-11-16T21:00' }), /outside_hours/)
   assert.match(await ask({ path: '/pay', auth_age: '900' }), /需要重新登录/)
-  assert.match(await ask({ path: '/office', from: HOSTILE, at: HOSTILE }), /这不是一个地址。[\s\S]*这不是一个时间/)
+  assert.match(
+    await ask({ path: '/office', from: HOSTILE, at: HOSTILE }),
+    /请输入有效的 IP 地址。[\s\S]*时间格式不正确/,
+  )
   assert.ok(!(await ask({ path: '/office', from: HOSTILE, at: HOSTILE, acr: HOSTILE })).includes('<script>alert'))
 })

@@ -105,8 +105,8 @@ test('the sessions of one user stand together, with times relative to now and on
   const users = groups.map(rows => rows.map(row => /<code>([^<]*)/.exec(row)?.[1]))
   assert.deepEqual(users, [['admin'], ['lisi', 'lisi'], ['wangwu']])
   const [, [newest = '', oldest = ''] = []] = groups
-  assert.match(newest, /<time datetime="2026-03-01T08:00:02[^>]*title="2026年3月1日[^>]*>3分钟前<\/time>/)
-  assert.match(newest, />1小时后<\/time>/)
+  assert.match(newest, /<time datetime="2026-03-01T08:00:02[^>]*title="2026年3月1日[^>]*>3 分钟前<\/time>/)
+  assert.match(newest, />1 小时后<\/time>/)
   assert.match(groups[0]?.[0] ?? '', />刚刚<\/time>/)
   assert.match(oldest, /class="repeated"/)
   assert.doesNotMatch(newest, /class="repeated"/)
@@ -169,7 +169,7 @@ test('a question comes first, then the end, then a notice that says it once', as
 
   const again = await admin.get(`${ASK}?session=${session}`)
   assert.deepEqual([again.status, again.headers.location], [302, LIST])
-  assert.match((await admin.follow(again)).text, /没有结束任何会话/)
+  assert.match((await admin.follow(again)).text, /该会话已结束/)
   const rest = keyOf((await admin.get(`${LIST}?username=lisi`)).text)
   await admin.follow(await admin.post(END, { session: rest, all: 'yes' }, origin))
   assert.ok(!(await isIn(one)))
@@ -232,7 +232,7 @@ test('one session has a page of its own: its fields, and what happened to it alo
   await admin.post(END, { session: keyOf(row) }, origin)
   await until(async () => (await happened()).length === 3)
   assert.deepEqual((await happened()).slice(1), before)
-  assert.match((await admin.get(path)).text, /这个会话已经结束/)
+  assert.match((await admin.get(path)).text, /该会话已结束/)
 
   assert.equal((await lisi.get(path)).status, 302)
   assert.equal((await (await user('zhangsan')).get(path)).status, 403)

@@ -742,7 +742,7 @@ suite('the console', () => {
     const [page] = await Promise.all([1, 2, 3].map(() => developer.get('/_menshen/console/health')))
     assert.equal(page?.status, 200)
     for (const part of [
-      '故障',
+      '失败',
       'upstream / connection',
       'ECONNREFUSED',
       'provider client',

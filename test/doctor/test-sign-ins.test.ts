@@ -249,12 +249,12 @@ suite('menshen doctor --sign-in', () => {
     const refused = await startDoctor(env, cwd, '--language', 'zh-CN')
     await walk(createClient(BASE_URL), refused.address)
     const { out } = await refused.ended
-    assert.match(out, /^无法登录：身份认证平台返回了 400，错误码为 invalid_grant。\n→ 平台拒绝了它刚刚签发的授权码/m)
+    assert.match(out, /^无法登录：身份认证平台返回了 400，错误码为 invalid_grant。\n→ 平台拒绝了刚刚签发的授权码/m)
     provider.behaviour.refreshTokens = false
     const short = await startDoctor(env, cwd, '--language', 'zh-CN', '--json')
     await walk(createClient(BASE_URL), short.address)
     const { checks, signIn: mapping } = JSON.parse((await short.ended).out)
-    assert.match(mapping.notes[0].seen, /^没有 refresh token，无法续期/)
+    assert.match(mapping.notes[0].seen, /^没有刷新令牌，无法续期/)
     assert.deepEqual(
       checks.map(({ name, level }: { name: string; level: string }) => [name, level]),
       [

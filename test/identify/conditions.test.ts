@@ -19,7 +19,7 @@ test('a signed-in user outside of the networks gets 403 outside_network, by the 
   assert.equal((await client.get('/office', { headers: { ...BROWSER, ...FROM_OFFICE } })).status, 200)
   const page = await client.get('/office', { headers: { ...BROWSER, ...FROM_HOME } })
   assert.equal(page.status, 403)
-  assert.match(page.text, /这个页面只能从指定的网络访问/)
+  assert.match(page.text, /此页面只能从指定的网络访问/)
   assert.match(page.text, /<code>outside_network<\/code>/)
   const english = await client.get('/office', { headers: { ...BROWSER, ...FROM_HOME, 'accept-language': 'en' } })
   assert.match(english.text, /can only be used from certain networks/)

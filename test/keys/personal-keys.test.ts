@@ -393,7 +393,7 @@ test('with OpenID Connect auth_time is the time of the sign-in, and the provider
   assert.equal((await follow(away)).url, `${gateway.url}/_menshen/account?name=two&days=30`)
   const failed = await create('two')
   assert.equal(failed.status, 403)
-  assert.match(failed.text, /登录强度不够/)
+  assert.match(failed.text, /需要进一步验证身份/)
   await signIn()
   const again = await get(signInLink(await create('two')))
   provider.idClaims = { auth_time: seconds() }

@@ -63,10 +63,10 @@ test('nobody else may', async t => {
   assert.match(idOf(await scene.visitor().get('/', named('abcd-1234'))), MADE)
 })
 
-test('an error page shows it as 编号, a script gets it as requestId', async t => {
+test('an error page shows it as 请求编号, a script gets it as requestId', async t => {
   const scene = await setUp(t)
   const page = await scene.visitor().get('/_menshen/nothing')
-  assert.ok(page.text.includes(`编号：<code>${idOf(page)}</code>`))
+  assert.ok(page.text.includes(`请求编号：<code>${idOf(page)}</code>`))
   const unreadable = await scene.visitor().get('/%00')
   assert.ok(unreadable.text.includes(idOf(unreadable)))
   const script = await scene.visitor().get('/_menshen/nothing', { headers: { accept: 'application/json' } })
@@ -80,7 +80,7 @@ test('the login page shows the id of the sign-in that failed, which is the one i
   const visitor = scene.visitor()
   const failed = await visitor.get('/callback?error=access_denied')
   const page = await visitor.get('/login?error=access_denied')
-  assert.ok(page.text.includes(`编号：<code>${idOf(failed)}</code>`))
+  assert.ok(page.text.includes(`请求编号：<code>${idOf(failed)}</code>`))
   assert.deepEqual(idsOf(scene, 'sign_in_failed'), [idOf(failed)])
 })
 
@@ -88,7 +88,7 @@ test('a page that no failure led to has its own', async t => {
   const scene = await setUp(t)
   await scene.visitor().get('/callback?error=access_denied')
   const page = await scene.visitor().get('/login?error=server_error')
-  assert.ok(page.text.includes(`编号：<code>${idOf(page)}</code>`))
+  assert.ok(page.text.includes(`请求编号：<code>${idOf(page)}</code>`))
 })
 
 test('what happens deep inside has the id of the request that it happened for', async t => {

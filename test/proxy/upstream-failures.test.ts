@@ -32,7 +32,7 @@ test('an application that is down is a page for people and JSON for scripts', as
 test('a page of what may be over in a moment leads to the same address again, and never elsewhere', async t => {
   const scene = await setUp(t, { env: { UPSTREAM: 'http://127.0.0.1:1' } })
   const user = await scene.user()
-  const retry = (text: string) => /<a class="button" href="([^"]*)">再试一次/.exec(text)?.[1]
+  const retry = (text: string) => /<a class="button" href="([^"]*)">重试/.exec(text)?.[1]
   assert.equal(
     retry((await user.get('/a/%E4%B8%AD?b=1&c="><script>')).text),
     '/a/%E4%B8%AD?b=1&amp;c=%22%3E%3Cscript%3E',

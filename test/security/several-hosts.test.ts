@@ -227,7 +227,7 @@ test('an unknown code leads to the page of the host once, then to a page', async
   assert.match(first.setCookies.join(), /menshen_entry_failed=yes; Path=\/; Max-Age=10;/)
   const second = await browser.get(address, { headers: { 'accept-language': 'zh-CN' } })
   assert.equal(second.status, 400)
-  assert.match(second.text, /无法进入这个应用.*entry_failed/s)
+  assert.match(second.text, /无法进入此应用.*entry_failed/s)
   for (const query of ['', '?code=', '?code=short', `?code=${'x'.repeat(43)}&code=${'x'.repeat(43)}`, '?code=%0d%0a'])
     assert.equal((await scene.browser().get(`${WIKI}/_menshen/entered${query}`)).headers.location, '/', query)
 })

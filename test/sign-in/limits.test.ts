@@ -223,7 +223,7 @@ test('the page of a refusal says who you are, and leads to another account', asy
     assert.equal(page.status, 403)
     assert.match(page.text, /&lt;b&gt;张三&lt;\/b&gt; <code>zhangsan<\/code>/)
     assert.match(page.text, /普通用户 <code>common<\/code>/)
-    assert.match(page.text, /<form method="post" action="\/logout"><button[^>]*>换一个账号登录/)
+    assert.match(page.text, /<form method="post" action="\/logout"><button[^>]*>使用其他账号登录/)
     assert.equal(page.headers['cache-control'], 'no-store')
   }
   const out = await user.post('/logout', '', { headers: { origin: scene.baseUrl } })

@@ -31,7 +31,7 @@ test('GET /login shows a Chinese page with the unified identity sign-in button',
   assert.equal(page.status, 200)
   assert.equal(page.headers['content-type'], 'text/html; charset=utf-8')
   assert.match(page.text, /^<!doctype html>\s*<html lang="zh-CN">/)
-  assert.match(buttonOf(page), />统一身份认证登录</)
+  assert.match(buttonOf(page), />使用统一身份认证登录</)
   assert.doesNotMatch(buttonOf(page), /disabled/)
   assert.match(page.text, /采购 &amp; &lt;平台&gt;/)
   assert.deepEqual(alertOf(page), [])
@@ -229,7 +229,7 @@ test('each error code has its own Chinese sentence and a remedy', async t => {
     assert.match(remedy, /^\p{sc=Han}.*请.*。$|^请.*。$|^您.*。$/u, code)
     assert.deepEqual(more, [], `${code} needs no small print`)
     sentences.add(sentence)
-    assert.match(buttonOf(page), />统一身份认证登录</, 'the user can try again')
+    assert.match(buttonOf(page), />使用统一身份认证登录</, 'the user can try again')
   }
   assert.equal(sentences.size, CODES.length)
 })
@@ -311,7 +311,7 @@ test('who is already signed in is told so, with a way on', async t => {
   const page = await client.get('/login')
   assert.match(page.text, /您已登录：<strong>&lt;李四&gt;<\/strong>/)
   assert.match(page.text, /<a class="button" href="\/">/)
-  assert.match(buttonOf(page), />统一身份认证登录</, 'to change the account')
+  assert.match(buttonOf(page), />使用统一身份认证登录</, 'to change the account')
 
   const other = visitor()
   await other.get('/a?b=1&c="2"')

@@ -204,7 +204,7 @@ test('the account page says when the session ends without activity', async t => 
   const client = await scene.user()
   const { text } = await client.get('/_menshen/account')
   const end = new Date(scene.now() + ENDED * 1000).toISOString()
-  assert.match(text, new RegExp(`<dt>无操作时结束于</dt><dd><time datetime="${end}"`))
+  assert.match(text, new RegExp(`<dt>无操作自动退出时间</dt><dd><time datetime="${end}"`))
   const without = await setUp(t)
   assert.doesNotMatch((await (await without.user()).get('/_menshen/account')).text, /无操作/)
 })

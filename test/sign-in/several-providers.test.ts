@@ -50,8 +50,8 @@ test('the page has one button each, the first is the main one, and each leads to
   assert.deepEqual(
     buttons.map(([, id, style, text]) => [id, style, text]),
     [
-      ['staff', 'button', '企业账号登录'],
-      ['partners', 'button quiet', '合作伙伴登录'],
+      ['staff', 'button', '使用企业账号登录'],
+      ['partners', 'button quiet', '使用合作伙伴登录'],
     ],
   )
   for (const [id, { issuer }] of [

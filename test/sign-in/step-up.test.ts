@@ -102,7 +102,7 @@ test('the id_token decides: whoever edits the address at the provider gets 403 s
   const refused = await follow(client, { ...away, headers: { location: edited } })
   assert.equal(refused.status, 403)
   assert.equal(refused.url, `${gateway.url}/vault`)
-  assert.match(refused.text, /登录强度不够/)
+  assert.match(refused.text, /需要进一步验证身份/)
   assert.equal((await page(client, '/vault')).status, 403)
   const script = await client.get('/vault', { headers: SCRIPT })
   assert.deepEqual([script.status, script.json<{ error: string }>().error], [403, 'step_up_failed'])
@@ -354,10 +354,7 @@ test('unmet_authentication_requirements of the provider has its own sentence, an
   const client = await user()
   const answer = await client.get('/callback?error=unmet_authentication_requirements&state=x')
   assert.equal(answer.headers.location, '/login?error=unmet_authentication_requirements')
-  assert.match(
-    (await page(client, String(answer.headers.location))).text,
-    /身份认证平台无法按这个页面要求的方式为您登录/,
-  )
+  assert.match((await page(client, String(answer.headers.location))).text, /身份认证平台无法以此页面要求的方式为您登录/)
   const english = await client.get(String(answer.headers.location), {
     headers: { ...BROWSER, 'accept-language': 'en' },
   })
