@@ -65,6 +65,10 @@ suite('what operators read', () => {
       ['0 warnings', '1 warning', '2 warnings'],
     )
     assert.equal(phraseIn('zh-CN', warnings(1)), '1 项警告')
+    assert.deepEqual(
+      [1, 2].map(ended => fill(en['account.ended'], 'en', { ended }).join('')),
+      ['Signed out 1 other device.', 'Signed out 2 other devices.'],
+    )
     const forms = { one: '{count} файл', few: '{count} файла', many: '{count} файлов', other: '{count} файла' }
     assert.deepEqual(
       [1, 3, 5, 21, 1.5].map(count => fill(forms, 'ru', { count }).join('')),

@@ -159,8 +159,8 @@ export const SIGN_IN_FIELDS = {
       name: 'PROVIDER_NAME',
       ...kind.text('a name of at most 60 characters', '企业账号', 60),
       defaultNote: 'the preset’s',
-      sentence: 'The name on the button: `使用 <name> 登录`, `Sign in with <name>`.',
-      sentenceZh: '登录按钮上的名称：`使用 <name> 登录`、`Sign in with <name>`。',
+      sentence: 'The name on the button: `使用 <name> 登录`, `Continue with <name>`.',
+      sentenceZh: '登录按钮上的名称：`使用 <name> 登录`、`Continue with <name>`。',
     },
   }),
   /** Values of the variables in the preset's addresses: a realm, a tenant, a team. */

@@ -236,7 +236,7 @@ function findingSentence({ say, checkLabel }: Words, { name, seen, remedy }: Fin
 function problemSentence(words: Words, problem: CurrentProblem, { providerNames }: OverviewView): Html {
   const { rich, t } = words
   if (problem.kind === 'event') return html`${t(`problem.${problem.code}`, { times: problem.times })}`
-  const provider = html`<strong>${providerNames.get(problem.provider) ?? t('overview.of_provider')}</strong>`
+  const provider = html`<strong>${providerNames.get(problem.provider) ?? t('topic.provider')}</strong>`
   const failures = html`${problem.failures}`
   if (problem.kind === 'recovered')
     return rich('problem.recovered', { provider, failures, until: moment(words, problem.until) })

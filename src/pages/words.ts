@@ -7,7 +7,7 @@ import { SETTINGS, type Settings } from '../config/settings.ts'
 import { nearest } from '../config/suggestions.ts'
 import { type Problem, refuseIf } from '../errors.ts'
 import { type SignInPathSettings, type SignInPaths, signInPathsOf } from '../paths.ts'
-import { fill, placeholdersIn, type Sentence } from '../text/placeholders.ts'
+import { COUNTS, fill, placeholdersIn, type Sentence } from '../text/placeholders.ts'
 import {
   checkLabel,
   type Key,
@@ -247,7 +247,8 @@ function unknownKey(place: string, key: string, known: Readonly<Record<string, s
 function checkPlaceholders(place: string, row: Sentence, model: string): string[] {
   const needed = placeholdersIn(model)
   const forms = typeof row === 'string' ? { other: row } : row
-  if (forms === row && !needed.has('count')) return [`${place} has plural forms, and no {count}; ours is "${model}".`]
+  if (forms === row && !COUNTS.some(name => needed.has(name)))
+    return [`${place} has plural forms, but no {count}, {ended} or {times}; ours is "${model}".`]
   const lacking = [...needed.difference(placeholdersIn(forms.other))].map(name => `{${name}}`)
   const surplus = [...placeholdersIn(Object.values(forms).join()).difference(needed)].map(name => `{${name}}`)
   return [

@@ -1,8 +1,11 @@
 // One sentence in one language, and the values in it. `{name}` means a value, in our own tables and in an operator's
-// configuration alike. A row with several forms has the one that fits the value `count`, by the plural rules of the language:
+// configuration alike. A row with several forms has the one that fits its number (`COUNTS`), by the plural rules of the language:
 //
-//   'login.button':          'Sign in with {name}'
+//   'login.button':          'Continue with {name}'
 //   'phrase.warnings_count': { one: '1 warning', other: '{count} warnings' }
+
+/** The values that a row can have plural forms for. */
+export const COUNTS = ['count', 'ended', 'times'] as const
 
 export type Sentence = string | PluralForms
 
@@ -10,9 +13,11 @@ export type PluralForms = Readonly<Partial<Record<Intl.LDMLPluralRule, string>>>
 
 type PlaceholdersIn<Text> = Text extends `${string}{${infer Name}}${infer Rest}` ? Name | PlaceholdersIn<Rest> : never
 
-/** Every sentence that `Table` has, and no other. Those with a `{count}` may have several forms. */
+/** Every sentence that `Table` has, and no other. Those with a number of `COUNTS` may have several forms. */
 export type Sentences<Table> = {
-  readonly [K in keyof Table]: 'count' extends PlaceholdersIn<Table[K]> ? Sentence : string
+  readonly [K in keyof Table]: [Extract<PlaceholdersIn<Table[K]>, (typeof COUNTS)[number]>] extends [never]
+    ? string
+    : Sentence
 }
 
 /** The arguments for the values of a sentence: none for most of them. */
@@ -32,7 +37,7 @@ export function fill<Value>(
   lang: string,
   values: Readonly<Record<string, Value>> = {},
 ): (string | Value)[] {
-  const sentence = typeof row === 'string' ? row : formFor(row, lang, values.count)
+  const sentence = typeof row === 'string' ? row : formFor(row, lang, values)
   const parts = sentence.split(PLACEHOLDER)
   const filled = parts.map((part, n) => (n % 2 === 0 ? part : (values[part] ?? `{${part}}`)))
   return /^zh\b/.test(lang) ? closeHanGaps(filled) : filled
@@ -53,6 +58,7 @@ function closeHanGaps<Value>(filled: readonly (string | Value)[]): (string | Val
   })
 }
 
-function formFor(row: PluralForms, lang: string, count: unknown): string {
+function formFor(row: PluralForms, lang: string, values: Readonly<Record<string, unknown>>): string {
+  const count = values[COUNTS.find(name => values[name] !== undefined) ?? '']
   return row[new Intl.PluralRules(lang).select(Number(count))] ?? row.other
 }

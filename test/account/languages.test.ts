@@ -106,7 +106,7 @@ suite('the configuration', () => {
     assert.match(chinese, />用统一身份认证登录</)
     const english = (await visitor().get('/login', { headers: { 'accept-language': 'en' } })).text
     assert.match(english, /<title>Staff · /)
-    assert.match(english, />Sign in with single sign-on</)
+    assert.match(english, />Continue with SSO</)
   })
 
   test('the configuration adds a language with all of its sentences', async t => {
@@ -134,7 +134,7 @@ suite('the configuration', () => {
       [{ words: { 'login.title': { other: 'x', on: 'y' } } }, /words\.login\.title: expected text\.$/],
       [
         { words: { 'login.title': { other: 'x' } } },
-        /^words\['login\.title'\] has plural forms, and no \{count\}; ours is "登录"\.$/,
+        /^words\['login\.title'\] has plural forms, but no \{count\}, \{ended\} or \{times\}; ours is "登录"\.$/,
       ],
       [{ words: { 'phrase.warnings_count': { one: '{n}', other: '{count}' } } }, /has \{n\}, which has no value/],
       [{ words: 'login.title' }, /words: /],

@@ -210,11 +210,14 @@ test('an application that has stopped is named with the way to its cause, and th
   const scene = await setUp(t, { env: { UPSTREAM: `http://127.0.0.1:${await freePort()}`, PAGE_LANGUAGE: 'en' } })
   const developer = await scene.user('admin')
   assert.equal((await developer.get('/')).status, 502)
-  const first = await lookAgain(scene, developer, html => html.includes('The application did not answer'))
-  assert.match(first, /<a href="\/_menshen\/console\/health">Health<\/a> looks for the cause and says what to do\./)
+  const first = await lookAgain(scene, developer, html => html.includes('The application did not respond'))
+  assert.match(first, /<a href="\/_menshen\/console\/health">Health<\/a> checks for the cause and says what to do\./)
   await developer.get(`${CONSOLE}/health`)
   const then = await lookAgain(scene, developer, html => html.includes('ECONNREFUSED'))
-  assert.match(then, /The application did not answer[\s\S]*ECONNREFUSED[\s\S]*Nothing listens there: check the address/)
+  assert.match(
+    then,
+    /The application did not respond[\s\S]*ECONNREFUSED[\s\S]*Nothing listens there: check the address/,
+  )
 })
 
 test('a tile leads to what it counts, since when it counts', async t => {

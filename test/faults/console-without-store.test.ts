@@ -13,7 +13,7 @@ import { createScene, signedIn, tokens } from './doubles.ts'
 
 const OVERVIEW = '/_menshen/console'
 const HEALTH = '/_menshen/console/health'
-const NOTICE = 'your session could not be confirmed'
+const NOTICE = 'your session could not be verified'
 
 async function openWithRedis(t: TestContext) {
   const redis = await startRedis()
@@ -42,13 +42,13 @@ test('while Redis is stopped, a developer reads Overview and Health with a notic
   const overview = await developer.get(OVERVIEW)
   assert.equal(overview.status, 200)
   assert.ok(overview.text.includes(NOTICE))
-  assert.ok(overview.text.includes('The store cannot be reached: only what this process has seen is shown.'))
+  assert.ok(overview.text.includes('The store is unavailable. Only data from this process is shown.'))
   assert.ok(overview.text.includes('aria-label="Sessions unavailable"'))
   const health = await developer.get(HEALTH)
   assert.equal(health.status, 200)
   assert.ok(health.text.includes(NOTICE))
   assert.match(health.text, /title="store"[\s\S]{0,200}class="tag failure"/)
-  assert.ok(health.text.includes('Unavailable: when the store is back'))
+  assert.ok(health.text.includes('listed here once it is back'))
   for (const { text, setCookies } of [overview, health]) {
     assert.ok(!text.includes('<form'), 'a page that can only be read has no form')
     assert.deepEqual(setCookies, [])

@@ -8,7 +8,7 @@ import { startRedis } from '../kit/redis-server.ts'
 import { setUpOidc } from '../kit/set-up.ts'
 import { until } from '../kit/until.ts'
 
-const NOTICE = 'Signing in is not possible at the moment'
+const NOTICE = 'Sign-in is unavailable right now'
 
 async function openWithRedis(t: TestContext, more: Environment = {}) {
   const redis = await startRedis()
@@ -27,11 +27,11 @@ test('while the store is away the login page says so, and no attempt leaves for 
   assert.ok((await client.get('/login?error=callback_error')).text.includes(NOTICE), 'after the way back as well')
   const started = await client.post('/login')
   assert.deepEqual([started.status, started.headers['retry-after'], started.headers.location], [503, '5', undefined])
-  assert.ok(started.text.includes('you were not sent to the identity provider'))
+  assert.ok(started.text.includes('you weren’t sent to the identity provider'))
 })
 
-const UNEXPECTED = 'Something unexpected happened during the sign-in'
-const NOT_SAVED = 'Your sign-in could not be saved because of a problem of this service'
+const UNEXPECTED = 'Something unexpected happened during sign-in'
+const NOT_SAVED = 'Your sign-in couldn’t be saved because of a problem with this service'
 
 test('a store that fails between the exchange and the session is named by the login page, and the tokens are revoked', async t => {
   const { redis, provider: op, client, visitor } = await openWithRedis(t, { REVOKE: 'always' })
@@ -48,12 +48,12 @@ test('a store that fails between the exchange and the session is named by the lo
     ['rt-CANARY'],
   )
   const during = (await client.get('/login?error=callback_error')).text
-  assert.ok(during.includes(NOTICE) && during.includes('Please try again in a while'))
+  assert.ok(during.includes(NOTICE) && during.includes('Try again in a few minutes'))
   assert.ok(!during.includes(UNEXPECTED), 'the store is the cause, and the page has one notice')
   await redis.restart()
   await until(async () => (await client.get('/_menshen/ready')).status === 200)
   const after = (await client.get('/login?error=callback_error')).text
-  assert.ok(after.includes(NOT_SAVED) && after.includes('Please sign in again'))
+  assert.ok(after.includes(NOT_SAVED) && after.includes('Sign in again'))
   assert.ok(!after.includes(UNEXPECTED) && !after.includes(NOTICE))
   const other = await visitor().get('/login?error=callback_error', { headers: { 'user-agent': 'another' } })
   assert.ok(other.text.includes(UNEXPECTED), 'other failures have their own sentence')

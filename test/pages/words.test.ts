@@ -209,12 +209,12 @@ suite('the sentences', () => {
     assert.ok(missing && surplus)
     const { t } = wordsIn('en')
     // @ts-expect-error: it needs a name
-    assert.equal(t('login.button'), 'Sign in with {name}')
+    assert.equal(t('login.button'), 'Continue with {name}')
     // @ts-expect-error: it has no value of this name
     assert.ok(t('login.button', { nmae: 'x' }))
     // @ts-expect-error: there is no such sentence
     assert.throws(() => t('login.tilte'))
-    assert.equal(t('login.button', { name: '{name}' }), 'Sign in with {name}')
+    assert.equal(t('login.button', { name: '{name}' }), 'Continue with {name}')
   })
 
   test('the sentences stand in the tables of the languages and nowhere else in the code', () => {

@@ -121,7 +121,7 @@ test('invalid_grant after the end of the access token ends the session, and the 
     eventsOf('session_ended').map(({ reason, user }) => [reason, user]),
     [['refresh_failed', 'zhangsan']],
   )
-  const why = 'your sign-in could not be renewed'
+  const why = 'your session couldn’t be renewed'
   assert.ok((await user.get('/login', { headers: PAGE })).text.includes(why))
   assert.ok(!(await user.get('/login', { headers: PAGE })).text.includes(why))
 })
@@ -147,7 +147,7 @@ test('while the provider is away an expired token gives 503, nothing is forwarde
   for (const [name, ask] of Object.entries(WAYS)) {
     const { status, headers, text, setCookies } = await ask(user)
     assert.deepEqual([status, headers['retry-after'], setCookies], [503, '5', []], name)
-    assert.ok(/You are not signed out|您没有被退出登录/.test(text), name)
+    assert.ok(/You have not been signed out|您没有被退出登录/.test(text), name)
   }
   for (const [name, ask] of Object.entries(SCRIPTED_WAYS)) {
     const answer = await ask(user)

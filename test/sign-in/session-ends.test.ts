@@ -326,7 +326,7 @@ test('the console shows when a session ends without activity, and none that has 
   assert.match(list.text, /lisi/)
   assert.match(list.text, /If idle: <time/)
   const [, key = ''] = /session\?key=([^"]+)"/.exec(list.text) ?? []
-  assert.match((await admin.get(`/_menshen/console/session?key=${key}`)).text, /Ends if idle/)
+  assert.match((await admin.get(`/_menshen/console/session?key=${key}`)).text, /Signed out if idle until/)
   scene.passSeconds(300)
   assert.doesNotMatch((await admin.get('/_menshen/console/sessions', { headers: PAGE })).text, /lisi/)
   await until(() => ended(scene).length === 1)
@@ -337,7 +337,7 @@ test('the console shows when a session ends without activity, and none that has 
 test('the login page says once why a session ended: by a developer, from another device, or by a failed refresh', async t => {
   const scene = await setUp(t, { env: { PAGE_LANGUAGE: 'en' } })
   const reasonShown = async (client: Client) =>
-    /An administrator signed you out|from another device|could not be renewed/.exec(
+    /An administrator signed you out|from another device|couldn’t be renewed/.exec(
       (await client.get('/login', { headers: PAGE })).text,
     )?.[0]
 
@@ -359,7 +359,7 @@ test('the login page says once why a session ended: by a developer, from another
   const page = await refreshed.get('/', { headers: PAGE })
   assert.ok(isToLogin(page))
   assert.equal(refreshed.cookies.get('menshen_session'), undefined)
-  assert.deepEqual([await reasonShown(refreshed), await reasonShown(refreshed)], ['could not be renewed', undefined])
+  assert.deepEqual([await reasonShown(refreshed), await reasonShown(refreshed)], ['couldn’t be renewed', undefined])
   // A reason that was not shown is not that of the next session.
   await signIn(refreshed, scene.provider, { username: 'zhaoliu' })
   scene.passSeconds(7000)

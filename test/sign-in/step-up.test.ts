@@ -358,7 +358,7 @@ test('unmet_authentication_requirements of the provider has its own sentence, an
   const english = await client.get(String(answer.headers.location), {
     headers: { ...BROWSER, 'accept-language': 'en' },
   })
-  assert.match(english.text, /cannot sign you in the way that this page asks for/)
+  assert.match(english.text, /can’t sign you in the way this page requires/)
   assert.equal((await page(client, '/forms')).status, 200)
 })
 
