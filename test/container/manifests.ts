@@ -1,163 +1,78 @@
-// What our manifests of Kubernetes may say: the parts that we use, by the names that its API has for them. A key that stands elsewhere, or
-// is misspelt, would be without effect and is refused.
-import { z } from 'zod'
+// Manifests of Kubernetes, the Gateway API and the Prometheus Operator, held against the models of their API: their validators check
+// values, and the compiler finds keys that the API does not have.
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { ROOT } from './dockerfile.ts'
 
-const labels = z.record(z.string(), z.string())
-const named = z.strictObject({ name: z.string(), labels: labels.optional() })
-const selector = z.strictObject({ matchLabels: labels })
-const count = z.int().positive()
-const quantity = z.string().regex(/^\d+(m|Mi|Gi)?$/)
+export interface Manifest {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly metadata: { readonly name: string; readonly namespace?: string; readonly labels?: Record<string, string> }
+}
 
-const probe = z
-  .strictObject({
-    httpGet: z.strictObject({ path: z.string().startsWith('/'), port: z.string() }).optional(),
-    tcpSocket: z.strictObject({ port: z.string() }).optional(),
-    periodSeconds: count,
-    timeoutSeconds: count.optional(),
-    failureThreshold: count.optional(),
-  })
-  .refine(({ httpGet, tcpSocket }) => (httpGet === undefined) !== (tcpSocket === undefined))
+/** Where the model of each kind is. */
+const MODELS: Readonly<Record<string, string>> = {
+  'v1 ConfigMap': 'kubernetes-models/v1',
+  'v1 Secret': 'kubernetes-models/v1',
+  'v1 Service': 'kubernetes-models/v1',
+  'apps/v1 Deployment': 'kubernetes-models/apps/v1',
+  'apps/v1 StatefulSet': 'kubernetes-models/apps/v1',
+  'policy/v1 PodDisruptionBudget': 'kubernetes-models/policy/v1',
+  'autoscaling/v2 HorizontalPodAutoscaler': 'kubernetes-models/autoscaling/v2',
+  'networking.k8s.io/v1 NetworkPolicy': 'kubernetes-models/networking.k8s.io/v1',
+  'gateway.networking.k8s.io/v1 Gateway': '@kubernetes-models/gateway-api/gateway.networking.k8s.io/v1',
+  'gateway.networking.k8s.io/v1 HTTPRoute': '@kubernetes-models/gateway-api/gateway.networking.k8s.io/v1',
+  'monitoring.coreos.com/v1 ServiceMonitor': '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1',
+}
 
-const variable = z.union([
-  z.strictObject({ name: z.string(), value: z.string() }),
-  z.strictObject({
-    name: z.string(),
-    valueFrom: z.strictObject({ secretKeyRef: z.strictObject({ name: z.string(), key: z.string() }) }),
-  }),
-])
+/** One sentence for each mistake. */
+export async function mistakesIn(manifests: readonly Manifest[]): Promise<string[]> {
+  const unknown = manifests.filter(manifest => !modelOf(manifest))
+  if (unknown.length > 0) return unknown.map(({ apiVersion, kind }) => `there is no ${kind} in ${apiVersion}`)
+  const invalid = await Promise.all(manifests.map(invalidValues))
+  return [...invalid.flat(), ...unknownKeys(manifests)]
+}
 
-const container = z.strictObject({
-  name: z.string(),
-  image: z.string().regex(/^[\w./-]+:[\w.-]+$/),
-  command: z.array(z.string()).optional(),
-  ports: z.array(z.strictObject({ name: z.string(), containerPort: count })),
-  env: z.array(variable).optional(),
-  volumeMounts: z.array(
-    z.strictObject({ name: z.string(), mountPath: z.string().startsWith('/'), readOnly: z.boolean().optional() }),
-  ),
-  // None of it is left to a default.
-  securityContext: z.strictObject({
-    allowPrivilegeEscalation: z.literal(false),
-    readOnlyRootFilesystem: z.literal(true),
-    capabilities: z.strictObject({ drop: z.tuple([z.literal('ALL')]) }),
-  }),
-  resources: z.strictObject({
-    requests: z.strictObject({ cpu: quantity, memory: quantity }),
-    limits: z.strictObject({ memory: quantity }),
-  }),
-  startupProbe: probe.optional(),
-  livenessProbe: probe,
-  readinessProbe: probe,
-  lifecycle: z
-    .strictObject({ preStop: z.strictObject({ exec: z.strictObject({ command: z.array(z.string()) }) }) })
-    .optional(),
-})
+function modelOf({ apiVersion, kind }: Manifest): string | undefined {
+  return MODELS[`${apiVersion} ${kind}`]
+}
 
-const volume = z.strictObject({
-  name: z.string(),
-  secret: z.strictObject({
-    secretName: z.string(),
-    defaultMode: z.literal(0o440),
-    items: z.array(z.strictObject({ key: z.string(), path: z.string() })).optional(),
-  }),
-})
+async function invalidValues(manifest: Manifest): Promise<string[]> {
+  const { [manifest.kind]: Model } = await import(modelOf(manifest) ?? '')
+  try {
+    new Model(manifest).validate()
+    return []
+  } catch (error) {
+    return [`${manifest.kind} ${manifest.metadata.name}: ${error}`]
+  }
+}
 
-const pod = z.strictObject({
-  metadata: z.strictObject({ labels }),
-  spec: z.strictObject({
-    automountServiceAccountToken: z.literal(false),
-    enableServiceLinks: z.literal(false),
-    terminationGracePeriodSeconds: count,
-    topologySpreadConstraints: z
-      .array(
-        z.strictObject({
-          maxSkew: count,
-          topologyKey: z.string(),
-          whenUnsatisfiable: z.enum(['ScheduleAnyway', 'DoNotSchedule']),
-          labelSelector: selector,
-        }),
-      )
-      .optional(),
-    securityContext: z.strictObject({
-      runAsNonRoot: z.literal(true),
-      runAsUser: count,
-      runAsGroup: count,
-      fsGroup: count,
-      seccompProfile: z.strictObject({ type: z.literal('RuntimeDefault') }),
-    }),
-    containers: z.array(container).length(1),
-    volumes: z.array(volume),
-  }),
-})
-
-const peer = z.union([
-  z.strictObject({ podSelector: selector }),
-  z.strictObject({ namespaceSelector: selector, podSelector: selector.optional() }),
-  z.strictObject({ ipBlock: z.strictObject({ cidr: z.cidrv4(), except: z.array(z.cidrv4()).optional() }) }),
-])
-const ports = z.array(z.strictObject({ protocol: z.enum(['TCP', 'UDP']), port: count })).min(1)
-const version = <Version extends string, Kind extends string>(apiVersion: Version, kind: Kind) => ({
-  apiVersion: z.literal(apiVersion),
-  kind: z.literal(kind),
-  metadata: named,
-})
-
-export const manifest = z.discriminatedUnion('kind', [
-  z.strictObject({
-    ...version('apps/v1', 'Deployment'),
-    spec: z.strictObject({
-      replicas: count,
-      selector,
-      strategy: z.strictObject({
-        type: z.literal('RollingUpdate'),
-        rollingUpdate: z.strictObject({ maxSurge: count, maxUnavailable: z.literal(0) }),
-      }),
-      template: pod,
-    }),
-  }),
-  z.strictObject({
-    ...version('apps/v1', 'StatefulSet'),
-    spec: z.strictObject({
-      replicas: count,
-      serviceName: z.string(),
-      selector,
-      template: pod,
-      volumeClaimTemplates: z.array(
-        z.strictObject({
-          metadata: named,
-          spec: z.strictObject({
-            accessModes: z.tuple([z.literal('ReadWriteOnce')]),
-            resources: z.strictObject({ requests: z.strictObject({ storage: quantity }) }),
-          }),
-        }),
-      ),
-    }),
-  }),
-  z.strictObject({
-    ...version('v1', 'Service'),
-    spec: z.strictObject({
-      selector: labels,
-      ports: z.array(z.strictObject({ name: z.string(), port: count, targetPort: z.string() })),
-    }),
-  }),
-  z.strictObject({
-    ...version('v1', 'Secret'),
-    type: z.literal('Opaque'),
-    stringData: z.record(z.string(), z.string()),
-  }),
-  z.strictObject({
-    ...version('policy/v1', 'PodDisruptionBudget'),
-    spec: z.strictObject({ minAvailable: count, selector }),
-  }),
-  z.strictObject({
-    ...version('networking.k8s.io/v1', 'NetworkPolicy'),
-    spec: z.strictObject({
-      podSelector: selector,
-      policyTypes: z.array(z.enum(['Ingress', 'Egress'])),
-      ingress: z.array(z.strictObject({ from: z.array(peer).min(1), ports })),
-      egress: z.array(z.strictObject({ to: z.array(peer).min(1), ports })).optional(),
-    }),
-  }),
-])
-
-export type Manifest = z.infer<typeof manifest>
+/** The compiler refuses a key in an object literal that its type does not have. */
+function unknownKeys(manifests: readonly Manifest[]): string[] {
+  const folder = mkdtempSync(join(ROOT, 'node_modules', '.manifests-'))
+  try {
+    const lines = manifests.map(
+      (manifest, n) =>
+        `import type { I${manifest.kind} as Model${n} } from '${modelOf(manifest)}'\nexport const m${n}: Model${n} = ${JSON.stringify(manifest)}\n`,
+    )
+    writeFileSync(join(folder, 'manifests.ts'), lines.join(''))
+    writeFileSync(join(folder, 'package.json'), JSON.stringify({ type: 'module' }))
+    // The models do not tell a property that is absent from one that is undefined.
+    const compilerOptions = { exactOptionalPropertyTypes: false }
+    const config = {
+      extends: join(ROOT, 'tsconfig.json'),
+      compilerOptions,
+      files: ['manifests.ts'],
+      include: [],
+      exclude: [],
+    }
+    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
+    const args = [join(ROOT, 'node_modules/.bin/tsc'), '-p', folder, '--pretty', 'false']
+    const { stdout, status } = spawnSync(process.execPath, args, { encoding: 'utf8', cwd: ROOT })
+    const errors = stdout.split('\n').filter(Boolean)
+    return status === 0 || errors.length > 0 ? errors : ['the compiler does not run']
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}

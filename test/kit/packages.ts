@@ -47,6 +47,7 @@ const PACKAGES: readonly Package[] = [
   { name: 'systemd', programs: ['systemd-analyze', 'systemd-sysusers', 'systemd-socket-activate'] },
   { name: 'logrotate', programs: ['logrotate'] },
   { name: 'prometheus', programs: ['prometheus', 'promtool'] },
+  { name: 'kubernetes-client', programs: ['kubectl'] },
   // The server without its service.
   { name: 'apache2-bin', programs: ['apache2'] },
   { name: 'openssl', programs: ['openssl'] },
