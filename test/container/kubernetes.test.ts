@@ -136,6 +136,7 @@ test('in Kubernetes production has its own host name, provider and image, and al
   const production = buildOverlay(t, 'production')
   const all = JSON.stringify(production)
   const { data = {} } = one<IConfigMap>('ConfigMap', 'menshen-settings', production)
+  checkSettings(data, tempFolder(t), /([\w-]+)$/, ['client-secret', 'secret'])
   assert.equal(data.BASE_URL, 'https://portal.example.org')
   assert.ok(all.includes('"hostname":"portal.example.org"'))
   for (const text of ['app.example.com', 'idp.example.com', 'my-application']) assert.ok(!all.includes(text), text)
