@@ -125,6 +125,21 @@ test('every interpretation of a path has its conditions, and all of them have to
   assert.equal(ask('/pay%2Fadmin', { authAge: 1, amr: ['mfa'], from: '10.0.0.1' }), 'admitted')
 })
 
+test('a refusal has no conditions, also after another caller was admitted to the same path', () => {
+  const rules = createRules([{ path: '/admin', roles: ['developer'], networks: ['10.0.0.0/8'] }] satisfies Rule[])
+  const [common, developer] = ['common', 'developer'].map(role => ({ role, groups: [], username: 'zhangsan' }))
+  for (const path of ['/admin', '/admin/x', '/%61dmin']) {
+    const [visitor, refused] = [rules.decide('GET', path, undefined), rules.decide('GET', path, common)]
+    assert.equal(rules.decide('GET', path, developer).conditions?.length, 1, path)
+    assert.deepEqual(
+      [rules.decide('GET', path, undefined), rules.decide('GET', path, common)],
+      [visitor, refused],
+      path,
+    )
+    assert.deepEqual([visitor.conditions, refused.conditions], [undefined, undefined], path)
+  }
+})
+
 test('networks hold IPv4 addresses in every form, and no text that is no address', () => {
   const rules = createRules([
     { path: '/', public: true, networks: ['10.0.0.0/8', '2001:db8::/32', '::1', '192.0.2.7'] },

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { createReadTarget, isTooLong, pathProblem } from '../../src/access/request-path.ts'
-import { createRules } from '../../src/access/rules.ts'
+import { createRules, isClosed } from '../../src/access/rules.ts'
 import { Networks } from '../../src/config/networks.ts'
 import { createBeginRequest } from '../../src/http/request.ts'
 import { isShownAsPage } from '../../src/util/fetch-metadata.ts'
@@ -98,6 +98,19 @@ test('each verdict about a path is computed once, however long the path is', () 
     })
     assert.equal(again, 0, path.slice(0, 20))
   }
+})
+
+test('the rules admit no caller to a path that is refused because of the work for it', () => {
+  const rules = createRules([])
+  const outcomes = new Set<string>()
+  for (const start of ['/(a)/', '/x/(S(y))/', '/(a)'])
+    for (const part of ['%C3%A9', '%2541', '%25u0041'])
+      for (let count = 1; start.length + count * part.length <= LONGEST; count += 20) {
+        const path = start + part.repeat(count)
+        const rule = rules.ruleFor('GET', path, COMMON)
+        outcomes.add(`${pathProblem(path) ?? 'judged'}: ${isClosed(rule) ? 'closed' : 'admitted'}`)
+      }
+  assert.deepEqual([...outcomes].sort(), ['judged: admitted', 'too_many_interpretations: closed'])
 })
 
 test('long paths of real applications are judged as short ones are', () => {
