@@ -51,20 +51,20 @@ export type ErrorCode = keyof typeof ERRORS
 
 /** What operators find as `error` in the log. */
 export const ERRORS = {
-  bad_settings: 'one or more settings are wrong or missing',
-  cannot_start: 'something that the start needs is not available: a port, a folder, a file',
-  provider_unreachable: 'the provider gave no whole answer: no connection, a broken one, or the deadline passed',
-  provider_refused: 'the provider refused the code or the token: it is not valid (any more)',
-  provider_busy: 'more calls to the provider at once than PROVIDER_PARALLEL_CALLS allows',
+  bad_settings: 'one or more settings are invalid or missing',
+  cannot_start: 'something required for startup is unavailable: a port, a folder, a file',
+  provider_unreachable: 'the provider sent no complete response: no connection, a broken connection, or a timeout',
+  provider_refused: 'the provider rejected the code or the token: it is invalid or expired',
+  provider_busy: 'more concurrent calls to the provider than PROVIDER_PARALLEL_CALLS allows',
   provider_answer:
-    'the provider answered something that cannot be used: another status, a refusal of the client, a page of a firewall, missing fields',
-  provider_unavailable: 'the access token of a session has expired, and the provider cannot be asked for another now',
+    "the provider's response cannot be used: an unexpected status, a rejected client, a firewall's page, missing fields",
+  provider_unavailable: 'the access token of a session has expired, and the provider cannot be reached for a new one',
   store_unavailable: 'the store could not be read or written',
   assertion_missing:
-    'a request came to an application without an assertion: not through the gateway, or from a visitor',
-  assertion_invalid: 'an assertion is forged, too old, or for another application',
-  hook_timeout: 'a function of the application, onSignIn or onSignOut, was not done in time',
-  keys_unavailable: 'an application could not fetch the keys of the gateway',
+    'a request reached an application without an assertion: it bypassed the gateway, or came from a visitor',
+  assertion_invalid: 'an assertion is forged, expired, or for another application',
+  hook_timeout: 'a hook of the application, onSignIn or onSignOut, timed out',
+  keys_unavailable: "an application could not fetch the gateway's keys",
 } as const
 
 /** The codes of `/login?error=<code>` that have a sentence of their own: `error.<code>.message` and `.remedy`. */

@@ -1,19 +1,19 @@
 // Every event: one row each with its code, level, sentence and fields. `npm run docs` writes the table of docs/logging.md from them.
 
 export const COMMON_FIELDS = {
-  requestId: 'the request that it happened for; the same as `X-Request-Id` of its answer and 请求编号 on its page',
+  requestId: 'the request; the same as `X-Request-Id` of its response and 编号 on its page',
   user: 'the username',
-  sub: "the provider's own identifier of the user",
-  session: 'the first ten characters of the key of the session, which is a hash of its ticket',
+  sub: "the provider's identifier of the user",
+  session: 'the first ten characters of the session key, which is a hash of the ticket',
   provider: 'the id of the provider in the configuration, `default` if there is only one',
-  address: 'of the client, as far as `TRUSTED_PROXIES` are believed about it',
-  userAgent: 'what the client calls itself, at most 256 characters',
-  reason: 'why, as a code',
-  worker: 'the number of the process, with `WORKERS`',
-  error: 'the code of an error of ours; [troubleshooting.md](troubleshooting.md) explains them',
-  detail: 'the sentence of that error',
-  code: 'the code of the failure behind that error, of the system, SQLite or Redis: `ENOSPC`, `SQLITE_FULL`, `READONLY`',
-  err: 'an error of somebody else: its type, message and stack',
+  address: 'the client address; headers are used for it only if they come from `TRUSTED_PROXIES`',
+  userAgent: 'the User-Agent of the client, at most 256 characters',
+  reason: 'the reason, as a code',
+  worker: 'the number of the worker process, with `WORKERS`',
+  error: 'the code of a Menshen error; [troubleshooting.md](troubleshooting.md) explains them',
+  detail: 'the message of that error',
+  code: 'the code of the underlying failure, from the system, SQLite or Redis: `ENOSPC`, `SQLITE_FULL`, `READONLY`',
+  err: 'any other error: its type, message and stack',
 } as const
 
 export type CommonField = keyof typeof COMMON_FIELDS
@@ -23,20 +23,20 @@ export type CommonField = keyof typeof COMMON_FIELDS
 export const RELOAD_EVENTS = {
   config_reloaded: {
     level: 'info',
-    sentence: 'settings and configuration were read again from their files and are in use',
+    sentence: 'settings and configuration reloaded',
     // `changed` names settings and parts of the configuration; of the others it is how many there are now.
     fields: ['changed', 'rules', 'upstreams'],
     audited: true,
   },
   config_refused: {
     level: 'error',
-    sentence: 'settings or configuration have changed and cannot be used; everything stays as it was',
+    sentence: 'changed settings or configuration rejected; the previous ones stay in use',
     fields: ['file'],
   },
-  certificate_reloaded: { level: 'info', sentence: 'the changed certificate is in use', fields: ['file'] },
+  certificate_reloaded: { level: 'info', sentence: 'certificate reloaded', fields: ['file'] },
   certificate_refused: {
     level: 'error',
-    sentence: 'the changed certificate cannot be used; the old one stays',
+    sentence: 'changed certificate rejected; the previous one stays in use',
     fields: ['file'],
   },
 } as const satisfies Record<string, EventRow>
@@ -56,137 +56,135 @@ export interface EventRow {
 export const EVENTS = {
   started: {
     level: 'info',
-    sentence: 'Menshen has started',
+    sentence: 'Menshen started',
     fields: ['listening', 'preset', 'provider', 'store', 'workers', 'users', 'config', 'rules', 'upstreams'],
   },
-  stopping: { level: 'info', sentence: 'finishing what is under way, then ending', fields: ['signal'] },
-  stopped: { level: 'info', sentence: 'everything is closed', fields: [] },
-  close_failed: { level: 'error', sentence: 'not everything could be closed', fields: [] },
+  stopping: { level: 'info', sentence: 'shutting down: finishing requests in flight', fields: ['signal'] },
+  stopped: { level: 'info', sentence: 'stopped', fields: [] },
+  close_failed: { level: 'error', sentence: 'shutdown incomplete: not everything could be closed', fields: [] },
   settings_missing: {
     level: 'error',
-    sentence: 'nobody can sign in: settings of the provider are missing',
+    sentence: 'users cannot sign in: provider settings are missing',
     fields: ['missing', 'remedy'],
   },
   local_base_url: {
     level: 'warn',
-    sentence: 'NODE_ENV says production, and BASE_URL is an address of this machine; browsers elsewhere cannot sign in',
+    sentence: 'NODE_ENV is production, but BASE_URL is an address of this machine: browsers elsewhere cannot sign in',
     fields: ['remedy'],
   },
   hook_failed: {
     level: 'error',
-    sentence:
-      'a function of the application that was to hear of a sign-out failed, or one of them was not done in time; who signed out is signed out, who signed in is not signed in',
+    sentence: 'the onSignOut hook failed, or a hook timed out. A sign-out still takes effect; a sign-in does not',
     fields: ['hook'],
   },
   misspelt_setting: {
     level: 'warn',
-    sentence: 'a variable looks like a setting, but there is none of this name; it has no effect',
+    sentence: 'unknown setting ignored: the variable looks like a Menshen setting',
     fields: ['setting', 'remedy'],
   },
   weak_state_check: {
     level: 'warn',
     sentence:
-      'the state is checked by its suffix only: another site can sign a visitor in as somebody else (login CSRF)',
+      'the state is checked by its suffix only: another site can sign a visitor in to an account of its choice (login CSRF)',
     fields: ['remedy'],
   },
   https_without_tls: {
     level: 'warn',
     sentence:
-      'BASE_URL is https, but this server speaks plain http and trusts no proxy: all visitors seem to come from one address',
+      'BASE_URL is https, but this server serves plain http and trusts no proxy: all visitors appear to have one address',
     fields: ['remedy'],
   },
   trusts_everybody: {
     level: 'warn',
     sentence:
-      'TRUSTED_PROXIES has the addresses of strangers: anyone who reaches this server can say which address they come from, and so get around every limit, and which page they ask about',
+      'TRUSTED_PROXIES is too broad: anyone who can reach this service can spoof their address and bypass rate limits. List only your proxies.',
     fields: ['remedy'],
   },
   port_of_proxy: {
     level: 'warn',
     sentence:
-      'BASE_URL has the port where this server itself listens with plain http: behind a proxy, browsers are sent past it or find no https',
+      'BASE_URL has the port on which this server serves plain http: behind a proxy, browsers bypass the proxy or find no https',
     fields: ['remedy'],
   },
   tls_without_https: {
     level: 'warn',
-    sentence: 'this server speaks https, but BASE_URL is http: browsers are sent to an address that does not answer',
+    sentence: 'this server serves https, but BASE_URL is http: browsers are sent to an address that does not respond',
     fields: ['remedy'],
   },
   unknown_node_env: {
     level: 'warn',
-    sentence: 'NODE_ENV is not a word that we know; it counts as production',
+    sentence: 'unknown NODE_ENV value; treated as production',
     fields: ['remedy'],
   },
   open_to_anyone: {
     level: 'warn',
     sentence:
-      'every account of a public provider can sign in: the configuration has no require, no roles and no rules that restrict who gets in',
+      'every account of a public provider can sign in: the configuration has no require, roles or rules that restrict access',
     fields: ['remedy'],
   },
   admin_is_developer: {
     level: 'warn',
     sentence:
-      'the configuration has no roles: the user with the name admin at the provider is a developer, who can see the console',
+      'the configuration has no roles: the user named admin at the provider is a developer and can open the console',
     fields: ['remedy'],
   },
   revoke_without_address: {
     level: 'warn',
-    sentence: 'REVOKE is "always", but the provider has no revocation address: tokens stay valid after a sign-out',
+    sentence: 'REVOKE is "always", but the provider has no revocation endpoint: tokens stay valid after sign-out',
     fields: ['remedy'],
   },
   bearer_without_audience: {
     level: 'warn',
     sentence:
-      'a rule accepts access tokens and names no audience: tokens for this client, or for the address of the rule, are accepted',
+      'a rule accepts access tokens without naming an audience: tokens for this client, or for the address of the rule, are accepted',
     fields: ['remedy'],
   },
   max_age_with_keys: {
     level: 'warn',
-    sentence: 'a rule with keys also has maxAge, which needs a sign-in: it refuses every key',
+    sentence: 'a rule has both keys and maxAge: it rejects every key, because maxAge needs a sign-in',
     fields: ['remedy'],
   },
   console_for_nobody: {
     level: 'warn',
-    sentence: 'roles give nobody the role developer: nobody can see the console',
+    sentence: 'No one has the developer role, so no one can open the console. Grant it in `roles`.',
     fields: ['remedy'],
   },
   plain_http_allowed: {
     level: 'warn',
-    sentence: 'plain http is allowed in production: tokens and cookies can be read on the way',
+    sentence: 'plain http is allowed in production: tokens and cookies can be intercepted',
     fields: ['remedy'],
   },
   unverified_email_allowed: {
     level: 'warn',
     sentence:
-      'e-mail addresses count although the provider has not verified them: anyone who can write any address there can take the name of another',
+      'Unverified e-mail addresses are accepted (ALLOW_UNVERIFIED_EMAIL=true): a user who can edit their address at the provider can impersonate someone else.',
     fields: ['remedy'],
   },
   auto_sign_in_without_effect: {
     level: 'warn',
-    sentence: 'AUTO_SIGN_IN has no effect with these providers: everybody sees the login page',
+    sentence: 'AUTO_SIGN_IN has no effect with these providers: all visitors see the login page',
     fields: ['remedy'],
   },
   machine_expired: {
     level: 'warn',
-    sentence: 'a row of machines has expired: its key is refused',
+    sentence: 'a row of machines has expired: its key is rejected',
     fields: ['remedy'],
   },
   internal_error: {
     level: 'error',
-    sentence:
-      'an error that no code handles; after an exception this process finishes its requests, and another takes its place',
+    sentence: 'unhandled error; after an exception this process finishes its requests and is replaced',
     fields: [],
   },
-  worker_died: { level: 'error', sentence: 'a worker died and is replaced', fields: ['exitCode', 'signal'] },
+  worker_died: { level: 'error', sentence: 'worker died; starting another', fields: ['exitCode', 'signal'] },
   worker_not_started: {
     level: 'error',
-    sentence: 'a worker could not be started; it is tried again',
+    sentence: 'worker could not be started; retrying',
     fields: ['code'],
   },
   inherited_socket_lost: {
     level: 'error',
     sentence:
-      'all workers have died, and the inherited socket is closed; ending, so that the service manager starts again',
+      'all workers died and the inherited socket is closed; exiting so that the service manager restarts Menshen',
     fields: [],
   },
   ...RELOAD_EVENTS,
@@ -200,25 +198,25 @@ export const EVENTS = {
   },
   step_up_started: {
     level: 'info',
-    sentence: 'somebody who is signed in was sent to the provider to sign in again, as a rule wants it',
+    sentence: 'user sent to the provider to sign in again, as a rule requires',
     fields: ['method', 'path'],
   },
   step_up: {
     level: 'info',
-    sentence: 'signed in again, as a rule wants it; the new session replaces the old one',
+    sentence: 'signed in again, as a rule requires; the new session replaces the old one',
     fields: ['role', 'acr', 'amr'],
     audited: true,
   },
   step_up_failed: {
     level: 'warn',
     // `reason` is auth_time_missing or not_met.
-    sentence: 'signed in again, but the id_token does not say what a rule wants',
+    sentence: 'signed in again, but the id_token does not meet the rule',
     fields: ['role', 'acr', 'amr'],
     audited: true,
   },
   sign_in_failed: {
     level: 'warn',
-    sentence: 'a sign-in failed',
+    sentence: 'sign-in failed',
     // In the audit trail: how many more of the same network, for the same reason, there were in that minute.
     // `step` is `start` if the browser was not sent to the provider.
     fields: ['count', 'hook', 'step'],
@@ -226,32 +224,32 @@ export const EVENTS = {
   },
   host_entered: {
     level: 'info',
-    sentence: 'a signed-in user has entered a host of `hosts`',
+    sentence: 'user entered a host of `hosts`',
     fields: ['host'],
     audited: true,
   },
   host_entry_failed: {
     level: 'warn',
     sentence:
-      'the entry of a host of `hosts` failed: its code was unknown or spent, came from another browser or after the sign-out, or the entries of a page repeat because the browser keeps no cookie of the host',
+      'user could not enter a host of `hosts`: the code was unknown, used, from another browser or issued before the sign-out, or the browser does not keep the cookie of the host',
     fields: ['host'],
   },
   unknown_host: {
     level: 'warn',
-    sentence: 'a request came for a host that is neither that of BASE_URL nor one of `hosts`',
+    sentence: 'request for a host that is neither that of BASE_URL nor one of `hosts`',
     fields: ['host'],
   },
   sign_in_restarted: {
     level: 'info',
     // `reason` is `used`, or `unknown` for an attempt that has expired or that this browser did not start.
     sentence:
-      'an answer of the provider came for an attempt that is over; its code was not redeemed, and the browser was sent to the provider again',
+      'the provider responded to a sign-in attempt that is over; the code was not redeemed, and the browser was sent to the provider again',
     fields: [],
   },
   sign_out: { level: 'info', sentence: 'signed out', fields: ['ended'], audited: true },
   session_ended: {
     level: 'info',
-    sentence: 'sessions ended, and not by a sign-out of their browser',
+    sentence: 'session ended other than by its own sign-out',
     // Whose sessions they were is `user` and `sub`; a developer who ended them is `byUser`.
     // Without `by` the reason is `idle`, `session_limit`, `refresh_failed` or `unbound`.
     // `during` is `refresh` if the answer of a token refresh ended it.
@@ -260,13 +258,13 @@ export const EVENTS = {
   },
   device_bound: {
     level: 'info',
-    sentence: 'a browser has registered its key: the session counts for this device alone',
+    sentence: 'session bound to its device: the browser registered a key',
     fields: [],
     audited: true,
   },
   device_refused: {
     level: 'warn',
-    sentence: 'what a browser sent to prove its device does not count; the session stays as it was',
+    sentence: 'a device proof was rejected; the session is unchanged',
     // `step` is `register` or `refresh`.
     fields: ['step'],
     audited: true,
@@ -274,278 +272,285 @@ export const EVENTS = {
   device_missing: {
     level: 'warn',
     sentence:
-      'the ticket of a session that is bound to a device came without its second cookie, and counts for nothing: it was copied, or the browser could not prove itself; reported once a minute for each session',
+      'the ticket of a device-bound session came without its second cookie and was rejected: it was copied, or the browser could not prove its device; reported once a minute per session',
     fields: [],
     audited: true,
   },
-  no_session_to_end: { level: 'info', sentence: 'the provider ended no session of ours', fields: ['by', 'ended'] },
+  no_session_to_end: {
+    level: 'info',
+    sentence: 'the provider signed a user out who has no session here',
+    fields: ['by', 'ended'],
+  },
   previous_session_left: {
     level: 'warn',
-    sentence: 'the session that a new sign-in replaces could not be ended; it ends with its tokens',
+    sentence: 'the session that a new sign-in replaces could not be ended; it expires with its tokens',
     fields: [],
   },
-  session_refreshed: { level: 'info', sentence: 'the tokens of a session were refreshed', fields: [] },
+  session_refreshed: { level: 'info', sentence: 'session tokens refreshed', fields: [] },
   id_token_unverified: {
     level: 'warn',
     sentence:
-      'the tokens of a session were refreshed, and the keys for the id_token are not available; it is verified later, and until then the user stays as before',
+      'session tokens refreshed, but the keys for the id_token are unavailable; it is verified later, and the user data stays unchanged until then',
     fields: [],
   },
-  session_refresh_failed: { level: 'warn', sentence: 'a refresh failed', fields: ['outcome'], audited: true },
+  session_refresh_failed: { level: 'warn', sentence: 'token refresh failed', fields: ['outcome'], audited: true },
   identity_changed: {
     level: 'info',
-    sentence: 'the provider says something else about a user than before; it counts from now on',
+    sentence: 'the provider returned changed user data; it applies from now on',
     // The names of what changed, never the values.
     fields: ['changed'],
     audited: true,
   },
   identity_refresh_failed: {
     level: 'warn',
-    sentence: 'the provider could not be asked again who a user is; the session goes on with what it said before',
+    sentence: 'user data could not be refreshed from the provider; the session continues with the previous data',
     fields: [],
   },
   token_exchange_failed: {
     level: 'warn',
     // `reason` is an error code of the provider or of ours, or recently_failed; `upstream` is its prefix.
-    sentence: 'the provider gave no token for an application; the request was answered with 502, and no token was sent',
+    sentence: 'the provider issued no token for an application; the request got 502, and no token was sent',
     fields: ['method', 'path', 'upstream', 'audience'],
   },
   tokens_not_saved: {
     level: 'warn',
-    sentence: 'refreshed tokens could not be saved yet; trying again',
+    sentence: 'refreshed tokens could not be saved yet; retrying',
     fields: [],
   },
   short_token_life: {
     level: 'warn',
-    sentence: 'tokens live no longer than REFRESH_LEAD_SECONDS: every request refreshes them',
+    sentence: 'tokens expire within REFRESH_LEAD_SECONDS: every request refreshes them',
     fields: ['expiresIn', 'remedy'],
   },
-  last_seen_not_saved: { level: 'warn', sentence: 'when a session was last seen could not be saved', fields: [] },
+  last_seen_not_saved: { level: 'warn', sentence: "a session's last activity could not be saved", fields: [] },
   lease_not_released: {
     level: 'warn',
-    sentence: 'a lease was not given back; it runs out by itself',
+    sentence: 'a lease could not be released; it expires',
     fields: [],
   },
-  record_unreadable: { level: 'error', sentence: 'a record does not open with its own ticket', fields: [] },
+  record_unreadable: { level: 'error', sentence: 'a session record cannot be decrypted with its ticket', fields: [] },
   newer_format: {
     level: 'error',
-    sentence: 'the store has a record of a newer version than this one; it counts as absent, and others like it too',
+    sentence: 'a record in the store was written by a newer version; it and others like it are treated as absent',
     fields: ['record'],
   },
   data_keys_closed: {
     level: 'warn',
     sentence:
-      'no secret of ours opens the data keys of this store. Either SECRET, or without it CLIENT_SECRET, was replaced: put the former one behind the new one in SECRET. Or another Menshen with another secret uses the same store: give each its own folder, or its own prefix in Redis. Until then the console does not know the names of other sessions, and signing out everywhere misses them',
+      'no configured secret can decrypt the data keys of this store. Either SECRET, or without it CLIENT_SECRET, was replaced: append the previous secret after the new one in SECRET. Or another Menshen with another secret uses the same store: give each its own folder, or its own prefix in Redis. Until then the console does not show the names of other sessions, and signing out everywhere misses them',
     fields: ['record'],
   },
   sign_out_unconfirmed: {
     level: 'info',
-    sentence:
-      'a browser came back from signing out at the provider without the state that it left with: it may still be signed in there',
+    sentence: 'a browser returned from signing out at the provider without its state: it may still be signed in there',
     fields: [],
   },
   email_step_failed: {
     level: 'warn',
-    sentence: 'the e-mail address of a user could not be asked for; the sign-in goes on without it',
+    sentence: "the user's e-mail address could not be fetched; the sign-in continues without it",
     fields: [],
   },
   email_unverified: {
     level: 'info',
-    sentence: 'the provider does not say that it has verified the e-mail address of this user, so it does not count',
+    sentence: "the user's e-mail address is ignored: the provider does not report it as verified",
     fields: [],
   },
-  provider_not_told: { level: 'warn', sentence: 'the provider could not be told of a sign-out', fields: [] },
+  provider_not_told: { level: 'warn', sentence: 'the provider could not be notified of a sign-out', fields: [] },
   tokens_not_revoked: {
     level: 'warn',
-    sentence: 'tokens that will not be used could not be revoked; they expire',
+    sentence: 'unused tokens could not be revoked; they expire',
     fields: [],
   },
   sign_in_incomplete: {
     level: 'warn',
-    sentence: 'a user has signed in, and a later step failed; the session is valid',
+    sentence: 'user signed in, but a later step failed; the session is valid',
     // `limit`: SESSIONS_PER_USER was not enforced. `key_owner`: personal keys keep the roles of before.
     fields: ['step'],
   },
   id_token_unusable: {
     level: 'warn',
-    sentence: 'an ID token could not be verified: the provider can end this session only together with all of its user',
+    sentence:
+      "ID token could not be verified: the provider can end this session only together with all of the user's sessions",
     fields: [],
   },
   metadata_unavailable: {
     level: 'warn',
-    sentence: 'the metadata of the provider cannot be had; nobody can sign in through it until it can',
+    sentence: 'provider metadata is unavailable; users cannot sign in with this provider until it is back',
     fields: [],
   },
-  token_refused: { level: 'warn', sentence: 'an access token that somebody brought was refused', fields: [] },
+  token_refused: { level: 'warn', sentence: 'an access token was rejected', fields: [] },
   key_created: {
     level: 'info',
-    sentence: 'a user has made a personal key',
+    sentence: 'personal key created',
     fields: ['name', 'expires'],
     audited: true,
   },
   key_used: {
     level: 'info',
     // `key` is machine or personal; `name` is that of a personal key.
-    sentence: 'a key was used, reported once per key and day (UTC)',
+    sentence: 'key used (reported once per key and day, UTC)',
     fields: ['key', 'name'],
     audited: true,
   },
   key_revoked: {
     level: 'info',
     // `name` of one; `revoked` is how many ended with their user.
-    sentence: 'personal keys were revoked, or ended with their user',
+    sentence: 'personal keys revoked, by themselves or with all sessions of their user',
     fields: ['by', 'byUser', 'name', 'revoked'],
     audited: true,
   },
   key_refused: {
     level: 'warn',
     // `reason` is form, several (two that differ), unknown, expired, or not_accepted (the rule has no `keys`).
-    sentence: 'a key that somebody brought was refused',
+    sentence: 'a key was rejected',
     fields: [],
   },
-  key_use_not_saved: { level: 'warn', sentence: 'when a personal key was last used could not be saved', fields: [] },
+  key_use_not_saved: { level: 'warn', sentence: "a personal key's last use could not be saved", fields: [] },
   // `claim` is what of it is wrong.
-  logout_token_refused: { level: 'warn', sentence: 'a logout token was refused', fields: ['claim'] },
+  logout_token_refused: { level: 'warn', sentence: 'logout token rejected', fields: ['claim'] },
   cookie_lost: {
     level: 'warn',
-    sentence: 'a browser signed in but did not keep the cookie',
+    sentence: 'a browser signed in but did not save the session cookie',
     fields: ['baseUrl', 'host'],
   },
 
   shadow_refused: {
     level: 'warn',
-    sentence: 'a shadow rule would have refused',
+    sentence: 'a shadow rule would have denied access',
     fields: ['rule', 'method', 'path', 'role'],
   },
   claims_left_out: {
     level: 'warn',
-    sentence:
-      'the provider says more than 16 KB of a user: not all of it is kept, and roles by what is left out are not given',
+    sentence: "the user's claims exceed 16 KB: some are dropped, and roles that depend on them are not granted",
     fields: ['claims'],
   },
   identity_cut: {
     level: 'warn',
-    sentence: 'something about a user is too long for applications: the header was cut, or the claim left out',
+    sentence: 'user data too long for applications: the header was truncated, or the claim left out',
     fields: ['header', 'claim'],
   },
   rate_limited: {
     level: 'warn',
-    sentence: 'an address sent more than RATE_LIMIT_PER_MINUTE allows, and is turned away for the rest of a minute',
+    sentence: 'rate limited: an address exceeded RATE_LIMIT_PER_MINUTE and is rejected for the rest of a minute',
     // `again` if it is not the first of that minute: the audit trail keeps the first.
     fields: ['kind', 'again'],
     audited: true,
   },
   refused: {
     level: 'warn',
-    sentence: 'somebody who is signed in may not see what they asked for',
+    sentence: 'access denied to a signed-in user',
     fields: ['method', 'path', 'role', 'key'],
     audited: true,
   },
   visitor_refused: {
     level: 'warn',
-    sentence: 'a public page has networks or hours, and a visitor came from elsewhere or at another time',
+    sentence: "access denied to a visitor: outside a public page's networks or hours",
     fields: ['method', 'path'],
   },
   path_refused: {
     level: 'warn',
-    sentence: 'a path that cannot be read, or could be read in more than one way, was refused',
+    sentence: 'ambiguous or malformed path rejected',
     fields: ['method', 'path'],
   },
   foreign_origin: {
     level: 'warn',
-    sentence: 'something that only our own pages may ask for came from another site, and was not done',
+    sentence: 'cross-site request rejected',
     fields: ['method', 'path', 'origin'],
   },
   request: {
     level: 'info',
-    sentence: 'a request has ended (ACCESS_LOG)',
+    sentence: 'request completed (ACCESS_LOG)',
     fields: ['method', 'path', 'status', 'bytes', 'ms', 'upstream'],
   },
   metrics_refused: {
     level: 'warn',
-    sentence: 'a request for the metrics was refused',
+    sentence: 'metrics request rejected',
     // `reason` is address (not in METRICS_FROM) or proxy (from TRUSTED_PROXIES, or with headers that proxies add).
     fields: ['remedy'],
   },
-  check_refused: { level: 'warn', sentence: 'a question of forward-auth could not be answered', fields: [] },
-  request_failed: { level: 'error', sentence: 'a request failed', fields: ['method', 'path'] },
-  upgrade_failed: { level: 'error', sentence: 'an upgrade failed', fields: ['path'] },
+  check_refused: { level: 'warn', sentence: 'forward-auth request could not be answered', fields: [] },
+  request_failed: { level: 'error', sentence: 'request failed', fields: ['method', 'path'] },
+  upgrade_failed: { level: 'error', sentence: 'upgrade failed', fields: ['path'] },
   upstream_failed: {
     level: 'error',
-    sentence: 'the application behind did not answer, or its answer broke off',
+    sentence: 'the upstream application did not respond, or its response broke off',
     fields: ['method', 'path', 'upstream'],
   },
   upstream_head_too_large: {
     level: 'error',
-    sentence: "the headers of the application's answer are larger than MAX_HEADER_KB",
+    sentence: "the upstream application's response headers exceed MAX_HEADER_KB",
     fields: ['method', 'path', 'upstream'],
   },
   head_too_large: {
     level: 'warn',
-    sentence: 'the headers of a request are larger than MAX_HEADER_KB, or more than 200',
+    sentence: 'request headers exceed MAX_HEADER_KB or 200 fields',
     fields: ['method', 'path'],
   },
   upstream_busy: {
     level: 'warn',
-    sentence: 'a request was turned away: too many others were with the application, or waited for it',
+    sentence: 'request rejected: the upstream application has too many requests in progress or waiting',
     fields: ['method', 'path', 'upstream'],
   },
   address_unknown: {
     level: 'warn',
-    sentence: 'nobody is limited: requests come without an address',
+    sentence: 'rate limits are off: requests have no client address',
     fields: ['remedy'],
   },
-  form_already_read: { level: 'warn', sentence: 'somebody read a form of ours first', fields: ['path', 'remedy'] },
+  form_already_read: {
+    level: 'warn',
+    sentence: 'a form could not be read: other code had already read the request body',
+    fields: ['path', 'remedy'],
+  },
   client_cut_off: {
     level: 'info',
     sentence:
-      'a client was cut off: for CLIENT_TIMEOUT_MS it took nothing of its answer or sent nothing of its body, it needed longer for a form, or it left too many answers unread',
+      'client disconnected by CLIENT_TIMEOUT_MS: it read nothing of the response or sent nothing of the body, took too long to send a form, or left too many responses unread',
     fields: [],
   },
   streams_unchecked: {
     level: 'warn',
-    sentence: 'open streams could not be checked against their sessions; they stay',
+    sentence: 'open streams could not be checked against their sessions; they stay open',
     fields: [],
   },
 
-  store_unreachable: { level: 'warn', sentence: 'the store cannot be reached; trying again', fields: ['store'] },
+  store_unreachable: { level: 'warn', sentence: 'store unreachable; retrying', fields: ['store'] },
   store_not_writable: {
     level: 'error',
     sentence:
-      'a write to the store failed: users cannot sign in, and `ready` answers 503 until a write succeeds; one is tried every five seconds',
+      'write to the store failed: users cannot sign in, and `ready` returns 503 until a write succeeds; retried every five seconds',
     fields: [],
   },
-  store_writable: { level: 'info', sentence: 'the store can be written again', fields: [] },
-  store_reachable: { level: 'info', sentence: 'the store can be reached again', fields: ['store'] },
+  store_writable: { level: 'info', sentence: 'store writable again', fields: [] },
+  store_reachable: { level: 'info', sentence: 'store reachable again', fields: ['store'] },
   audit_not_written: {
     level: 'error',
-    sentence: 'audit events could not be written yet; they wait in memory as far as there is room',
+    sentence: 'audit events could not be written yet; they are kept in memory while there is room',
     // `to` is store or file, `count` how many wait, `dropped` how many there was no room for.
     fields: ['to', 'count', 'dropped'],
   },
   audit_written_again: {
     level: 'info',
-    sentence: 'the audit events that waited are written',
+    sentence: 'queued audit events written',
     fields: ['to', 'dropped'],
   },
   process_warning: {
     level: 'warn',
-    sentence: 'Node or a library has printed a warning',
+    sentence: 'warning from Node or a library',
     fields: ['name', 'text'],
   },
   console_output: {
     level: 'info',
-    sentence: 'a library or the configuration has printed to the console, where the log is JSON',
+    sentence: 'console output from a library or the configuration, where the log is JSON',
     fields: ['text'],
   },
   not_ready: { level: 'error', sentence: 'not ready to serve', fields: [] },
   console_without_store: {
     level: 'warn',
     sentence:
-      'a developer has opened the overview or the health page while the store cannot be asked about their session; it was confirmed at most ten minutes before',
+      'a developer opened the overview or the health page while the store was unavailable; their session was confirmed at most ten minutes before',
     fields: ['path'],
   },
-  login_without_store: { level: 'error', sentence: 'the login page could not ask the store', fields: [] },
+  login_without_store: { level: 'error', sentence: 'store unavailable while showing the login page', fields: [] },
 } as const satisfies Record<string, EventRow>
 
 export type EventCode = keyof typeof EVENTS

@@ -88,7 +88,7 @@ suite('what operators read', () => {
   test('what operators read puts a phrase into another, and leaves what others said as it is', () => {
     const reason = phrase('connection_broke', { code: 'ECONNRESET' })
     const said = phrase('sign_in_page_unseen', { reason })
-    assert.equal(phraseIn('en', said), 'the sign-in page could not be seen: the connection broke (ECONNRESET)')
+    assert.equal(phraseIn('en', said), 'the sign-in page could not be loaded: the connection broke (ECONNRESET)')
     assert.equal(phraseIn('zh-CN', said), '无法打开登录页：连接中断（ECONNRESET）')
     assert.equal(phraseIn('zh-CN', quoted('{ms} $&')), '{ms} $&')
   })
@@ -136,7 +136,7 @@ suite('the command answers in the language', () => {
     )
     const check = async (...args: string[]) => (await runCheckCommand(args, run(alone))).text
     assert.match(await check('--language', 'zh-CN'), /^✔ 全部可用。\n/)
-    assert.match(await check(), /^✔ Everything can be used\.\n/)
+    assert.match(await check(), /^✔ All settings are valid\.\n/)
   })
 
   test('the command answers in the language with names that are the same in both, and no English sentence in the Chinese', async t => {

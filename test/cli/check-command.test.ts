@@ -39,7 +39,7 @@ suite('what can be used', () => {
   test('menshen check says in a few friendly lines that everything can be used, with nothing set too', async t => {
     const nothing = await check(t, {})
     assert.deepEqual(nothing.problems, [])
-    assert.match(nothing.text[0] ?? '', /^✔ Everything can be used\.$/)
+    assert.match(nothing.text[0] ?? '', /^✔ All settings are valid\.$/)
     assert.match(nothing.text[1] ?? '', /development provider, not for production/)
     const config = "export default { rules: [{ path: '/x', public: true }], upstreams: { '/a': 'http://127.0.0.1:9' } }"
     const env = { ...PROVIDER, STORE: 'redis://user:pass-CANARY@127.0.0.1:9', UPSTREM: 'http://127.0.0.1:9' }
@@ -51,7 +51,7 @@ suite('what can be used', () => {
     )
     assert.match(text.join('\n'), /menshen\.config\.mjs, 1 rules\n +upstream +\/a → http:\/\/127\.0\.0\.1:9/)
     assert.match(text.join('\n'), /^ +tokens +idp\.example\.com$/m)
-    assert.match(text.at(-1) ?? '', /^! UPSTREM is no setting of ours and has no effect; did you mean UPSTREAM\?$/)
+    assert.match(text.at(-1) ?? '', /^! UPSTREM is not a Menshen setting and is ignored; did you mean UPSTREAM\?$/)
   })
 })
 
@@ -78,7 +78,7 @@ test('menshen check names the preset, the provider and every host that gets toke
   assert.deepEqual(await lines(oidc), [
     'preset oidc',
     'provider oidc https://sso.example.com',
-    `tokens me.example.com and the hosts that ${url} names`,
+    `tokens me.example.com and the hosts named in ${url}`,
   ])
   assert.deepEqual(await lines(oidc, { LC_ALL: 'zh_CN.UTF-8' }), [
     'preset oidc',
@@ -191,7 +191,7 @@ suite('what is wrong', () => {
     for (const name of wrong)
       assert.equal(problems.filter(line => line.startsWith(name)).length, 1, `${name} in ${problems.join('\n')}`)
     assert.equal(problems.length, wrong.length)
-    assert.deepEqual(text, ['! LOG_LEVLE is no setting of ours and has no effect; did you mean LOG_LEVEL?'])
+    assert.deepEqual(text, ['! LOG_LEVLE is not a Menshen setting and is ignored; did you mean LOG_LEVEL?'])
     const rules = "export default { rules: [{ path: 'x', public: true }, { path: '/y' }], colour: 'red' }"
     const both = await check(t, { PROVIDER: 'nobody' }, { 'menshen.config.mjs': rules })
     for (const part of ['rules.0.path', 'rules.1', 'colour', 'PROVIDER is "nobody"'])
@@ -204,8 +204,8 @@ suite('what is wrong', () => {
   test('menshen check names what the provider lacks, and a secret that nothing can be derived from', async t => {
     const { problems } = await check(t, { AUTH_URL: PROVIDER.AUTH_URL })
     assert.deepEqual(problems, [
-      'CLIENT_ID is missing: nobody can sign in without it.',
-      'CLIENT_SECRET (or CLIENT_SECRET_FILE) is missing: nobody can sign in without it.',
+      'CLIENT_ID is missing: users cannot sign in without it.',
+      'CLIENT_SECRET (or CLIENT_SECRET_FILE) is missing: users cannot sign in without it.',
     ])
     assert.match(
       (await check(t, { ...PROVIDER, PAGE_LANGUAGE: 'ja' })).problems.join(),

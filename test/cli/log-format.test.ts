@@ -133,7 +133,7 @@ test('on a terminal all workers write lines for people, and a welcome follows', 
   await once(terminal, 'close')
   const lines = stripVTControlCharacters(output).split(/\r?\n/)
   const [first = '', ...others] = lines.filter(line => /^\d{4}-/.test(line))
-  assert.match(first, /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d info {2}Menshen has started {2}started address=http/)
+  assert.match(first, /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d info {2}Menshen started {2}started address=http/)
   for (const line of others) assert.match(line, /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (info|warn) {1,2}\S/)
   assert.doesNotMatch(output, /\{"level"/)
   // biome-ignore lint/suspicious/noControlCharactersInRegex: colours, and nothing else that begins like them

@@ -482,7 +482,10 @@ test('sessions of a secret that is gone are not passed over in silence', async t
   const user = await signedIn(before, provider)
   await before.killAll('SIGTERM')
   const closed = await run(present, 'doctor')
-  assert.match(closed.out, /✖ store keys: no secret of ours opens .* → Put the former secret behind/)
+  assert.match(
+    closed.out,
+    /✖ store keys: none of the configured secrets can decrypt .* → Append the previous secret after/,
+  )
   const now = await start({ SECRET: present })
   await signedIn(now, provider, 'lisi')
 
@@ -498,14 +501,14 @@ test('sessions of a secret that is gone are not passed over in silence', async t
     ended.err,
     '1 session cannot be read with this SECRET and may be zhangsan’s; put the former secret behind the present one in SECRET, and end them again.\n',
   )
-  assert.match((await run(present, 'doctor')).out, /! store keys: some sessions were opened under a secret/)
+  assert.match((await run(present, 'doctor')).out, /! store keys: some sessions use a secret/)
   assert.match(
     (await run(present, 'doctor', '--language', 'zh-CN')).out,
     /存储 · 密钥：有些会话所用的密钥不在 SECRET 中/,
   )
 
   const both = `${present},${former}`
-  assert.match((await run(both, 'doctor')).out, /✔ store keys: our secrets open what it keeps/)
+  assert.match((await run(both, 'doctor')).out, /✔ store keys: the configured secrets can decrypt the stored data/)
   const all = await run(both, 'sessions')
   assert.match(all.out, / lisi .*\n.* zhangsan /)
   assert.equal(all.err, '')

@@ -118,7 +118,7 @@ suite('menshen doctor', { concurrency: 2 }, () => {
     const { code, check } = await runDoctorIn(cwd, { PORT: String(await freePort()) })
     assert.equal(code, 0)
     assert.match(check('provider').seen, /development provider/)
-    assert.match(check('store').seen, /not there yet/)
+    assert.match(check('store').seen, /does not exist yet/)
     assert.equal(check('proxy').level, 'warning')
     assert.ok(!existsSync(join(cwd, 'data')))
   })
@@ -129,7 +129,7 @@ suite('menshen doctor', { concurrency: 2 }, () => {
     const lines = output.split('\n')
     assert.match(lines.pop() ?? '', /^\d+ good, (1 warning|\d+ warnings), 0 failures$/)
     for (const line of lines) assert.match(line, /^[✔!✖] [\w /-]+: .+/)
-    assert.match(output, /^! settings: the state is checked by its suffix only.* → STATE_CHECK=bound$/m)
+    assert.match(output, /^! settings: the state is checked by its suffix only.* → Set STATE_CHECK=bound\.$/m)
     // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what must not be there
     assert.doesNotMatch(output, /\x1b/)
   })
@@ -279,14 +279,14 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     })
     const env = { ...ALONE, PROVIDER: 'oidc', AUTH_URL: url, CLIENT_ID: 'a', CLIENT_SECRET: 'b' }
     const cases: [said: object, level: Check['level'], seen: RegExp, remedy: RegExp, env?: Environment][] = [
-      [{}, 'good', /nothing/, /^$/],
+      [{}, 'good', /requirements are met/, /^$/],
       [{ require_pushed_authorization_requests: true }, 'failure', /\(PAR\)/, /PAR=on/, { PAR: 'off' }],
-      [{ require_pushed_authorization_requests: true }, 'failure', /\(PAR\).*no address/, /parUrl/],
-      [{}, 'failure', /\(PAR\).*no address/, /parUrl/, { PAR: 'on' }],
+      [{ require_pushed_authorization_requests: true }, 'failure', /\(PAR\).*no endpoint/, /parUrl/],
+      [{}, 'failure', /\(PAR\).*no endpoint/, /parUrl/, { PAR: 'on' }],
       [
         { dpop_signing_alg_values_supported: ['RS256'] },
         'failure',
-        /DPoP proofs only by RS256/,
+        /DPoP proofs only with RS256/,
         /Allow ES256/,
         { DPOP: 'on' },
       ],
@@ -294,7 +294,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
       [{ require_signed_request_object: true }, 'failure', /\(JAR\)/, /Turn that off/],
       [{ response_modes_supported: ['form_post'] }, 'failure', /form_post/, /"query"/],
       [{ response_types_supported: ['id_token'] }, 'failure', /response type code/, /authorization code/],
-      [{ id_token_signing_alg_values_supported: ['HS256'] }, 'failure', /by HS256 only/, /RS256 or ES256/],
+      [{ id_token_signing_alg_values_supported: ['HS256'] }, 'failure', /only with HS256/, /RS256 or ES256/],
       [
         { token_endpoint_auth_methods_supported: ['client_secret_jwt'] },
         'failure',
@@ -304,7 +304,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
       [
         { token_endpoint_auth_methods_supported: ['client_secret_post'] },
         'warning',
-        /only by client_secret_post, and not by client_secret_basic/,
+        /only by client_secret_post, not by client_secret_basic/,
         /CLIENT_AUTH to one of: post/,
         { CLIENT_AUTH: 'basic' },
       ],
@@ -315,9 +315,15 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
         /PKCE=S256/,
         { PKCE: 'off' },
       ],
-      [{ token_endpoint_auth_methods_supported: ['client_secret_post'] }, 'good', /nothing/, /^$/, PUBLIC_CLIENT],
-      [{}, 'warning', /no revocation address: tokens stay valid/, /REVOKE=never/, { REVOKE: 'always' }],
-      [{ revocation_endpoint: `${url}/revoke` }, 'good', /nothing/, /^$/, { REVOKE: 'always' }],
+      [
+        { token_endpoint_auth_methods_supported: ['client_secret_post'] },
+        'good',
+        /requirements are met/,
+        /^$/,
+        PUBLIC_CLIENT,
+      ],
+      [{}, 'warning', /no revocation endpoint: tokens stay valid/, /REVOKE=never/, { REVOKE: 'always' }],
+      [{ revocation_endpoint: `${url}/revoke` }, 'good', /requirements are met/, /^$/, { REVOKE: 'always' }],
       [{ scopes_supported: ['openid', 'email'] }, 'warning', /does not list the scope profile$/, /SCOPE/],
     ]
     for (const [document, level, seen, remedy, more = {}] of cases) {
@@ -331,9 +337,15 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     said = { id_token_signing_alg_values_supported: ['RS256', 'HS256'] }
     const both = (await doctor(env)).checks.filter(({ name }) => name === 'provider demands')
     assert.deepEqual([...new Set(both.map(({ level }) => level))], ['good'])
-    assert.match(both[1]?.seen ?? '', /by HS256 too.*sign-ins fail \(menshen doctor --sign-in/)
+    assert.match(
+      both[1]?.seen ?? '',
+      /also sign id_tokens with HS256.*sign-ins fail \(check with menshen doctor --sign-in/,
+    )
     said = { issuer: 'https://somebody.else' }
-    assert.match((await doctor(env)).check('provider discovery').seen, /it says https:\/\/somebody\.else, expected/)
+    assert.match(
+      (await doctor(env)).check('provider discovery').seen,
+      /another issuer: https:\/\/somebody\.else; expected/,
+    )
   })
 
   test('where no address of the preset exists and metadata does, menshen doctor says PROVIDER=oidc', async t => {
@@ -343,7 +355,10 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
       const { checks } = await doctor({ ...env, ...more })
       const first = checks.find(({ ok }) => !ok)
       assert.equal(first?.name, 'provider settings')
-      assert.match(first?.seen ?? '', /^the addresses of the preset (idaas|maxkey) do not exist there: it is an OpenID/)
+      assert.match(
+        first?.seen ?? '',
+        /^the endpoints of the preset (idaas|maxkey) do not exist there: this is an OpenID/,
+      )
       assert.equal(first?.remedy, `Set PROVIDER=oidc and AUTH_URL=${url}/realms/staff.`)
     }
     const twice = await doctor({ ...env, PROVIDER: 'keycloak', PROVIDER_VARS: 'realm=staff' })
@@ -376,15 +391,18 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     ] as const) {
       refusal = [...answer]
       isAccepted = audience => audience === `${url}/token`
-      assert.match((await client(byKey)).remedy, /^Set CLIENT_ASSERTION_AUDIENCE=token_endpoint: with it/)
+      assert.match(
+        (await client(byKey)).remedy,
+        /^Set CLIENT_ASSERTION_AUDIENCE=token_endpoint: the provider then accepts/,
+      )
       isAccepted = audience => audience === url
       const wrong = { ...byKey, CLIENT_ASSERTION_AUDIENCE: 'token_endpoint' }
-      assert.match((await client(wrong)).remedy, /^Set CLIENT_ASSERTION_AUDIENCE=issuer: with it/)
+      assert.match((await client(wrong)).remedy, /^Set CLIENT_ASSERTION_AUDIENCE=issuer: the provider then accepts/)
       assert.equal((await client(byKey)).level, 'good')
     }
     refusal = [401, { error: 'invalid_client' }]
     isAccepted = (_audience, { authorization }) => authorization === undefined
-    assert.match((await client({ CLIENT_SECRET: 'b' })).remedy, /^Set CLIENT_AUTH=post: with it/)
+    assert.match((await client({ CLIENT_SECRET: 'b' })).remedy, /^Set CLIENT_AUTH=post: the provider then accepts/)
     isAccepted = () => false
     assert.match((await client({ CLIENT_SECRET: 'b' })).remedy, /CLIENT_SECRET is wrong/)
   })
@@ -406,12 +424,12 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     const redirect = async () => (await doctor({ ...ALONE, ...settings })).check('provider redirect address')
     answer('authorize', { kind: 'redirect', to: 'http://localhost:8/error?error=invalid_redirect' })
     const shown = await redirect()
-    assert.match(shown.seen, /error page of its own \(invalid_redirect\)/)
+    assert.match(shown.seen, /its own error page \(invalid_redirect\)/)
     assert.match(shown.remedy, /^Register exactly http:\/\/localhost:9\/callback/)
     answer('authorize', { kind: 'redirect', to: 'http://localhost:8/login?error=login_required' })
     assert.equal((await redirect()).level, 'good')
     answer('authorize', { kind: 'bytes', status: 404, body: '' })
-    assert.match((await redirect()).remedy, /^There is no sign-in page: check PROVIDER, AUTH_URL and CLIENT_ID/)
+    assert.match((await redirect()).remedy, /^There is no sign-in page there: check PROVIDER, AUTH_URL and CLIENT_ID/)
   })
 
   test('a page in place of the discovery document is not JSON', async t => {
@@ -421,7 +439,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
         .end('<!doctype html><title>Hello</title>'),
     )
     const env = { ...ALONE, PROVIDER: 'oidc', AUTH_URL: url, CLIENT_ID: 'a', CLIENT_SECRET: 'b' }
-    assert.match((await doctor(env)).check('provider discovery').seen, /not JSON but text\/html/)
+    assert.match((await doctor(env)).check('provider discovery').seen, /text\/html, not JSON/)
   })
 
   test('an invalid_request where PKCE is off says that the provider may demand it', async t => {
@@ -429,7 +447,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
     const to = 'http://localhost:9/callback?error=invalid_request&error_description=code_challenge+CANARY&state=x'
     answer('authorize', { kind: 'redirect', to })
     const { check, output } = await doctor({ ...ALONE, ...settings })
-    assert.match(check('provider redirect address').seen, /invalid_request: the provider may demand PKCE/)
+    assert.match(check('provider redirect address').seen, /invalid_request: the provider might require PKCE/)
     assert.match(check('provider redirect address').remedy, /PKCE=S256/)
     assert.doesNotMatch(output, /CANARY/)
   })
@@ -535,7 +553,7 @@ suite('menshen doctor and the store', { concurrency: 2 }, () => {
     assert.equal(bad.check('store').ok, false)
     assert.match(bad.check('store').seen, /not a database/)
     assert.match(good.check('store file').seen, /passes quick_check/)
-    assert.match(good.check('store disk').seen, /^\d+ MB are free$/)
+    assert.match(good.check('store disk').seen, /^\d+ MB free$/)
     assert.equal(good.check('store file system').ok, true)
   })
 
@@ -566,10 +584,10 @@ suite('menshen doctor and the store', { concurrency: 2 }, () => {
     for (const place of [join(folder, 'file', 'data'), '/proc/menshen/data']) {
       const { check, code } = await doctor({ ...ALONE, STORE: `sqlite:${place}` })
       assert.equal(code, 1, place)
-      assert.match(check('store').seen, /cannot be made: /)
+      assert.match(check('store').seen, /cannot be created: /)
     }
     const { check } = await doctor({ ...ALONE, STORE: `sqlite:${join(folder, 'one', 'two')}` })
-    assert.match(check('store').seen, /the start will make it/)
+    assert.match(check('store').seen, /it is created at startup/)
     assert.ok(!existsSync(join(folder, 'one')))
   })
 })
@@ -631,7 +649,7 @@ test('menshen doctor warns when the application has a page at LOGIN_PATH, and no
   })
   const { check } = await doctor({ ...ALONE, UPSTREAM })
   assert.equal(check('upstream / login').level, 'warning')
-  assert.match(check('upstream / login').seen, /the application answers \/login with 200/)
+  assert.match(check('upstream / login').seen, /the application returns 200 for \/login/)
   for (const LOGIN_PATH of ['/_menshen/login', '/sign-in']) {
     const { checks } = await doctor({ ...ALONE, UPSTREAM, LOGIN_PATH })
     assert.ok(!checks.some(({ name }) => name === 'upstream / login'), LOGIN_PATH)
@@ -649,7 +667,7 @@ suite('menshen doctor and applications that know GET alone', { concurrency: 2 },
     })
     for (const UPSTREAM of [refusing, dropping]) {
       const { check } = await doctor({ ...ALONE, UPSTREAM })
-      assert.deepEqual([check('upstream /').level, check('upstream /').seen], ['good', 'answers 200'])
+      assert.deepEqual([check('upstream /').level, check('upstream /').seen], ['good', 'returns 200'])
     }
   })
 })
@@ -670,18 +688,18 @@ suite('menshen doctor and the way in', { concurrency: 2 }, () => {
       assert.equal(response.status, 404)
     }
     const stranger = await doctor({ ...env, CLIENT_SECRET: 'another' })
-    assert.match(stranger.check('proxy').seen, /something else .*status 404/)
+    assert.match(stranger.check('proxy').seen, /something other than Menshen .*status 404/)
   })
 
   test('a name that is unknown, and a port that speaks http, are told as what they are', async t => {
     const port = await freePort()
     const unknown = await doctor({ ...ALONE, BASE_URL: 'http://menshen.invalid', PORT: String(port) })
-    assert.match(unknown.check('proxy').seen, /^this machine does not know the name menshen\.invalid \(E/)
+    assert.match(unknown.check('proxy').seen, /^this machine cannot resolve menshen\.invalid \(E/)
     assert.match(unknown.check('proxy').remedy, /DNS/)
     const url = await serve(t, (_request, response) => void response.end('ok'))
     const BASE_URL = url.replace('http:', 'https:')
     const plain = await doctor({ ...ALONE, BASE_URL, PORT: String(port) })
-    assert.match(plain.check('proxy').seen, /speaks http there, not https/)
+    assert.match(plain.check('proxy').seen, /is answered with http, not https/)
     assert.equal(plain.check('proxy').level, 'failure')
     const nothing = await doctor({ ...ALONE, BASE_URL: `http://localhost:${port}`, PORT: '9' })
     assert.match(nothing.check('proxy').remedy, /^Start Menshen/)
@@ -699,7 +717,7 @@ suite('menshen doctor and the way in', { concurrency: 2 }, () => {
     const { stop } = await startInstance(env)
     t.after(stop)
     const { check } = await doctor({ ...env, UPSTREAM: front })
-    assert.match(check('upstream /').seen, /^this very Menshen answers at /)
+    assert.match(check('upstream /').seen, /^this Menshen itself responds at /)
     assert.equal(check('upstream /').level, 'failure')
   })
 
@@ -719,14 +737,14 @@ suite('menshen doctor and the way in', { concurrency: 2 }, () => {
     const first = await startInstance(env)
     t.after(first.stop)
     const untrusted = await doctor(env)
-    assert.equal(untrusted.check('proxy client address').remedy, 'TRUSTED_PROXIES=127.0.0.1')
+    assert.equal(untrusted.check('proxy client address').remedy, 'Set TRUSTED_PROXIES=127.0.0.1.')
     for (const part of ['host', 'upgrade']) assert.equal(untrusted.check(`proxy ${part}`).level, 'warning', part)
     // It says nothing of the scheme, which Menshen knows from BASE_URL.
     assert.equal(untrusted.check('proxy proto').level, 'good')
     await first.stop()
     await openGateway(t, { ...env, TRUSTED_PROXIES: '127.0.0.1' }, { now: Date.now() })
     const trusting = await doctor({ ...env, TRUSTED_PROXIES: '127.0.0.1' })
-    assert.match(trusting.check('proxy client address').seen, /anybody can make up/)
+    assert.match(trusting.check('proxy client address').seen, /any client can forge/)
     assert.equal(trusting.code, 1)
   })
 })

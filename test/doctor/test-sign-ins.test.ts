@@ -96,9 +96,9 @@ suite('menshen doctor --sign-in', () => {
     assert.equal(code, 0, err)
     assert.match(out, /userinfo +username: string/)
     assert.match(out, /token +access_token: string/)
-    assert.match(out, /username +from username of userinfo\n/)
-    assert.match(out, /ou_id +(from|stays empty)/)
-    assert.match(out, /The role is auditor; the groups are none/)
+    assert.match(out, /username +from username in userinfo\n/)
+    assert.match(out, /ou_id +(from|empty)/)
+    assert.match(out, /Role: auditor\. Groups: none/)
     assert.doesNotMatch(out + err, /CANARY/)
   })
 
@@ -159,11 +159,11 @@ suite('menshen doctor --sign-in', () => {
     await walk(createClient(BASE_URL), unnamed.address)
     const first = await unnamed.ended
     assert.equal(first.code, 1)
-    assert.match(first.out, /username +stays empty\n[\s\S]*Nobody would be signed in: no username/)
+    assert.match(first.out, /username +empty\n[\s\S]*Sign-in would fail: no username/)
     provider.answer('token', { kind: 'json', status: 400, body: { error: 'invalid_grant' } }, 'once')
     const refused = await startDoctor(env, cwd)
     await walk(createClient(BASE_URL), refused.address)
-    assert.match((await refused.ended).out, /Nobody would be signed in: the provider answered 400 with invalid_grant/)
+    assert.match((await refused.ended).out, /Sign-in would fail: the provider returned 400 with invalid_grant/)
     const denied = await startDoctor(env, cwd)
     const visitor = createClient(BASE_URL)
     const { pathname, search } = new URL(denied.address)
@@ -171,7 +171,7 @@ suite('menshen doctor --sign-in', () => {
     const state = new URL(start.headers.location ?? '').searchParams.get('state')
     await visitor.get(`/callback?error=invalid_scope&state=${state}`)
     const { out } = await denied.ended
-    assert.match(out, /came back with the error invalid_scope/)
+    assert.match(out, /the provider returned the error invalid_scope/)
     assert.doesNotMatch(first.out + out, /CANARY/)
   })
 
@@ -187,13 +187,13 @@ suite('menshen doctor --sign-in', () => {
     }
     const refusal = (error: string) => ({ kind: 'json', status: 400, body: { error } }) as const
     const cases: [prepare: () => unknown, says: RegExp][] = [
-      [() => 'access_denied', /→ The provider let this user not pass/],
+      [() => 'access_denied', /→ The provider denied this user/],
       [() => 'invalid_scope', /→ Check SCOPE/],
-      [() => 'invalid_request', /may demand PKCE, which is off\.\n→ Set PKCE=S256/],
+      [() => 'invalid_request', /might require PKCE, which is off\.\n→ Set PKCE=S256/],
       [() => provider.answer('token', refusal('invalid_client'), 'once'), /→ Check CLIENT_ID and CLIENT_SECRET/],
       [
         () => provider.answer('token', refusal('invalid_grant'), 'once'),
-        new RegExp(`→ The provider refuses the code .* ${BASE_URL}/callback is registered`),
+        new RegExp(`→ The provider rejects the code .* ${BASE_URL}/callback is registered`),
       ],
       [
         () => provider.answer('userinfo', { kind: 'json', body: { success: true, data: {} } }, 'once'),
@@ -220,7 +220,7 @@ suite('menshen doctor --sign-in', () => {
     await until(() => printed().includes('is at the provider now'))
     child.kill('SIGINT')
     assert.equal((await ended).code, 1)
-    assert.match(printed(), /✖ sign-in: the provider kept the browser/)
+    assert.match(printed(), /✖ sign-in: the browser went to the provider and did not come back/)
     assert.match(printed(), new RegExp(`→ Register exactly ${BASE_URL}/callback`))
   })
 
@@ -232,7 +232,7 @@ suite('menshen doctor --sign-in', () => {
     await walk(createClient(BASE_URL), address)
     const { code, out } = await ended
     assert.equal(code, 0)
-    assert.match(out, /^! no refresh token: sessions end with the access token after 5 minutes → /m)
+    assert.match(out, /^! no refresh token: sessions expire with the access token after 5 minutes → /m)
     const op = await startStrictOidcServer(t)
     op.bend.token = ({ refresh_token: _, ...right }) => right
     op.client = { ...op.client, baseUrl: BASE_URL }
@@ -278,6 +278,6 @@ suite('menshen doctor --sign-in', () => {
   test('a running Menshen that keeps all in memory cannot be asked, and says so', async t => {
     const { cwd, env } = await scene(t, { STORE: 'memory:' })
     await runs(t, env)
-    await assert.rejects(startDoctor(env, cwd, '--json'), /memory:.*stop it and ask again/)
+    await assert.rejects(startDoctor(env, cwd, '--json'), /memory:.*Stop it and run the command again/)
   })
 })

@@ -192,7 +192,7 @@ test('a token that names nobody is refused, and the log says which claim is miss
   assert.equal(told.length, 2)
   for (const { reason, detail } of told) {
     assert.equal(reason, 'claims')
-    assert.match(String(detail), /^no sub \(looked for in .*\); what came is .*client_id/)
+    assert.match(String(detail), /^no sub \(looked for in .*\); received: .*client_id/)
   }
   assert.ok(!JSON.stringify(told).includes('CANARY'))
 })

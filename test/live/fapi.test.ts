@@ -284,11 +284,11 @@ test('menshen doctor tells a client that is right from one whose certificate is 
     assert.match(remedy, /Register this certificate/)
   }
   const off = await diagnose({ ...right, PAR: 'off' })
-  assert.match(off('provider demands')?.seen ?? '', /demands pushed authorization requests \(PAR\), which are off/)
+  assert.match(off('provider demands')?.seen ?? '', /requires pushed authorization requests \(PAR\), which are off/)
   assert.match(off('provider demands')?.remedy ?? '', /Set PAR=on/)
 })
 
-test('menshen doctor says that a server which breaks the connection off may not accept the certificate', async t => {
+test('menshen doctor says that a server which breaks the connection off perhaps the provider does not accept the certificate', async t => {
   const { tls, env, folder } = withTls(t)
   const other = makeAuthority(mkdtempSync(join(folder, 'other-')))
   const BASE_URL = `http://localhost:${await freePort()}`
@@ -313,7 +313,7 @@ test('menshen doctor says that a server which breaks the connection off may not 
   })
   const { level, seen, remedy } = check('provider client') ?? assert.fail()
   assert.equal(level, 'failure')
-  assert.match(seen, /may not accept the certificate of CLIENT_CERT_FILE/)
+  assert.match(seen, /perhaps the provider does not accept the certificate of CLIENT_CERT_FILE/)
   assert.match(remedy, /Register this certificate/)
 })
 
@@ -349,8 +349,8 @@ for (const [what, error, registered] of [
     const { fields } = lines.find(({ event }) => event === 'sign_in_failed') ?? assert.fail()
     assert.match(
       String(fields.detail),
-      /it is encrypted, which Menshen does not take: turn encryption off for this client/,
+      /encrypted, which Menshen does not support: turn encryption off for this client/,
     )
     const remedy = remedyForFailure(new InvalidToken(what, 'form'), { pkce: true }, 'http://localhost/callback')
-    assert.match(phraseIn('en', remedy), /Turn the encryption of id_tokens and of user info off/)
+    assert.match(phraseIn('en', remedy), /Turn off encryption of id_tokens and user info/)
   })

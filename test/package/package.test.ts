@@ -160,7 +160,7 @@ suite('the package', () => {
     const ask = ['node_modules/menshen/bin/menshen.js', 'rules', 'check', '/internal', '--role', 'common']
     const { stdout } = await run(process.execPath, ask, { cwd: own }).catch(({ stdout }) => ({ stdout }))
     const checked = await run('npx', ['menshen', 'check'], { cwd: own, env: { PATH, HOME: process.env.HOME } })
-    assert.match(checked.stdout, /^✔ Everything can be used\.\n[\s\S]*menshen\.config\.ts, 1 rules\n/)
+    assert.match(checked.stdout, /^✔ All settings are valid\.\n[\s\S]*menshen\.config\.ts, 1 rules\n/)
     assert.match(stdout, /^GET \/internal as common: refused, by the rule/)
   })
 

@@ -211,15 +211,15 @@ test('one redirect is followed, and only within the same origin', async t => {
     response.end()
   })
   const away = await served(t, (_request, response) => response.writeHead(302, { location: `${trap.issuer}/x` }).end())
-  await assert.rejects(away.metadata.get(), new RegExp(`leads to another origin: ${trap.issuer}`))
+  await assert.rejects(away.metadata.get(), new RegExp(`redirects to another origin: ${trap.issuer}`))
   assert.deepEqual(asked, [])
 })
 
 test('a document of another issuer names the one that it is of, and a page in its place is not JSON', async () => {
   const other = scene(OPEN, { ...documentOf(OPEN), issuer: 'https://1.1.1.1/realms/staff' })
-  await assert.rejects(other.metadata.get(), /of another issuer: it says https:\/\/1\.1\.1\.1\/realms\/staff, expected/)
+  await assert.rejects(other.metadata.get(), /another issuer: https:\/\/1\.1\.1\.1\/realms\/staff; expected/)
   const page = new Response('<!doctype html><title>Sign in</title>', { headers: { 'content-type': 'text/html' } })
-  await assert.rejects(scene(OPEN, page).metadata.get(), /the discovery document is not JSON but text\/html/)
+  await assert.rejects(scene(OPEN, page).metadata.get(), /the discovery document is text\/html, not JSON/)
 })
 
 test('the document can be elsewhere than below the issuer, and is compared with it all the same', async () => {

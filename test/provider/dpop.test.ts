@@ -114,10 +114,10 @@ test('off never sends a proof, and says what the provider demands', async t => {
   const client = visitor()
   assert.equal((await client.get(await answerOf(client))).headers.location, '/login?error=token_error')
   assert.equal(op.callsTo('/token').length, 1)
-  assert.match(details().at(-1) ?? '', /use_dpop_nonce: the provider demands DPoP, which is not on/)
+  assert.match(details().at(-1) ?? '', /use_dpop_nonce: the provider requires DPoP, which is off/)
   op.intercept = undefined
   await client.get(await answerOf(client))
-  assert.match(details().at(-1) ?? '', /bound to a key \(DPoP\), and DPOP is not on/)
+  assert.match(details().at(-1) ?? '', /bound to a key \(DPoP\), but DPOP is off/)
 })
 
 test('a nonce that changes on every answer costs at most one more request', async t => {
@@ -376,7 +376,7 @@ test('DPOP=on with FORWARD_ACCESS_TOKEN is refused at the start; with auto, toke
   const client = visitor()
   await client.get(await answerOf(client))
   assert.equal(op.callsTo('/token').length, 1)
-  assert.match(details().at(-1) ?? '', /demands DPoP, which is not on/)
+  assert.match(details().at(-1) ?? '', /requires DPoP, which is off/)
 })
 
 test('a bound token is not given to an application, whatever the settings say by now', async t => {
@@ -413,9 +413,9 @@ test('menshen doctor says that a proof is refused, and what to look at', async t
   const on = await diagnose('on')
   assert.equal(on.level, 'failure')
   assert.match(on.seen, /invalid_dpop_proof: the provider does not accept the DPoP proof/)
-  assert.match(on.remedy, /Allow DPoP by ES256 for this client.*compare the clocks/)
+  assert.match(on.remedy, /Allow DPoP with ES256 for this client.*compare the clocks/)
   const off = await diagnose('off')
-  assert.match(off.seen, /demands DPoP, which is not on/)
+  assert.match(off.seen, /requires DPoP, which is off/)
   assert.match(off.remedy, /Set DPOP=on/)
   op.intercept = undefined
   assert.equal((await diagnose('on')).level, 'good')

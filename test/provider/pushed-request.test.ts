@@ -85,8 +85,8 @@ const json =
 const reference = (request_uri: unknown, expires_in: unknown = 60) => json(201, { request_uri, expires_in })
 
 const BAD: Record<string, [answer: (response: ServerResponse) => unknown, detail: RegExp]> = {
-  '200 in place of 201': [json(200, { request_uri: 'urn:x', expires_in: 60 }), /answered with 200 instead of 201/],
-  garbage: [response => response.writeHead(201).end('<html>'), /unusable in the answer.*PAR.*the whole/],
+  '200 in place of 201': [json(200, { request_uri: 'urn:x', expires_in: 60 }), /returned 200 instead of 201/],
+  garbage: [response => response.writeHead(201).end('<html>'), /invalid or missing in the response.*PAR.*the whole/],
   'an array': [json(201, []), /the whole/],
   'no reference': [json(201, { expires_in: 60 }), /request_uri/],
   'a reference with a header in it': [reference('urn:x\r\nset-cookie: a=b'), /PAR\): request_uri$/],
@@ -98,9 +98,9 @@ const BAD: Record<string, [answer: (response: ServerResponse) => unknown, detail
   'a reference that has expired': [reference('urn:x', 0), /PAR\): expires_in$/],
   'a reference without an end': [json(201, { request_uri: 'urn:x' }), /expires_in/],
   'a life in words': [reference('urn:x', 'sixty'), /expires_in/],
-  'a refusal of the client': [json(401, { error: 'invalid_client' }), /401 and invalid_client/],
-  'a refusal in words of its own': [json(400, { error: 'CANARY <b>' }), /answered with 400 instead of 201$/],
-  'a broken server': [response => response.writeHead(500).end(), /answered with 500/],
+  'a refusal of the client': [json(401, { error: 'invalid_client' }), /401 with invalid_client/],
+  'a refusal in words of its own': [json(400, { error: 'CANARY <b>' }), /returned 400 instead of 201$/],
+  'a broken server': [response => response.writeHead(500).end(), /returned 500/],
   'ten megabytes': [response => response.writeHead(201).end(Buffer.alloc(10 << 20, 'x')), /larger than 1048576 bytes/],
   'no answer': [() => {}, /500 ms/],
   'half an answer': [response => response.writeHead(201, { 'content-length': '100' }).write('{'), /500 ms/],
@@ -143,7 +143,7 @@ test('an endpoint that redirects to another origin is not followed with the secr
     return response.writeHead(307, { location: `${url}/par` }).end()
   }
   assert.equal((await client.post('/login')).headers.location, '/login?error=temporarily_unavailable')
-  assert.match(details()[0] ?? '', /answered with 307 instead of 201/)
+  assert.match(details()[0] ?? '', /returned 307 instead of 201/)
   assert.equal(asked, 0)
 })
 
@@ -154,7 +154,7 @@ test('a provider without an endpoint for it is told apart in one sentence', asyn
   ] as const) {
     const { client, details } = await open(t, { PAR }, demanded, false)
     assert.equal((await client.post('/login')).headers.location, '/login?error=temporarily_unavailable')
-    assert.match(details()[0] ?? '', /to be pushed \(PAR\), and the provider has no address for that/)
+    assert.match(details()[0] ?? '', /\(PAR\) are on, but the provider has no endpoint for them/)
   }
 })
 

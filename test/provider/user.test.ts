@@ -28,7 +28,7 @@ test('a missing sub or username names the field, the places, and what came, as n
   const said = { userinfo: { nick: '李四', mobile: '13811111111', dept: { id: 5 } }, token: { uid: 7, tid: '' } }
   assert.equal(
     messageOf(() => facts(said, config)),
-    'no sub (looked for in open_id, tid with oid); what came is { nick: string, mobile: string, dept: { id: number } } and { uid: number, tid: empty text }',
+    'no sub (looked for in open_id, tid with oid); received: { nick: string, mobile: string, dept: { id: number } } and { uid: number, tid: empty text }',
   )
   assert.match(
     messageOf(() => facts({ userinfo: { open_id: 'o' } }, config)),
@@ -36,7 +36,7 @@ test('a missing sub or username names the field, the places, and what came, as n
   )
   assert.equal(
     messageOf(() => facts({}, { preset: 'oauth2', fields: { sub: [] } })),
-    'no sub (looked for in nowhere); what came is nothing',
+    'no sub (looked for in nowhere); received: nothing',
   )
 })
 
@@ -116,7 +116,7 @@ test('the fields of idaas are text or an error', () => {
   for (const odd of [{ email: 7 }, { sub: 7 }, { nickname: ['a'] }, { ou_id: {} }, { username: true }])
     assert.match(
       messageOf(() => facts({ userinfo: { ...user, ...odd } }, config)),
-      /^unusable in the answer/,
+      /^invalid or missing in the response/,
     )
 })
 
@@ -186,7 +186,7 @@ test('what counts as verified can be said, and a whole refusal says why there is
   assert.equal(facts(said, cognito).userInfo.email, MAIL)
   assert.match(
     messageOf(() => facts(said, { preset: 'oidc', fields: { username: ['email'] } })),
-    /^no username \(looked for in email\); the e-mail address is not verified \(email_verified\); what came is /,
+    /^no username \(looked for in email\); the e-mail address is not verified \(email_verified\); received: /,
   )
   const settings = readSettings({ ALLOW_UNVERIFIED_EMAIL: 'true' })
   const [allowed] = planProviders({ provider: { preset: 'oidc' } }, settings)

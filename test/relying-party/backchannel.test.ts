@@ -129,7 +129,7 @@ test('the log names the claim of a logout token that is wrong', async t => {
     assert.equal((await tell(scene, token)).status, 400, claim)
     const line = scene.rp.lines.slice(before).find(({ event }) => event === 'logout_token_refused')
     assert.equal(line?.fields.claim, claim, JSON.stringify(scene.rp.lines.slice(before)))
-    assert.match(String(line?.fields.detail), /^the logout token is not valid: /)
+    assert.match(String(line?.fields.detail), /^the logout token is invalid: /)
     // After a few of the same kind, the log would count the rest.
     scene.rp.passSeconds(60)
   }

@@ -180,31 +180,31 @@ test('kid games: none of them finds a key, none leads anywhere', async t => {
 const CAUSES: Record<string, readonly [Make, RegExp]> = {
   'an encrypted id_token': [
     () => 'eyJhbGciOiJkaXIiLCJlbmMiOiJBMTI4R0NNIn0..AAAAAAAAAAAAAAAA.AAAA.AAAAAAAAAAAAAAAAAAAAAA',
-    /form \(it is encrypted.*turn encryption off/,
+    /form \(encrypted.*turn encryption off/,
   ],
   HS256: [
     claims => signedWithSecret(claims, OIDC_CLIENT.secret, 'key-1'),
-    /alg \(it is signed by HS256.*set RS256 or ES256 for this client/,
+    /alg \(signed with HS256.*set RS256 or ES256 for this client/,
   ],
-  'no signature': [claims => unsigned(claims), /alg \(it is not signed/],
-  'another algorithm': [claims => signWith(ec, claims), /alg \(it is signed by ES256, which/],
+  'no signature': [claims => unsigned(claims), /alg \(not signed/],
+  'another algorithm': [claims => signWith(ec, claims), /alg \(signed with ES256, which/],
   'a key that is not published': [
     claims => signWith(stranger, claims, { kid: 'other' }),
     /key \(the provider does not publish/,
   ],
   'a signature by another key': [
     claims => signWith(stranger, claims),
-    /signature \(it does not fit the published keys\)/,
+    /signature \(it does not match the published keys\)/,
   ],
   'a clock of ours that is ahead': [
     (claims, op) => op.sign({ ...claims, exp: Number(claims.iat) - 90 }),
-    /exp \(it expired 90 s ago: the clock of this machine is ahead/,
+    /exp \(expired 90 s ago: this machine's clock is ahead/,
   ],
   'a clock of ours that is behind': [
     (claims, op) => op.sign({ ...claims, iat: Number(claims.iat) + 90 }),
-    /iat \(it is 90 s ahead: the clock of this machine is behind/,
+    /iat \(issued 90 s in the future: this machine's clock is behind/,
   ],
-  'a claim that is missing': [({ sub: _, ...claims }, op) => op.sign(claims), /sub \(it is missing\)/],
+  'a claim that is missing': [({ sub: _, ...claims }, op) => op.sign(claims), /sub \(missing\)/],
 }
 
 for (const [name, [make, says]] of Object.entries(CAUSES))

@@ -15,7 +15,7 @@ test('DPoP: by the error of the token endpoint, and by the type of the token', a
   const scene = await openRelyingParty(t, { DPOP: 'off' })
   scene.op.answer('token', refusal('invalid_dpop_proof'))
   await scene.rejects()
-  assert.match(failed(scene), /invalid_dpop_proof: the provider demands DPoP, which is not on/)
+  assert.match(failed(scene), /invalid_dpop_proof: the provider requires DPoP, which is off/)
   scene.op.answer('token', { kind: 'normal' })
   scene.op.bend.token = right => ({ ...right, token_type: 'DPoP' })
   await scene.rejects()
@@ -27,7 +27,7 @@ test('client_secret_jwt: a client that is refused learns by which ways the provi
   scene.op.bend.discovery = right => ({ ...right, token_endpoint_auth_methods_supported: ['client_secret_jwt'] })
   scene.op.answer('token', refusal('invalid_client'))
   await scene.rejects()
-  assert.match(failed(scene), /invalid_client: the provider takes a client only by client_secret_jwt/)
+  assert.match(failed(scene), /invalid_client: the provider accepts client authentication only by client_secret_jwt/)
 })
 
 async function comesBackWith(scene: RelyingParty, params: Record<string, string>): Promise<string> {
@@ -41,11 +41,14 @@ async function comesBackWith(scene: RelyingParty, params: Record<string, string>
 
 test('PKCE: an invalid_request where it is off, and none where it is on', async t => {
   const off = await openRelyingParty(t, { PKCE: 'off' })
-  assert.match(await comesBackWith(off, { error: 'invalid_request' }), /may demand PKCE, which is off\. Set PKCE=S256/)
+  assert.match(
+    await comesBackWith(off, { error: 'invalid_request' }),
+    /might require PKCE, which is off\. Set PKCE=S256/,
+  )
   off.op.answer('token', refusal('invalid_grant', 'code_verifier is missing'))
   const client = off.visitor()
   await off.signIn(client)
-  assert.match(failed(off), /invalid_grant: the provider may demand PKCE/)
+  assert.match(failed(off), /invalid_grant: the provider might require PKCE/)
   const on = await openRelyingParty(t)
   assert.equal(await comesBackWith(on, { error: 'invalid_request' }), 'undefined')
 })
@@ -54,7 +57,7 @@ test('PAR: by the metadata, and by the sentence of the provider, which is not re
   const scene = await openRelyingParty(t)
   const description = 'request_uri is required CANARY'
   const said = await comesBackWith(scene, { error: 'invalid_request', error_description: description })
-  assert.match(said, /demands pushed authorization requests \(PAR\)/)
+  assert.match(said, /requires pushed authorization requests \(PAR\)/)
   const told = await openRelyingParty(t, { PAR: 'off' })
   told.op.bend.discovery = right => ({ ...right, require_pushed_authorization_requests: true })
   assert.match(await comesBackWith(told, { error: 'invalid_request' }), /\(PAR\)/)

@@ -247,7 +247,7 @@ test('a folder that cannot be written to is a startup error with a remedy', asyn
   remount('ro')
   await assert.rejects(openSqliteStore({ file, now: Date.now }), {
     code: 'cannot_start',
-    message: /let this user (read and )?write/,
+    message: /give this user (read and )?write access/,
   })
   remount('rw')
   const store = await openSqliteStore({ file, now: Date.now })

@@ -158,7 +158,7 @@ describe('The embedded store, when the disk is the problem:', () => {
         await rm(dirname(file), { recursive: true })
         await writeFile(dirname(file), '')
       },
-      /not a folder.*make it a file in a folder/,
+      /not a folder.*use a file in a folder/,
     ],
     'is a folder': [file => mkdir(file), /not a file/],
     'is not a database': [file => writeFile(file, 'something else '.repeat(10_000)), /move the file away/],
@@ -175,7 +175,7 @@ describe('The embedded store, when the disk is the problem:', () => {
         await (await openSqliteStore({ file, now: Date.now })).close()
         changeDatabase(file, 'PRAGMA user_version = 2')
       },
-      /a newer version of Menshen has written it/,
+      /written by a newer version of Menshen/,
     ],
   }
   for (const [what, [spoil, says]] of Object.entries(spoilers)) {
@@ -186,7 +186,7 @@ describe('The embedded store, when the disk is the problem:', () => {
       await assert.rejects(openSqliteStore({ file, now: Date.now }), (error: Error & { code?: string }) => {
         assert.equal(error.code, 'cannot_start')
         assert.match(error.message, says)
-        assert.match(error.message, /name another one in STORE\.$/)
+        assert.match(error.message, /set STORE to another file\.$/)
         return true
       })
       assert.equal((await stat(file).catch(() => undefined))?.size, before?.size)
@@ -201,7 +201,7 @@ for (const folder of ['/proc/menshen', '/proc/self/deep/menshen', '/dev/fd/mensh
     assert.equal(code, 1)
     const sentence = output.split('\n').filter(line => line.includes(folder))
     assert.equal(sentence.length, 1, output)
-    assert.match(sentence.join(), /The store cannot be opened in .*name another one in STORE\./)
+    assert.match(sentence.join(), /Cannot open the store .*set STORE to another file\./)
   })
 
 test('after a look at the generation that failed, nothing is held that was proven before it', () => {
