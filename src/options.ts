@@ -389,7 +389,7 @@ export function refuseToListen({ code }: NodeJS.ErrnoException, failed: FailedAd
   if (code === 'EADDRINUSE')
     return refuse(
       name,
-      `${name}: port ${port} is already in use; stop what uses it, or choose another by ${name}${PROXY_HINT[name]}.`,
+      `${name}: port ${port} is already in use; Stop the other process, or set ${name} to a free port.${PROXY_HINT[name]}`,
     )
   if (code === 'EACCES')
     return refuse(
@@ -405,7 +405,7 @@ export function refuseToListen({ code }: NodeJS.ErrnoException, failed: FailedAd
 
 /** Without PORT, the port of a local BASE_URL is taken, where a proxy may be listening. */
 const PROXY_HINT = {
-  PORT: ` (behind a proxy BASE_URL has its port, and PORT is another)`,
+  PORT: " Behind a proxy, BASE_URL keeps the proxy's port.",
   DEV_PROVIDER_PORT: '',
 }
 

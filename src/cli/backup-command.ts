@@ -12,10 +12,10 @@ import { readCommandArguments, refuseArgument, usageError } from './usage.ts'
 export async function runBackupCommand(args: readonly string[], { environment }: CommandRun): Promise<void> {
   const [target, ...more] = readCommandArguments(args, COMMANDS.backup).positionals
   if (more.length > 0) throw refuseArgument(more[0] ?? '', COMMANDS.backup)
-  if (!target) throw usageError('There is no file for the copy', COMMANDS.backup)
+  if (!target) throw usageError('The file for the copy is missing', COMMANDS.backup)
   const source = embeddedFile(readSettings(environment).STORE)
   await copy(source, target)
-  await say([`The store of ${source} is copied to ${target}.\n`])
+  await say([`Copied the store ${source} to ${target}.\n`])
 }
 
 function embeddedFile(address: string): string {
@@ -24,11 +24,11 @@ function embeddedFile(address: string): string {
     throw new MenshenError(
       'cannot_start',
       `Only the embedded store can be copied (STORE=sqlite:FILE). ${
-        address === 'memory:' ? '"memory:" keeps nothing' : 'Copy a Redis by its own means, such as BGSAVE'
+        address === 'memory:' ? '"memory:" keeps nothing' : 'Back Redis up with its own tools, such as BGSAVE'
       }.`,
     )
   if (!existsSync(file))
-    throw new MenshenError('cannot_start', `There is no store in ${file}: Menshen has not stored anything there yet.`)
+    throw new MenshenError('cannot_start', `No store in ${file}. Has Menshen run with these settings?`)
   return file
 }
 

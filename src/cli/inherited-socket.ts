@@ -24,12 +24,12 @@ export function takeInheritedSocket(environment: Record<string, string | undefin
   const owner = cluster.isWorker ? process.ppid : process.pid
   if (pid !== String(owner))
     throw refusal(
-      `LISTEN_PID is ${shown(pid)} and this process is ${owner}: the socket was handed to another; ` +
-        'let the service manager start node itself (not npm or a shell), or take LISTEN_PID and LISTEN_FDS away',
+      `LISTEN_PID is ${shown(pid)} and this process is ${owner}: the socket was passed to another process; ` +
+        'let the service manager start node itself (not npm or a shell), or unset LISTEN_PID and LISTEN_FDS',
     )
   if (count !== '1') throw refusal(`LISTEN_FDS is ${shown(count)}; ${EXPECTED}`)
   if (cluster.isPrimary && !isSocket(FD))
-    throw refusal(`Descriptor ${FD} is no socket, although LISTEN_FDS says so; ${EXPECTED}`)
+    throw refusal(`Descriptor ${FD} is not a socket, although LISTEN_FDS names it; ${EXPECTED}`)
   return { fd: FD, forWorkers: { LISTEN_FDS: '1', LISTEN_PID: String(process.pid) } }
 }
 

@@ -35,7 +35,7 @@ export async function runKeysCommand(args: readonly string[], run: () => Command
     const { now, ...rest } = run()
     const revocation = readRevocation(argument, values, now())
     await withKeys({ now, ...rest }, (records, keys) => revoke(records, keys, revocation, now))
-  } else throw verb === undefined ? usageError('There is nothing to do', ROW) : refuseArgument(verb, ROW)
+  } else throw verb === undefined ? usageError('A verb is missing', ROW) : refuseArgument(verb, ROW)
 }
 
 interface Values {
@@ -53,10 +53,10 @@ function assertName(user: string | undefined): void {
 }
 
 export function newMachineKey(name: string | undefined): string {
-  if (name === undefined) throw usageError('There is no name of a machine', ROW)
+  if (name === undefined) throw usageError('The name of the machine is missing', ROW)
   if (!isMachineName(name)) throw new UsageError(`The name is "${safeText(name)}"; ${MACHINE_NAME_EXPECTED}.`)
   const key = newKey()
-  return `The key of ${name}. It is shown this once; keep it where only ${name} can read it:
+  return `Key for ${name}. It is shown only once; store it where only ${name} can read it:
 
   ${key}
 

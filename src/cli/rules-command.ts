@@ -99,7 +99,7 @@ export function runRulesCommand(
   const { values, positionals } = readCommandArguments(args, ROW)
   const [verb, subject, ...rest] = positionals
   if (verb !== 'check' && verb !== 'test')
-    throw verb === undefined ? usageError('Nothing is asked', ROW) : refuseArgument(verb, ROW)
+    throw verb === undefined ? usageError('A verb is missing', ROW) : refuseArgument(verb, ROW)
   if (subject === undefined) throw usageError(`There is no ${verb === 'check' ? 'PATH' : 'FILE'}`, ROW)
   if (rest[0] !== undefined) throw refuseArgument(rest[0], ROW)
   const { role, group: groups, user, method, host, destination, depth } = values
@@ -328,7 +328,7 @@ function reasonOf(verdict: Verdict): string {
   if (verdict.outcome === 'bad_request') return `because the path is ambiguous: ${PROBLEMS[verdict.problem]}`
   if (verdict.outcome === 'uri_too_long')
     return 'because the path is longer than 4096 bytes or has more than 100 segments'
-  if (verdict.outcome === 'own') return 'because Menshen answers it itself'
+  if (verdict.outcome === 'own') return 'because Menshen handles it itself'
   const { rule, interpretation, isBelow, destination, shadow, condition, unsaid } = verdict
   const affected = destination === undefined ? 'the path' : `the destination ${destination}`
   const acted = isBelow

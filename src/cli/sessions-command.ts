@@ -25,12 +25,12 @@ export async function runSessionsCommand(args: readonly string[], run: CommandRu
   const { user, session, json } = values
   const [verb, ...more] = positionals
   if (more.length > 0 || (verb !== undefined && verb !== 'end')) throw refuseArgument(more[0] ?? verb ?? '', ROW)
-  if (user === '') throw usageError('There is no name of a user', ROW)
-  if (session === '') throw usageError('There is no id of a session', ROW)
+  if (user === '') throw usageError('The name of the user is missing', ROW)
+  if (session === '') throw usageError('The id of the session is missing', ROW)
   if (verb === 'end' && (user === undefined) === (session === undefined))
     throw usageError('"end" needs either the name of a user or the id of a session', ROW)
   if (verb === undefined && session !== undefined) throw usageError('--session is for "end" alone', ROW)
-  if (verb === 'end' && json) throw usageError('Nothing is listed by "end", so that --json has no meaning', ROW)
+  if (verb === 'end' && json) throw usageError('"end" lists nothing, so --json has no effect', ROW)
   const records = await openStoredRecords(run)
   try {
     const sessions = listingsOf(records)

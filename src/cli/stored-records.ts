@@ -45,11 +45,11 @@ function assertReadable(address: string): void {
   if (address === 'memory:')
     throw new MenshenError(
       'cannot_start',
-      'STORE is "memory:", which only the Menshen that runs can see; expected a store that others can read too, for example sqlite:./data/menshen.db.',
+      'STORE is "memory:", which only the running Menshen can read; expected a store that other processes can read, for example sqlite:./data/menshen.db.',
     )
   const file = storeFile(address)
   if (file !== undefined && !existsSync(file))
-    throw new MenshenError('cannot_start', `There is no store in ${file}: Menshen has not stored anything there yet.`)
+    throw new MenshenError('cannot_start', `No store in ${file}. Has Menshen run with these settings?`)
 }
 
 async function keysOf(store: Store, derived: ReturnType<typeof deriveKeys>): Promise<[DataKeys, ...DataKeys[]]> {
@@ -57,7 +57,7 @@ async function keysOf(store: Store, derived: ReturnType<typeof deriveKeys>): Pro
   if (first) return [first, ...others]
   throw new MenshenError(
     'bad_settings',
-    'What the store keeps cannot be opened: SECRET, or without it CLIENT_SECRET, has to be the one that the running Menshen has.',
+    'The stored data cannot be decrypted: SECRET, or without it CLIENT_SECRET, must be the one that the running Menshen uses.',
   )
 }
 

@@ -58,8 +58,8 @@ function commandNamed(name: string): CommandName {
   const command = COMMAND_NAMES.find(known => known === name)
   if (command) return command
   const likely = likelyMeant(name, COMMAND_NAMES)
-  const remedy = likely ? `did you mean ${likely}?` : `there is: ${COMMAND_NAMES.join(', ')}.`
-  throw new UsageError(`Unknown command ${name}; ${remedy} Without a command Menshen starts.`)
+  const remedy = likely ? `did you mean ${likely}?` : `commands: ${COMMAND_NAMES.join(', ')}.`
+  throw new UsageError(`Unknown command "${name}"; ${remedy} Without a command Menshen starts.`)
 }
 
 function unknownOption(given: string): string {
@@ -155,18 +155,18 @@ type Pair = readonly [name: string, sentence: string]
 
 export function helpText(): string {
   return page([
-    ['Menshen: sign-in in front of any web application.'],
+    ['Menshen adds sign-in to any web application.'],
     [
       'Usage:',
       ...columns([
         ['menshen', START.sentence],
-        ['menshen COMMAND [options]', 'does one of these:'],
+        ['menshen COMMAND [options]', 'runs a command:'],
       ]),
     ],
     ['Commands:', ...columns(COMMAND_NAMES.map(name => [name, COMMANDS[name].sentence]))],
     ['Options:', ...columns(GLOBAL_OPTIONS.map(({ names, sentence }) => [names.join(', '), sentence]))],
     ['Exit codes:', ...columns(Object.entries(EXIT_CODES))],
-    ['menshen help COMMAND has more on each. All settings are in docs/settings.md, all commands in docs/commands.md.'],
+    ['Run menshen help COMMAND for details. Settings: docs/settings.md. Commands: docs/commands.md.'],
   ])
 }
 
@@ -185,7 +185,7 @@ export function commandHelpText(name: CommandName): string {
 
 /** Those of one command. */
 function exitCodesOf(fails: string | undefined): Pair[] {
-  return [['0', 'all is well'], ...(fails === undefined ? [] : [['1', fails] as const]), ['2', EXIT_CODES[2]]]
+  return [['0', 'success'], ...(fails === undefined ? [] : [['1', fails] as const]), ['2', EXIT_CODES[2]]]
 }
 
 export function optionForm(name: string, { value }: OptionRow): string {

@@ -148,7 +148,7 @@ export const SIGN_IN_FIELDS = {
       ...kind.text('the name of a preset', 'oidc', 40),
       defaultNote: '`idaas`',
       sentence:
-        'Which identity provider: `idaas` is the specification’s, `oidc` any with discovery at `AUTH_URL`, `oauth2` assumes nothing, and [many more](providers.md) have a name.',
+        'The identity provider: `idaas` is the one of the specification, `oidc` is any provider with discovery at `AUTH_URL`, `oauth2` makes no assumptions. [Many more](providers.md) have their own preset.',
       sentenceZh:
         '使用哪个身份认证平台：`idaas` 是规范中的平台；`oidc` 适用于 `AUTH_URL` 支持自动发现的平台；`oauth2` 不做任何假设；[更多平台](providers.md)有各自的名称。',
     },
@@ -169,7 +169,7 @@ export const SIGN_IN_FIELDS = {
     setting: {
       name: 'PROVIDER_VARS',
       ...kind.assignments,
-      sentence: 'What the preset’s addresses leave open, such as a realm or a tenant.',
+      sentence: 'Values for the variables in the preset’s addresses, such as a realm or a tenant.',
       sentenceZh: '预设地址中需要填写的部分，例如 realm 或租户。',
     },
   }),
@@ -216,7 +216,7 @@ export const SIGN_IN_FIELDS = {
       ...kind.oneOf(CLIENT_AUTHS, 'basic'),
       defaultNote: 'the preset’s',
       sentence:
-        'How the client proves itself to the provider: by its secret, by a signature, or by its certificate ([mutual TLS](providers.md#fapi-20)).',
+        'How the client authenticates to the provider: with its secret, a signature, or its certificate ([mutual TLS](providers.md#fapi-20)).',
       sentenceZh: '客户端向身份认证平台证明自己的方式：密钥、签名或证书（[双向 TLS](providers.md#fapi-20)）。',
     },
   }),
@@ -228,7 +228,7 @@ export const SIGN_IN_FIELDS = {
       ...kind.secretFile,
       example: '/run/secrets/client_key.pem',
       sentence:
-        'The key of `private_key_jwt`, or of the certificate of mutual TLS: PEM or JWK, not encrypted. Without a client secret it is the proof by itself.',
+        'The private key for `private_key_jwt` or for the mutual TLS certificate: PEM or JWK, not encrypted. It can replace the client secret.',
       sentenceZh:
         '`private_key_jwt` 或双向 TLS 证书使用的私钥，PEM 或 JWK 格式，不能加密。没有客户端密钥时，只用此私钥证明身份。',
     },
@@ -240,7 +240,7 @@ export const SIGN_IN_FIELDS = {
       name: 'CLIENT_KEY_ID',
       ...kind.text('the name of a key', 'key-2026', 200),
       defaultNote: 'the key’s own, if it is a JWK',
-      sentence: 'The `kid` by which the provider knows the key of `private_key_jwt`.',
+      sentence: 'The `kid` of the `private_key_jwt` key at the provider.',
       sentenceZh: '身份认证平台用来识别 `private_key_jwt` 密钥的 `kid`。',
     },
   }),
@@ -252,7 +252,7 @@ export const SIGN_IN_FIELDS = {
       ...kind.secretFile,
       example: '/run/secrets/client_cert.pem',
       sentence:
-        'The certificate of that key, in PEM. Mutual TLS shows it to the provider; with `private_key_jwt` its thumbprint is sent as `x5t#S256`, which Microsoft Entra wants.',
+        'The certificate of that key, in PEM. Mutual TLS presents it to the provider; with `private_key_jwt` its thumbprint is sent as `x5t#S256`, which Microsoft Entra requires.',
       sentenceZh:
         '该私钥的证书，PEM 格式。双向 TLS 会向平台出示此证书；使用 `private_key_jwt` 时，其指纹会作为 `x5t#S256` 发送，Microsoft Entra 需要该值。',
     },
@@ -264,7 +264,7 @@ export const SIGN_IN_FIELDS = {
       name: 'CLIENT_ASSERTION_AUDIENCE',
       ...kind.oneOf(ASSERTION_AUDIENCES, 'token_endpoint'),
       defaultNote: '`token_endpoint` for `entra` and `okta`, else `issuer`',
-      sentence: 'What `private_key_jwt` names as `aud`: the issuer, the token endpoint, or both.',
+      sentence: 'The `aud` of `private_key_jwt`: the issuer, the token endpoint, or both.',
       sentenceZh: '`private_key_jwt` 中 `aud` 的值：issuer、令牌端点，或两者都写。',
     },
   }),
@@ -274,7 +274,7 @@ export const SIGN_IN_FIELDS = {
       name: 'CLIENT_ASSERTION_ALGORITHM',
       ...kind.oneOf(ASSERTION_ALGORITHMS, 'PS256'),
       defaultNote: 'by the key and what the provider takes; `PS256` for `entra`',
-      sentence: 'By which algorithm `private_key_jwt` signs.',
+      sentence: 'The signature algorithm of `private_key_jwt`.',
       sentenceZh: '`private_key_jwt` 的签名算法。',
     },
   }),
@@ -287,7 +287,7 @@ export const SIGN_IN_FIELDS = {
       name: 'SCOPE',
       ...kind.text('scopes, separated by spaces', 'openid profile email'),
       defaultNote: 'the preset’s',
-      sentence: 'The scope that is asked for.',
+      sentence: 'The requested scope.',
       sentenceZh: '申请的权限范围（scope）。',
     },
   }),
@@ -305,7 +305,7 @@ export const SIGN_IN_FIELDS = {
       ...kind.oneOf(['suffix', 'bound'], 'bound'),
       defaultNote: '`suffix` for `idaas`, else `bound`',
       sentence:
-        '`suffix` only looks at the end of the state, as the specification says; `bound` compares it with the attempt that the same browser started, once. Recommended: `bound`.',
+        '`suffix` checks only the end of the state, as the specification says; `bound` requires the state of an attempt that the same browser started, once. Recommended: `bound`.',
       sentenceZh:
         '`suffix` 按规范只检查 state 的后缀；`bound` 还会与同一浏览器发起的登录比对，且只能使用一次。建议使用 `bound`。',
     },
@@ -317,7 +317,7 @@ export const SIGN_IN_FIELDS = {
       ...kind.oneOf(['off', 'S256'], 'S256'),
       defaultNote: '`off` for `idaas`, else what the provider is known to take',
       sentence:
-        '`S256` adds PKCE to the authorization and token requests, if the provider supports it. Like `bound` it asks for the attempt that the same browser started.',
+        '`S256` adds PKCE to the authorization and token requests, if the provider supports it. Like `bound`, it requires an attempt that the same browser started.',
       sentenceZh: '`S256` 在授权请求和令牌请求中加入 PKCE（需要平台支持）。与 `bound` 一样，要求登录由同一浏览器发起。',
       toField: (value: 'off' | 'S256') => value === 'S256',
     },
@@ -330,7 +330,7 @@ export const SIGN_IN_FIELDS = {
       ...kind.oneOf(DEMAND_CHOICES, 'on'),
       defaultNote: '`auto`',
       sentence:
-        'Pushed authorization requests (RFC 9126): all parameters go from server to server, and the browser carries only a reference to them. `auto` does so where the metadata has `require_pushed_authorization_requests`.',
+        'Pushed authorization requests (RFC 9126): all parameters go from server to server, and the browser carries only a reference. `auto` uses them if the metadata has `require_pushed_authorization_requests`.',
       sentenceZh:
         '推送授权请求（PAR，RFC 9126）：所有参数由服务器直接发给平台，浏览器只携带一个引用。`auto` 在平台元数据含有 `require_pushed_authorization_requests` 时使用。',
     },
@@ -345,7 +345,7 @@ export const SIGN_IN_FIELDS = {
       ...kind.oneOf(DEMAND_CHOICES, 'on'),
       defaultNote: '`auto`',
       sentence:
-        'Binds the tokens of each session to a key of its own (RFC 9449), so that a stolen token is of no use. `auto` does so from the moment that the provider demands it. `on` is refused together with `FORWARD_ACCESS_TOKEN`.',
+        'Binds the tokens of each session to a key (RFC 9449), so that a stolen token cannot be used. `auto` does so once the provider requires it. `on` cannot be combined with `FORWARD_ACCESS_TOKEN`.',
       sentenceZh:
         '把每个会话的令牌与该会话专用的密钥绑定（DPoP，RFC 9449），令牌被窃取后也无法使用。`auto` 从平台提出要求时开始使用。`on` 不能与 `FORWARD_ACCESS_TOKEN` 同时使用。',
     },
@@ -434,7 +434,7 @@ export const SIGN_IN_FIELDS = {
       ...kind.oneOf(['server', 'browser', 'none'], 'browser'),
       defaultNote: '`server` for `idaas`, else what the provider has',
       sentence:
-        'How the provider is told of a sign-out: `server` calls it, `browser` sends the browser through it and back to `LOGIN_PATH`, `none` does not tell it.',
+        'How the provider is notified of a sign-out: `server` calls it, `browser` redirects the browser through it and back to `LOGIN_PATH`, `none` does not notify it.',
       sentenceZh:
         '退出登录时如何通知身份认证平台：`server` 由服务器调用，`browser` 让浏览器经过平台再回到 `LOGIN_PATH`，`none` 不通知。',
     },
@@ -446,7 +446,7 @@ export const SIGN_IN_FIELDS = {
       name: 'LOGOUT_URL',
       ...kind.pathOrAddress,
       defaultNote: '`/oauth/logout` for `idaas`, else what the provider has',
-      sentence: "The provider's logout interface: a path under `AUTH_URL`, or a whole address.",
+      sentence: "The provider's logout endpoint: a path below `AUTH_URL`, or a full URL.",
       sentenceZh: '身份认证平台的退出接口：`AUTH_URL` 下的路径，或完整的地址。',
       toField: (value: string) => (value.startsWith('/') ? `{auth_url}${value}` : value),
     },
@@ -462,7 +462,7 @@ export const SIGN_IN_FIELDS = {
       ...kind.oneOf(REVOKE_CHOICES, 'always'),
       defaultNote: '`never`, unless the provider is known to end this session alone',
       sentence:
-        'Whether tokens that are not needed any more are revoked at the provider, where it has an address for that: after a sign-out, an idle end, a sign-in that fails or replaces a session. At some providers (Google, older Keycloak, some Auth0 tenants) this ends the user’s sessions on every device.',
+        'Whether unused tokens are revoked at the provider, if it has a revocation endpoint: after a sign-out, an idle timeout, or a sign-in that fails or replaces a session. At some providers (Google, older Keycloak, some Auth0 tenants) this ends the user’s sessions on every device.',
       sentenceZh:
         '不再需要的令牌是否在身份认证平台撤销（平台提供撤销地址时）：退出登录、会话因长时间无操作而结束、登录失败或新的登录取代原会话之后。有的平台（Google、旧版 Keycloak、部分 Auth0 租户）会因此结束该用户在所有设备上的会话。',
     },
@@ -504,7 +504,7 @@ export const ISSUER_FIELDS = {
       ...kind.yesOrNo,
       default: 'false',
       sentence:
-        'The provider sends `iss` with every callback (`authorization_response_iss_parameter_supported` in its metadata): one without it is refused.',
+        'The provider sends `iss` with every callback (`authorization_response_iss_parameter_supported` in its metadata): a callback without it is rejected.',
       sentenceZh:
         '平台的每个回调都带有 `iss`（其元数据中有 `authorization_response_iss_parameter_supported`）：没有 `iss` 的回调会被拒绝。',
       toField: (value: boolean) => value || undefined,
@@ -515,7 +515,7 @@ export const ISSUER_FIELDS = {
     setting: {
       name: 'JWKS_URL',
       ...kind.address,
-      sentence: 'Where the provider publishes its keys; with `ISSUER` it turns on back-channel logout.',
+      sentence: 'The address of the provider’s public keys. Together with `ISSUER` it enables back-channel logout.',
       sentenceZh: '身份认证平台公布公钥的地址；与 `ISSUER` 一起设置后，启用后端通道退出（back-channel logout）。',
     },
   }),

@@ -23,13 +23,13 @@ export const PROVIDER_ROWS = {
   PROVIDER_TIMEOUT_MS: required({
     ...kind.wholeNumber(100, 120_000, 'a number of milliseconds'),
     default: '5000',
-    sentence: 'The deadline for one call to the provider, its body included.',
+    sentence: 'The timeout of one call to the provider, including the response body.',
     sentenceZh: '每次调用身份认证平台的时限，包括读取响应内容。',
   }),
   PROVIDER_PARALLEL_CALLS: required({
     ...kind.wholeNumber(1, 10_000, 'a number of calls'),
     default: '64',
-    sentence: 'How many sign-ins, and how many refreshes, ask the provider at the same time; others wait their turn.',
+    sentence: 'The maximum number of concurrent sign-ins, and of concurrent refreshes, at the provider. Others wait.',
     sentenceZh: '同时向身份认证平台发起的登录数和续期数的上限，超出的排队等候。',
   }),
   ...settingRows(ISSUER_FIELDS),
@@ -49,7 +49,7 @@ export const UPSTREAM_ROWS = {
     ...kind.oneOf(['browser', 'upstream'], 'upstream'),
     default: 'browser',
     sentence:
-      'Which `Host` the application sees: the one that the browser sent, or its own ([when to change it](behind-a-proxy.md#what-the-application-thinks-its-address-is)).',
+      'The `Host` that the application receives: the one the browser sent, or its own ([when to change it](behind-a-proxy.md#what-the-application-thinks-its-address-is)).',
     sentenceZh:
       '后端应用看到的 `Host`：浏览器发来的，或应用自己的地址（[何时需要更改](behind-a-proxy.md#what-the-application-thinks-its-address-is)）。',
   }),
@@ -64,7 +64,7 @@ export const UPSTREAM_ROWS = {
     ...kind.wholeNumber(1, 100_000, 'a number of connections'),
     default: '256',
     sentence:
-      'How many ordinary requests of a process an application works on at once. One user may have them all; while somebody holds many, up to a quarter more are there for users who hold few.',
+      'The maximum number of ordinary requests that a process has in progress at an application. One user can use all of them; while a user holds many, up to a quarter more are reserved for users who hold few.',
     sentenceZh:
       '每个进程同时交给一个后端应用的普通请求数上限。一个用户可以全部占用；有用户占用较多时，另有最多四分之一的名额留给占用较少的用户。',
   }),
@@ -73,7 +73,7 @@ export const UPSTREAM_ROWS = {
     ...kind.wholeNumber(0, 100_000, 'a number of requests'),
     default: '1024',
     sentence:
-      'How many more requests wait for an application that is busy; others get 503 at once. The users are served in turn, and when all places are taken, the user who has most of them loses one.',
+      'How many more requests can wait for a busy application; others get 503 immediately. Users are served in turn. When the queue is full, the user with the most waiting requests loses one.',
     sentenceZh:
       '后端应用繁忙时最多有多少个请求排队，超出的立即返回 503。各用户轮流处理；队列已满时，排队最多的用户会失去一个位置。',
   }),
@@ -81,7 +81,7 @@ export const UPSTREAM_ROWS = {
     reloads: true,
     ...kind.wholeNumber(100, 600_000, 'a number of milliseconds'),
     default: '5000',
-    sentence: 'How long a request waits for an application that is busy, before it gets 503.',
+    sentence: 'How long a request waits for a busy application before it gets 503.',
     sentenceZh: '后端应用繁忙时，请求最多排队多久，之后返回 503。',
   }),
   UPSTREAM_STREAMS: required({
@@ -89,7 +89,7 @@ export const UPSTREAM_ROWS = {
     ...kind.wholeNumber(1, 100_000, 'a number of streams'),
     default: '4096',
     sentence:
-      'How many WebSockets, event streams, and answers or bodies that wait for their client a process has with an application, on top of `UPSTREAM_CONNECTIONS`; for one more, the user who holds most of them loses one.',
+      'The maximum number of WebSockets, event streams, and responses or bodies that wait for their client, per process and application, on top of `UPSTREAM_CONNECTIONS`. Beyond it, the user who holds the most loses one.',
     sentenceZh:
       '除 `UPSTREAM_CONNECTIONS` 之外，每个进程与一个后端应用之间的 WebSocket、事件流以及等待客户端收发的请求数上限；超出时，占用最多的一方会断开一个。',
   }),
@@ -97,28 +97,28 @@ export const UPSTREAM_ROWS = {
     reloads: true,
     ...kind.wholeNumber(100, 600_000, 'a number of milliseconds'),
     default: '5000',
-    sentence: 'How long connecting to the application may take.',
+    sentence: 'The timeout for connecting to the application.',
     sentenceZh: '连接后端应用的时限。',
   }),
   UPSTREAM_HEADERS_TIMEOUT_MS: required({
     reloads: true,
     ...kind.wholeNumber(100, 86_400_000, 'a number of milliseconds'),
     default: '60000',
-    sentence: 'How long the application may take to begin its answer.',
+    sentence: 'The timeout for the application to start its response.',
     sentenceZh: '后端应用开始响应的时限。',
   }),
   UPSTREAM_IDLE_TIMEOUT_MS: required({
     reloads: true,
     ...kind.wholeNumber(0, 86_400_000, 'a number of milliseconds'),
     default: '300000',
-    sentence: 'How long an answer may pause before it counts as broken; 0 for as long as it likes.',
+    sentence: 'How long a response may pause before it is treated as failed; 0 for no limit.',
     sentenceZh: '响应中断多久视为失败；0 表示不限。',
   }),
   CLIENT_TIMEOUT_MS: required({
     ...kind.wholeNumber(100, 86_400_000, 'a number of milliseconds'),
     default: '30000',
     sentence:
-      'A client is cut off that for this long takes nothing of its answer or sends nothing of its body, or needs longer for a body to an address of our own.',
+      "Disconnects a client that reads nothing of the response, or sends nothing of the request body, for this long. Also the time limit for a body sent to one of Menshen's own addresses.",
     sentenceZh: '客户端在此时间内既不读取响应、也不发送请求体，或向门神自身的地址发送请求体超过此时间，连接会被断开。',
   }),
 } satisfies Record<string, Row<unknown>>
@@ -133,7 +133,7 @@ export const IDENTITY_ROWS = {
     reloads: true,
     ...kind.headerName,
     default: 'x-forwarded-user',
-    sentence: 'The header that tells the application the username.',
+    sentence: 'The header with the username.',
     sentenceZh: '把用户名传给后端应用的请求头。',
   }),
   IDENTITY_EMAIL: required({
@@ -170,14 +170,14 @@ export const IDENTITY_ROWS = {
     ...kind.headerNameOrNone,
     default: ASSERTION_HEADER,
     sentence:
-      'The header with a short-lived signed JWT; its public keys are at `/_menshen/jwks.json`. With `none` nothing is signed, for applications that do not look at it.',
+      'The header with a short-lived signed JWT; its public keys are at `/_menshen/jwks.json`. `none` signs nothing, for applications that do not check it.',
     sentenceZh: '传递短期签名 JWT 的请求头，公钥在 `/_menshen/jwks.json`。设为 `none` 则不签名，适合不校验签名的应用。',
   }),
   ASSERTION_AUDIENCE: optional({
     reloads: true,
     ...kind.audience,
     defaultNote: 'the address in `UPSTREAM`; with forward-auth `CLIENT_ID`',
-    sentence: 'The audience of the signed JWT for the application behind. `upstreams` name their own.',
+    sentence: 'The audience of the signed JWT for the upstream application. `upstreams` have their own.',
     sentenceZh: '给后端应用的签名 JWT 的受众（aud）。`upstreams` 各有自己的设置。',
   }),
   FORWARD_ACCESS_TOKEN: required({
@@ -185,7 +185,7 @@ export const IDENTITY_ROWS = {
     ...kind.yesOrNo,
     default: 'false',
     sentence:
-      'Also gives the application behind the gateway the access token, as `Authorization: Bearer`. Answers to [forward-auth](behind-a-proxy.md#forward-auth) never have it.',
+      'Also sends the access token to the application behind the gateway, as `Authorization: Bearer`. Responses to [forward-auth](behind-a-proxy.md#forward-auth) never contain it.',
     sentenceZh:
       '同时以 `Authorization: Bearer` 把访问令牌传给网关后面的应用。[forward-auth](behind-a-proxy.md#forward-auth) 的响应不带访问令牌。',
   }),
@@ -193,7 +193,7 @@ export const IDENTITY_ROWS = {
     reloads: true,
     ...kind.headerNames,
     sentence:
-      'Headers of the browser that the application must not see, besides those of [the list](behind-a-proxy.md#what-does-not-reach-the-application). Stronger than `KEEP_HEADERS`.',
+      'Browser headers to remove before a request reaches the application, in addition to [the list](behind-a-proxy.md#what-does-not-reach-the-application). Overrides `KEEP_HEADERS`.',
     sentenceZh:
       '除[列表](behind-a-proxy.md#what-does-not-reach-the-application)之外，不能传给后端应用的浏览器请求头。优先于 `KEEP_HEADERS`。',
   }),
@@ -201,7 +201,7 @@ export const IDENTITY_ROWS = {
     reloads: true,
     ...kind.headerNames,
     example: 'x-user-id,x-http-method-override',
-    sentence: 'Headers of that list that the application may see. Whatever it believes of them, any client can write.',
+    sentence: 'Headers of that list to pass to the application. Any client can forge them.',
     sentenceZh: '列表中允许传给后端应用的请求头。请注意任何客户端都可以伪造其内容。',
   }),
   BEARER_AUDIENCE: optional({
@@ -209,7 +209,7 @@ export const IDENTITY_ROWS = {
     ...kind.audiences,
     defaultNote: 'the client’s identifier and `BASE_URL`',
     sentence:
-      'Whom an access token has to be for (`aud`) that a machine brings where a rule says [`bearer`](rules.md#machines). A rule’s `audience` takes its place.',
+      'The required audience (`aud`) of an access token that a machine sends where a rule has [`bearer`](rules.md#machines). A rule’s `audience` overrides it.',
     sentenceZh:
       '规则中写有 [`bearer`](rules.md#machines) 的路径，机器发送的访问令牌的受众（`aud`）必须与此一致。规则的 `audience` 优先。',
   }),
@@ -225,7 +225,7 @@ const ADDRESS_ROWS = {
     default: 'http://localhost:3000',
     defaultNote: '`http://localhost:3000`, or with the port of `PORT` if only that is set',
     sentence:
-      'The address that the browser sees. `CALLBACK_PATH` is registered at the provider under it; with `providers` `CALLBACK_PATH/<id>` at each.',
+      'The address that browsers use. Register `CALLBACK_PATH` below it at the provider; with `providers`, register `CALLBACK_PATH/<id>` at each.',
     sentenceZh:
       '浏览器访问的地址。身份认证平台上登记的回调地址是该地址下的 `CALLBACK_PATH`；使用 `providers` 时，各平台分别登记 `CALLBACK_PATH/<id>`。',
   }),
@@ -233,20 +233,20 @@ const ADDRESS_ROWS = {
     ...kind.ownPath('/_menshen/login'),
     default: '/login',
     sentence:
-      'Our path of the login page. Move it where the application has a `/login`; the path then belongs to the application.',
+      'The path of the login page. Change it if the application has its own `/login`, which then belongs to the application.',
     sentenceZh: '登录页的路径。应用也有 `/login` 时可以改用其他路径，原来的路径归应用使用。',
   }),
   CALLBACK_PATH: required({
     ...kind.ownPath('/_menshen/callback'),
     default: '/callback',
     sentence:
-      'Our path to which the provider sends the browser back. The address that is registered at the provider follows it.',
+      'The path to which the provider redirects the browser. The redirect URI registered at the provider must match it.',
     sentenceZh: '身份认证平台让浏览器返回的路径，平台上登记的回调地址随之改变。',
   }),
   LOGOUT_PATH: required({
     ...kind.ownPath('/_menshen/logout'),
     default: '/logout',
-    sentence: 'Our path of the sign-out.',
+    sentence: 'The path for signing out.',
     sentenceZh: '退出登录的路径。',
   }),
   HOST: required({
@@ -264,14 +264,14 @@ const ADDRESS_ROWS = {
   }),
   TLS_CERT_FILE: optional({
     ...kind.readableFile,
-    sentence: 'Serves https without a proxy in front, with this certificate; read again when it changes.',
+    sentence: 'Serves https with this certificate, without a proxy in front. Reloaded when it changes.',
     sentenceZh: '用此证书直接提供 https，不需要前面的代理；文件变化后会自动重新读取。',
   }),
   TLS_KEY_FILE: optional({ ...kind.readableFile, sentence: 'The key of the certificate.', sentenceZh: '证书的私钥。' }),
   HTTP2: required({
     ...kind.yesOrNo,
     default: 'true',
-    sentence: 'With `TLS_CERT_FILE`: HTTP/2 for clients that offer it, besides HTTP/1.1.',
+    sentence: 'With `TLS_CERT_FILE`: offers HTTP/2 in addition to HTTP/1.1.',
     sentenceZh: '设置 `TLS_CERT_FILE` 后，除 HTTP/1.1 外，对支持的客户端使用 HTTP/2。',
   }),
   HSTS_MAX_AGE: required({
@@ -280,20 +280,20 @@ const ADDRESS_ROWS = {
     default: '31536000',
     example: '300',
     sentence:
-      'How long browsers keep to https for this host (`Strict-Transport-Security: max-age`), with an https `BASE_URL` that is not loopback. An application’s own header stays. With 0 it is not sent; browsers that have seen it keep it until it expires.',
+      'How long browsers use only https for this host (`Strict-Transport-Security: max-age`), with an https `BASE_URL` that is not loopback. An application’s own header is kept. 0 does not send it; browsers that have received it keep it until it expires.',
     sentenceZh:
       '浏览器在多长时间内只用 https 访问本主机（`Strict-Transport-Security: max-age`），仅当 `BASE_URL` 是 https 且不是本机地址时发送。应用自己发送的响应头保持不变。0 表示不发送；已收到的浏览器会保留到期满为止。',
   }),
   TRUSTED_PROXIES: optional({
     ...kind.networks,
-    sentence: 'Proxies in front whose `X-Forwarded-*` and `X-Original-*` headers count.',
+    sentence: 'Proxies in front whose `X-Forwarded-*` and `X-Original-*` headers are trusted.',
     sentenceZh: '前面受信任的代理，只采信这些代理的 `X-Forwarded-*` 和 `X-Original-*` 请求头。',
   }),
   MAX_HEADER_KB: required({
     ...kind.wholeNumber(4, 1024, 'a number of kilobytes'),
     default: '16',
     sentence:
-      "The largest head (first line, headers and cookies) of a request, which else gets 431, and of an application's answer, which else becomes 502. A request with more than 200 header fields gets 431 in any case.",
+      "The maximum size of a request's head (first line, headers and cookies), beyond which it gets 431, and of an application's response head, beyond which it becomes 502. A request with more than 200 header fields always gets 431.",
     sentenceZh:
       '请求头（请求行、各个头部和 Cookie）的上限，超出时返回 431；后端应用的响应头超出时返回 502。请求头超过 200 个字段时一律返回 431。',
   }),
@@ -301,7 +301,7 @@ const ADDRESS_ROWS = {
     ...kind.wholeNumber(1000, 3_600_000, 'a number of milliseconds'),
     default: '90000',
     sentence:
-      'How long a connection may wait for its next request. It has to be longer than the proxy in front keeps its own (usually 60 or 75 seconds): otherwise a request can meet a connection that is just being closed.',
+      'How long an idle connection is kept open. It must be longer than the keep-alive of the proxy in front (usually 60 or 75 seconds); otherwise a request can reach a connection that is being closed.',
     sentenceZh:
       '连接空闲多久后关闭。必须比前面代理的保持时间长（通常是 60 或 75 秒），否则请求可能遇到正在关闭的连接。',
   }),
@@ -313,21 +313,21 @@ const SESSION_ROWS = {
     ...kind.secrets,
     defaultNote: 'derived from the client secret',
     sentence:
-      'Our own secrets: the first seals and signs, all of them open. To replace one, put the new one in front; when every instance has it, take the old one away.',
+      "Menshen's own secrets. The first one encrypts and signs, all of them decrypt. To rotate, put the new one first; remove the old one when every instance has the new one.",
     sentenceZh:
       '门神的密钥：第一个用于加密和签名，全部都可用于解密。更换时把新的放在最前面，等所有实例都更新后再去掉旧的。',
   }),
   SECRET_FILE: optional({
     reloads: true,
     ...kind.secretsFile,
-    sentence: 'Reads our own secrets from a file instead.',
+    sentence: "Reads Menshen's own secrets from a file instead.",
     sentenceZh: '从文件读取门神的密钥。',
   }),
   STORE: required({
     ...kind.store,
     default: 'sqlite:./data/menshen.db',
     sentence:
-      'Where sessions live: `memory:` forgets them at the end, `sqlite:FILE` keeps them on this machine, Redis shares them between machines.',
+      'Where sessions are stored: `memory:` loses them on exit, `sqlite:FILE` keeps them on this machine, Redis shares them between machines.',
     sentenceZh: '会话保存在哪里：`memory:` 保存在内存中，退出即丢失；`sqlite:FILE` 保存在本机；Redis 供多台机器共用。',
   }),
   REFRESH_LEAD_SECONDS: required({
@@ -340,7 +340,7 @@ const SESSION_ROWS = {
     ...kind.oneOf(['clear', 'keep'], 'keep'),
     defaultNote: '`keep`; `clear` for `idaas`',
     sentence:
-      '`keep` keeps the session when the provider cannot be reached; only its refusal (`invalid_grant`, `invalid_token`) ends it. `clear` ends the session whenever a refresh fails.',
+      '`keep` keeps the session when the provider is unreachable; only a rejection (`invalid_grant`, `invalid_token`) ends it. `clear` ends the session whenever a refresh fails.',
     sentenceZh:
       '`keep` 在无法连接身份认证平台时保留会话，只有平台明确拒绝（`invalid_grant`、`invalid_token`）才结束；`clear` 只要续期失败就结束会话。',
   }),
@@ -348,14 +348,14 @@ const SESSION_ROWS = {
     ...kind.oneOf(['always', 'never'], 'always'),
     defaultNote: '`always`; `never` for `idaas`',
     sentence:
-      '`always` asks the provider again after each token refresh who the user is: user info, groups and role follow, for one more call. `never` keeps them as they were at sign-in.',
+      '`always` fetches the user again after each token refresh, so that user info, groups and role stay current, at the cost of one more call. `never` keeps them as they were at sign-in.',
     sentenceZh:
       '`always` 在每次令牌续期后重新向身份认证平台查询用户：用户信息、用户组和角色随之更新，但会多一次调用。`never` 保持登录时的内容。',
   }),
   SESSION_MAX_HOURS: required({
     ...kind.wholeNumber(1, 8_760, 'a number of hours'),
     default: '168',
-    sentence: 'A session ends this long after its sign-in, even if it is refreshed.',
+    sentence: 'The maximum lifetime of a session after sign-in, even if it is refreshed.',
     sentenceZh: '会话从登录起最长持续的时间，到时即使还能续期也会结束。',
   }),
   SESSION_IDLE_MINUTES: required({
@@ -364,7 +364,7 @@ const SESSION_ROWS = {
     default: '0',
     example: '30',
     sentence:
-      'A session without activity ends after this time, [exact to a quarter of it](configuring.md#when-sessions-end); 0 for never. Polling, event streams and WebSockets are no activity.',
+      'A session expires after this time without activity, [accurate to a quarter of it](configuring.md#when-sessions-end); 0 for never. Polling, event streams and WebSockets are not activity.',
     sentenceZh:
       '会话在此时间内没有操作就会结束，[误差不超过其四分之一](configuring.md#when-sessions-end)；0 表示不限制。轮询、事件流和 WebSocket 不算操作。',
   }),
@@ -374,7 +374,7 @@ const SESSION_ROWS = {
     default: '0',
     example: '3',
     sentence:
-      'How many sessions a user may have at the same time: a sign-in beyond that ends the oldest of them; 0 for any number.',
+      'The maximum number of concurrent sessions per user. A sign-in beyond that ends the oldest one; 0 for no limit.',
     sentenceZh: '每个用户最多同时有多少个会话：超出后，新的登录会结束最早的会话；0 表示不限制。',
   }),
   PERSONAL_KEY_MAX_DAYS: required({
@@ -382,8 +382,7 @@ const SESSION_ROWS = {
     ...kind.wholeNumber(1, 3_660, 'a number of days'),
     default: '366',
     example: '90',
-    sentence:
-      'The longest life that a user can give to a new [personal key](rules.md#keys). Keys that exist keep theirs.',
+    sentence: 'The maximum lifetime of a new [personal key](rules.md#keys). Existing keys are unchanged.',
     sentenceZh: '用户新建[个人密钥](rules.md#keys)时可以选择的最长有效期。已有的密钥不受影响。',
   }),
   DEVICE_BOUND_SESSIONS: required({
@@ -391,7 +390,7 @@ const SESSION_ROWS = {
     ...kind.oneOf(['off', 'on'], 'on'),
     default: 'off',
     sentence:
-      'Binds sessions to the device on which they were opened, [where the browser can do that](device-bound-sessions.md): a copied cookie is then worth nothing elsewhere. Only with an https `BASE_URL`, and not with `hosts`.',
+      'Binds a session to the device it was opened on, [if the browser supports it](device-bound-sessions.md): a stolen cookie does not work on another device. Requires an https `BASE_URL`; cannot be combined with `hosts`.',
     sentenceZh:
       '在[浏览器支持时](device-bound-sessions.md)把会话绑定到登录的设备：Cookie 被复制到其他设备后无法使用。要求 `BASE_URL` 为 https，且不能与 `hosts` 同时使用。',
   }),
@@ -399,7 +398,7 @@ const SESSION_ROWS = {
     ...kind.wholeNumber(1, 1_440, 'a number of minutes'),
     default: '30',
     sentence:
-      'How long a trip to the provider may take, from the login page to the callback. An answer that comes later [starts again](configuring.md#an-answer-that-comes-late).',
+      'The time limit for signing in at the provider, from the login page to the callback. A later response [starts the sign-in again](configuring.md#an-answer-that-comes-late).',
     sentenceZh:
       '从离开登录页到回调，用户在身份认证平台登录的时限。超时返回的登录会[重新开始](configuring.md#an-answer-that-comes-late)。',
   }),
@@ -408,21 +407,22 @@ const SESSION_ROWS = {
     ...kind.oneOf(['off', 'on', 'in-app'], 'on'),
     default: 'off',
     sentence:
-      '`on` leads visitors of a protected page straight to the provider, without the login page; `in-app` only inside the apps of WeCom, Feishu and DingTalk ([when it does not](configuring.md#sign-in-without-a-click)).',
+      '`on` sends visitors of a protected page straight to the provider, without the login page; `in-app` does so only inside the WeCom, Feishu and DingTalk apps ([exceptions](configuring.md#sign-in-without-a-click)).',
     sentenceZh:
       '`on` 让访问受保护页面的访客直接前往身份认证平台，不显示登录页；`in-app` 仅在企业微信、飞书、钉钉的应用内这样做（[例外情况](configuring.md#sign-in-without-a-click)）。',
   }),
   SESSION_CACHE_SIZE: required({
     ...kind.wholeNumber(0, 10_000_000, 'a number of sessions'),
     default: '100000',
-    sentence: 'How many opened sessions a process keeps in memory at most; the store is still asked about each.',
+    sentence:
+      'The maximum number of decrypted sessions that a process keeps in memory. Each request still checks the store.',
     sentenceZh: '每个进程在内存中最多缓存多少个已解密的会话；每次请求仍会向存储确认。',
   }),
   SESSION_CACHE_MB: required({
     ...kind.wholeNumber(0, 1_000_000, 'a number of megabytes'),
     default: '256',
     sentence:
-      'How much memory they may take, with Redis together with their records, and at most a third of what Node may use. An ordinary session takes about 1 KB, another one with the signed JWT for each application (of the last four), and its tokens if they are long.',
+      'The maximum memory for these sessions (with Redis, including their records), up to a third of what Node may use. A typical session takes about 1 KB, plus about 1 KB for the signed JWT of each application (the last four), plus its tokens if they are long.',
     sentenceZh:
       '这些会话最多占用多少内存（使用 Redis 时连同会话记录），且不超过 Node 可用内存的三分之一。普通会话约 1 KB；每个应用的签名 JWT（最近四个）各约 1 KB；较长的令牌另计。',
   }),
@@ -449,13 +449,13 @@ const PAGE_ROWS = {
     reloads: true,
     ...imageFile,
     defaultNote: 'ours',
-    sentence: 'The mark at the top of the pages and in the browser’s tab ([your own look](customizing.md)).',
+    sentence: 'The logo at the top of the pages and in the browser tab ([customizing](customizing.md)).',
     sentenceZh: '页面顶部和浏览器标签上的标志（[自定义外观](customizing.md)）。',
   }),
   SUPPORT_CONTACT: optional({
     reloads: true,
     ...kind.contact,
-    sentence: 'Where users find help: a link on every error page.',
+    sentence: 'The support contact, shown as a link on every error page.',
     sentenceZh: '用户求助的联系方式，以链接形式显示在每个错误页面上。',
   }),
   ACCENT_COLOR: optional({
@@ -463,7 +463,7 @@ const PAGE_ROWS = {
     ...color,
     defaultNote: 'ours',
     sentence:
-      'The colour of buttons and links. Where it could not be read on the light or the dark pages, a darker or lighter shade of it is used there.',
+      'The colour of buttons and links. If it is hard to read on light or dark pages, a darker or lighter shade is used.',
     sentenceZh: '按钮和链接的颜色。在浅色或深色页面上看不清时，会自动使用更深或更浅的色调。',
   }),
 } satisfies Rows
@@ -472,40 +472,40 @@ const OBSERVING_ROWS = {
   LOG_LEVEL: required({
     ...kind.oneOf(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'warn'),
     default: 'info',
-    sentence: 'Which events reach the log.',
+    sentence: 'The lowest level that is logged.',
     sentenceZh: '写入日志的最低级别。',
   }),
   LOG_FORMAT: required({
     ...kind.oneOf(['auto', 'json', 'pretty'], 'json'),
     default: 'auto',
     sentence:
-      '`auto` writes lines for people on a terminal and JSON everywhere else; `json` and `pretty` always the same.',
+      '`auto` writes readable lines on a terminal and JSON everywhere else; `json` and `pretty` always use that format.',
     sentenceZh: '`auto` 在终端上输出便于阅读的文字，其他情况输出 JSON；`json` 和 `pretty` 固定为一种格式。',
   }),
   ACCESS_LOG: required({
     ...kind.yesOrNo,
     default: 'false',
-    sentence: 'One line in the log for each request, after it has ended ([its fields](logging.md#the-access-log)).',
+    sentence: 'Logs one line per completed request ([fields](logging.md#the-access-log)).',
     sentenceZh: '每个请求结束后在日志中写一行（[字段](logging.md#the-access-log)）。',
   }),
   AUDIT_KEEP: required({
     ...kind.wholeNumber(0, 10_000_000, 'a number of events'),
     default: '10000',
     sentence:
-      'How many events of the [audit trail](logging.md#the-audit-trail) the store keeps, of all processes and machines; when there are more, the kind of event that has most lets go of its oldest. 0 keeps none.',
+      'How many events of the [audit trail](logging.md#the-audit-trail) the store keeps, for all processes and machines together. Beyond that, the oldest event of the most frequent kind is deleted. 0 keeps none.',
     sentenceZh:
       '存储中保留多少条[审计记录](logging.md#the-audit-trail)，所有进程和机器合计；超出时，从数量最多的一类事件中删除最早的。0 表示不保留。',
   }),
   AUDIT_FILE: optional({
     ...kind.appendableFile,
-    sentence: 'A file for every event of the audit trail, as lines of JSON; opened again on SIGHUP.',
+    sentence: 'A file to which every audit event is appended as a JSON line; reopened on SIGHUP.',
     sentenceZh: '把每条审计记录以 JSON 行写入此文件；收到 SIGHUP 时重新打开。',
   }),
   METRICS_FROM: required({
     ...kind.networksOrNone,
     default: '127.0.0.0/8,::1',
     sentence:
-      'Who may read `/_menshen/metrics` ([monitoring](monitoring.md)), by the address of the connection and never through a proxy: whatever carries `X-Forwarded-*` or `Forwarded`, or comes from `TRUSTED_PROXIES`, is refused. `none` turns it off.',
+      'The addresses that may read `/_menshen/metrics` ([monitoring](monitoring.md)), by direct connection only: a request with `X-Forwarded-*` or `Forwarded`, or from `TRUSTED_PROXIES`, is rejected. `none` turns metrics off.',
     sentenceZh:
       '哪些地址可以读取 `/_menshen/metrics`（[监控](monitoring.md)），以连接的来源地址为准，不能经过代理：带有 `X-Forwarded-*` 或 `Forwarded`、或来自 `TRUSTED_PROXIES` 的请求一律拒绝。`none` 表示关闭。',
   }),
@@ -515,34 +515,33 @@ const RUNNING_ROWS = {
   WORKERS: required({
     ...kind.wholeNumber(1, 256, 'a number of processes'),
     default: '1',
-    sentence: 'Processes on this machine that share the port and the store (`sqlite:` or Redis).',
+    sentence: 'The number of processes on this machine that share the port and the store (`sqlite:` or Redis).',
     sentenceZh: '本机上共用端口和存储（`sqlite:` 或 Redis）的进程数。',
   }),
   RATE_LIMIT_PER_MINUTE: required({
     ...kind.wholeNumber(0, 1_000_000, 'a number'),
     default: '600',
-    sentence: 'Sign-in requests per address and minute (a whole office can share one address); 0 turns the limit off.',
+    sentence:
+      'The maximum number of sign-in requests per address and minute (an entire office can share one address); 0 for no limit.',
     sentenceZh: '每个地址每分钟的登录请求数上限（整个办公室可能共用一个地址）；0 表示不限制。',
   }),
   CONFIG: optional({
     ...kind.text('the path of a file', 'config/menshen.config.ts'),
     defaultNote: '`./menshen.config.{ts,mts,js,mjs}`, if there is one',
-    sentence:
-      'The file of the structured settings: rules, upstreams, [words](customizing.md). One that is named here has to be there.',
+    sentence: 'The configuration file: rules, upstreams, [words](customizing.md). If set, the file must exist.',
     sentenceZh: '结构化配置文件：访问规则、后端应用、[文字](customizing.md)。在这里写明的文件必须存在。',
   }),
   NODE_ENV: optional({
     ...kind.text('development, dev or test; anything else means production', 'production'),
     defaultNote: 'development',
     sentence:
-      'In production there is no development provider, plain http is refused beyond this machine, and `/_menshen/ready` wants the settings of the provider.',
+      'In production, there is no development provider, plain http is rejected except on this machine, and `/_menshen/ready` requires the provider settings.',
     sentenceZh: '生产环境没有开发用的身份认证平台，本机以外拒绝使用明文 http，`/_menshen/ready` 要求平台的设置齐全。',
   }),
   ALLOW_PLAIN_HTTP: required({
     ...kind.yesOrNo,
     default: 'false',
-    sentence:
-      'Lets a production start use plain http addresses that are not loopback. Tokens and cookies can be read on the way.',
+    sentence: 'Allows plain http addresses that are not loopback in production. Tokens and cookies can be intercepted.',
     sentenceZh: '允许生产环境使用非本机的明文 http 地址。令牌和 Cookie 在传输途中可能被读取。',
   }),
   ALLOW_UNVERIFIED_EMAIL: required({
@@ -550,7 +549,7 @@ const RUNNING_ROWS = {
     ...kind.yesOrNo,
     default: 'false',
     sentence:
-      'Lets an e-mail address count as username and e-mail that the provider [has not verified](providers.md#e-mail-addresses). Anyone who can write any address at the provider can then take the name of another.',
+      'Accepts e-mail addresses that the provider [has not verified](providers.md#e-mail-addresses) as username and e-mail. A user who can edit their address at the provider can then impersonate someone else.',
     sentenceZh:
       '允许把身份认证平台[未验证的邮箱](providers.md#e-mail-addresses)用作用户名和邮箱。如果用户可以在平台上随意填写邮箱，就可能冒充他人。',
   }),

@@ -199,31 +199,31 @@ const END_REASON_BY: Readonly<Record<string, string>> = {
 export const METRICS = {
   menshen_requests_total: {
     type: 'counter',
-    help: 'Requests, each counted once when it has ended; our own 502 is an error, a 500 of the application is not',
+    help: 'Completed requests; a 502 from Menshen is an error, a 500 from the application is not',
     labels: { outcome: OUTCOMES },
   },
   menshen_request_seconds: {
     type: 'histogram',
-    help: 'How long requests took from their head to the end of their answer; streams and sockets are left out',
+    help: 'Request duration, from the request head to the end of the response; streams and WebSockets are excluded',
   },
   menshen_sign_ins_total: {
     type: 'counter',
-    help: 'Sign-ins that came back from the provider, by ok or the code that the login page shows',
+    help: 'Sign-ins that returned from the provider, by ok or the error code on the login page',
     labels: { result: ['ok', ...LOGIN_ERRORS, UNKNOWN] },
   },
   menshen_step_ups_total: {
     type: 'counter',
-    help: 'Users who signed in again because a rule wants it, by whether the id_token says what it wants',
+    help: 'Sign-ins that a rule required of a signed-in user, by whether the id_token meets the rule',
     labels: { result: ['ok', 'failed'] },
   },
   menshen_sign_outs_total: {
     type: 'counter',
-    help: 'Acts that ended sessions, by who did it; one act may end several',
+    help: 'Actions that ended sessions, by who did it; one action can end several sessions',
     labels: { by: ['user', 'developer', 'provider', 'configuration', 'other'] },
   },
   menshen_sessions_ended_total: {
     type: 'counter',
-    help: 'Sessions that ended, by why: account is the page of devices, replaced a new sign-in in the same browser; those that expired, or that a command ended, are not counted',
+    help: 'Sessions that ended, by reason: account is the account page, replaced is a new sign-in in the same browser; sessions that expired or were ended by a command are not included',
     labels: {
       reason: [
         'sign_out',
@@ -239,73 +239,73 @@ export const METRICS = {
   },
   menshen_refreshes_total: {
     type: 'counter',
-    help: 'Refreshes of tokens, each counted by the one process that did it',
+    help: 'Token refreshes, recorded by the process that performed them',
     labels: { result: ['ok', ...PROVIDER_ERRORS, 'subject_changed', 'store_unavailable', UNKNOWN] },
   },
   menshen_provider_seconds: {
     type: 'histogram',
-    help: 'How long calls to the provider took, with their retries',
+    help: 'Duration of calls to the provider, including retries',
     labels: { call: PROVIDER_CALLS, result: ['ok', ...PROVIDER_ERRORS, UNKNOWN] },
   },
   menshen_store_seconds: {
     type: 'histogram',
-    help: 'How long the store took to answer; sessions in the cache do not ask it',
+    help: 'Duration of store operations; sessions in the cache do not need one',
     labels: { verb: STORE_VERBS, result: ['ok', 'store_unavailable', UNKNOWN] },
   },
   menshen_upstream_seconds: {
     type: 'histogram',
-    help: 'How long applications took until the head of their answer, by the class of its status; error if none came',
+    help: 'Time until the response head of an application, by status class; error if there was none',
     labels: { status: ['1xx', '2xx', '3xx', '4xx', '5xx', 'error'] },
   },
   menshen_upstream_queue: {
     type: 'gauge',
-    help: 'Requests that wait for a connection to an application',
+    help: 'Requests waiting for a connection to an application',
   },
   menshen_open_streams: {
     type: 'gauge',
-    help: 'WebSockets and event streams that are open',
+    help: 'Open WebSockets and event streams',
   },
   menshen_sessions: {
     type: 'gauge',
-    help: 'Sessions that are alive in the store, at most five seconds old; absent while the store is away',
+    help: 'Active sessions in the store, at most five seconds old; absent while the store is unavailable',
     // All workers see the same store.
     merge: 'max',
   },
   menshen_session_cache_total: {
     type: 'counter',
-    help: 'Requests with a ticket: whether its session was in the cache or had to be looked for',
+    help: 'Requests with a ticket, by whether the session was in the cache',
     labels: { result: ['hit', 'miss'] },
   },
   menshen_rate_limited_total: {
     type: 'counter',
-    help: 'Requests that were more than RATE_LIMIT_PER_MINUTE allows',
+    help: 'Requests that exceeded RATE_LIMIT_PER_MINUTE',
   },
   menshen_internal_errors_total: {
     type: 'counter',
-    help: 'Errors that no code handles: rejected promises and uncaught exceptions; each is an `internal_error` in the log',
+    help: 'Unhandled errors: rejected promises and uncaught exceptions; each is an `internal_error` in the log',
   },
   menshen_events_total: {
     type: 'counter',
-    help: 'Events of the log whose level is warn or error, also those that the log leaves out as repeats',
+    help: 'Log events of level warn or error, including repeats that the log omits',
     labels: { event: ALARMS.map(([event]) => event), level: ['warn', 'error'] },
     combinations: ALARMS,
     shownLabels: '`event`: the [events](logging.md) of these levels; `level`: warn, error',
   },
   menshen_certificate_expiry_timestamp_seconds: {
     type: 'gauge',
-    help: 'When the certificate in use expires, in seconds since 1970; absent without TLS_CERT_FILE',
+    help: 'Expiry time of the certificate in use, in seconds since 1970; absent without TLS_CERT_FILE',
     merge: 'min',
   },
   menshen_build_info: {
     type: 'gauge',
-    help: 'Always 1; the labels have the versions of Menshen and of Node',
+    help: 'Always 1; the labels are the versions of Menshen and Node',
     labels: { version: [readVersion()], node: [process.versions.node] },
     shownLabels: '`version`, `node`',
     merge: 'max',
   },
   menshen_workers: {
     type: 'gauge',
-    help: 'Processes whose numbers are in this answer',
+    help: 'Processes included in this response',
   },
   ...PROCESS_METRICS,
 } as const satisfies Record<string, MetricRow>

@@ -46,7 +46,7 @@ suite('help', () => {
     }
   })
 
-  test('help goes to stdout and ends with 0, even where .env is broken; so does the version, alone on its line', async () => {
+  test('help goes to stdout and ends with 0, even where .env is broken; so does prints the version', async () => {
     const help = await runMenshen({ PORT: 'x' }, { args: ['rules', '--help'] })
     assert.deepEqual(help, { code: 0, signal: null, output: commandHelpText('rules').trimEnd(), errors: '' })
     const version = await runMenshen({ PORT: 'x' }, { args: ['-v'] })
@@ -57,18 +57,18 @@ suite('help', () => {
 suite('what is not understood', () => {
   test('the answer to a command that is not understood names the nearest, or what there is', () => {
     const rows: [line: string, says: RegExp][] = [
-      ['rule', /^Unknown command rule; did you mean rules\? Without a command Menshen starts\.$/],
-      ['ruels check', /^Unknown command ruels; did you mean rules\?/],
-      ['audits', /^Unknown command audits; did you mean audit\?/],
+      ['rule', /^Unknown command "rule"; did you mean rules\? Without a command Menshen starts\.$/],
+      ['ruels check', /^Unknown command "ruels"; did you mean rules\?/],
+      ['audits', /^Unknown command "audits"; did you mean audit\?/],
       ['chekc', /did you mean check\?/],
-      ['start', /^Unknown command start; there is: check, doctor, rules, keys, sessions, audit, backup, help\. /],
-      ['__proto__', /^Unknown command __proto__; there is/],
-      ['help ruels', /^Unknown command ruels; did you mean rules\?/],
+      ['start', /^Unknown command "start"; commands: check, doctor, rules, keys, sessions, audit, backup, help\. /],
+      ['__proto__', /^Unknown command "__proto__"; commands/],
+      ['help ruels', /^Unknown command "ruels"; did you mean rules\?/],
       ['help audit all', /^Unexpected argument "all"; expected menshen help \[COMMAND\]\.$/],
       ['--hlep', /^Unknown option --hlep; did you mean --help\?$/],
       ['--vers', /^Unknown option --vers; /],
       ['--port 4000', /^Unknown option --port; settings are given by the environment or \.env, for example PORT=4000/],
-      ['\u001b[31mrules', /^Unknown command �\[31mrules; /],
+      ['\u001b[31mrules', /^Unknown command "�\[31mrules"; /],
     ]
     for (const [line, says] of rows)
       assert.throws(
@@ -92,7 +92,7 @@ suite('what is not understood', () => {
   test('a command that is not understood goes to stderr and ends with 2', async () => {
     const { code, output, errors } = await runMenshen({}, { args: ['doctr'] })
     assert.deepEqual({ code, errors }, { code: 2, errors: output })
-    assert.match(output, /^Unknown command doctr; did you mean doctor\?.*$/)
+    assert.match(output, /^Unknown command "doctr"; did you mean doctor\?.*$/)
   })
 })
 

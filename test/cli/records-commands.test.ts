@@ -118,7 +118,7 @@ test('beside a Menshen that runs', async t => {
     for (const more of [{ SECRET: 'x'.repeat(40), CLIENT_SECRET: 'another' }, { CLIENT_SECRET: 'another' }]) {
       const { code, output } = await run(['audit'], more)
       assert.equal(code, 1)
-      assert.match(output, /^What the store keeps cannot be opened: SECRET, or without it CLIENT_SECRET/)
+      assert.match(output, /^The stored data cannot be decrypted: SECRET, or without it CLIENT_SECRET/)
     }
     assert.equal((await json('audit')).length, 5)
   })
@@ -153,10 +153,7 @@ test('a backup that is made while Menshen runs signs everybody in again where it
   const { instance, provider, folder, run } = await open(t)
   const user = await signedIn(instance, provider)
   const { code, output } = await run(['backup', 'copies/today.db'])
-  assert.deepEqual(
-    [code, output],
-    [0, `The store of ${join(folder, 'data', 'menshen.db')} is copied to copies/today.db.`],
-  )
+  assert.deepEqual([code, output], [0, `Copied the store ${join(folder, 'data', 'menshen.db')} to copies/today.db.`])
   assert.equal(statSync(join(folder, 'copies/today.db')).mode & 0o777, 0o600)
   await signedIn(instance, provider, 'lisi')
   assert.ok(isServed(await user.get(instance)), 'it goes on')
@@ -172,11 +169,11 @@ test('a backup that is made while Menshen runs signs everybody in again where it
 test('a backup overwrites nothing, and says what cannot be copied', async t => {
   const folder = tempFolder(t)
   const sentences: [args: string[], env: Environment, says: RegExp][] = [
-    [['backup'], {}, /^There is no file for the copy; expected menshen backup FILE\.$/],
+    [['backup'], {}, /^The file for the copy is missing; expected menshen backup FILE\.$/],
     [['backup', 'a', 'b'], {}, /^Unexpected argument "b"; expected menshen backup FILE\.$/],
     [['backup', 'a'], { STORE: 'memory:' }, /^Only the embedded store can be copied .* "memory:" keeps nothing\.$/],
     [['backup', 'a'], { STORE: 'redis://127.0.0.1' }, /^Only the embedded store can be copied .* such as BGSAVE\.$/],
-    [['backup', 'a'], { STORE: 'sqlite:./none' }, /^There is no store in \.\/none: /],
+    [['backup', 'a'], { STORE: 'sqlite:./none' }, /^No store in \.\/none\. /],
   ]
   for (const [args, env, says] of sentences) {
     const { code, output } = await commands.run(env, { cwd: folder, args })
@@ -224,8 +221,8 @@ test('what cannot be understood is refused in one sentence', async () => {
       ['sessions', 'end', '--user', 'a', '--session', 'b'],
       '"end" needs either the name of a user or the id of a session',
     ],
-    [['sessions', 'end', '--user', ''], 'There is no name of a user; expected menshen sessions'],
-    [['sessions', 'end', '--session', ''], 'There is no id of a session; expected menshen sessions'],
+    [['sessions', 'end', '--user', ''], 'The name of the user is missing; expected menshen sessions'],
+    [['sessions', 'end', '--session', ''], 'The id of the session is missing; expected menshen sessions'],
     [['sessions', '--session', 'b'], '--session is for "end" alone; expected menshen sessions'],
     [
       ['keys', 'revoke'],
@@ -534,10 +531,10 @@ test('where there is nothing to read, one sentence says so, and nothing is made'
   for (const args of [['audit'], ['sessions'], ['keys', 'list'], ['keys', 'revoke', '--before', '1d']]) {
     const memory = await commands.run({ STORE: 'memory:' }, { cwd, args })
     assert.equal(memory.code, 1)
-    assert.match(memory.output, /^STORE is "memory:", which only the Menshen that runs can see; .*\.$/)
+    assert.match(memory.output, /^STORE is "memory:", which only the running Menshen can read; .*\.$/)
     const nothing = await commands.run({}, { cwd, args })
     assert.deepEqual([nothing.code, nothing.output.split('\n').length], [1, 1])
-    assert.match(nothing.output, /^There is no store in \.\/data/)
+    assert.match(nothing.output, /^No store in \.\/data/)
   }
   assert.deepEqual(readdirSync(cwd), [])
 })

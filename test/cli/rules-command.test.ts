@@ -53,7 +53,7 @@ test('rules check says what happens, and by which rule', async t => {
     ],
     ['/public;v=1', /: login, by the rule \{"path":"\/","roles":\["\*"\]\}$/],
     ['/public/a%2Fb;v=1', /as visitor: admitted, by the rule \{"path":"\/public"/],
-    ['/login', /: own, because Menshen answers it itself/],
+    ['/login', /: own, because Menshen handles it itself/],
     ['/_menshen/console --role common', /: refused, by the rule/],
     ['/x --role common', /^[^;]*: admitted, by the rule \{"path":"\/","roles":\["\*"\]\}$/],
     [

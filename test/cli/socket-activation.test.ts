@@ -119,9 +119,9 @@ suite('a socket that is not ours', { concurrency: 4 }, () => {
     ['without LISTEN_PID', 'LISTEN_FDS=1', 'ignore', /^LISTEN_PID is "" and this process is \d+: /],
     ['one of two', 'LISTEN_FDS=2 LISTEN_PID=$$', 'ignore', /^LISTEN_FDS is "2"; expected one listening TCP socket/],
     ['garbage', 'LISTEN_FDS=1x LISTEN_PID=$$', 'ignore', /^LISTEN_FDS is "1x"; expected one listening TCP socket/],
-    ['a file', 'LISTEN_FDS=1 LISTEN_PID=$$', 'ignore', /^Descriptor 3 is no socket, although LISTEN_FDS says so; /],
+    ['a file', 'LISTEN_FDS=1 LISTEN_PID=$$', 'ignore', /^Descriptor 3 is not a socket, although LISTEN_FDS names it; /],
     ['a connection', 'LISTEN_FDS=1 LISTEN_PID=$$', 'pipe', /^Descriptor 3 cannot be listened on \(EINVAL\); /],
-    ['none', 'LISTEN_FDS=1 LISTEN_PID=$$', undefined, /^Descriptor 3 (is no socket|cannot be listened on)/],
+    ['none', 'LISTEN_FDS=1 LISTEN_PID=$$', undefined, /^Descriptor 3 (is not a socket|cannot be listened on)/],
   ] as const)
     test(`${name}: one sentence, and exit code 1`, async t => {
       const stdio: SpawnOptions['stdio'] = ['ignore', 'ignore', 'pipe', ...(third ? [third] : [])]
