@@ -11,7 +11,7 @@ import { createDataKeyring } from '../../src/session/data-keys.ts'
 import { deriveKeys } from '../../src/session/derived-keys.ts'
 import { labelsOf, newPublicPart, newSession, sealPublicPart, toEntry } from '../../src/session/session-record.ts'
 import { newTicket, recordKey } from '../../src/session/ticket.ts'
-import { createChanges } from '../../src/stores/sqlite/sqlite-changes.ts'
+import { createChangeApplier } from '../../src/stores/sqlite/sqlite-changes.ts'
 import { openForWriting } from '../../src/stores/sqlite/sqlite-file.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import type { Entry } from '../../src/stores/store.ts'
@@ -27,7 +27,7 @@ const derived = deriveKeys({ SECRET: undefined, CLIENT_SECRET: new Secret(proces
 const keys = await makeKeys()
 const database = openForWriting(join(directory, 'menshen.db'))
 database.exec('PRAGMA wal_autocheckpoint = 10000')
-const changes = createChanges(database)
+const changes = createChangeApplier(database)
 const cookies: string[] = []
 
 const visited = Math.min(Number(count), Number(wanted))

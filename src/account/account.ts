@@ -14,7 +14,7 @@ import { shortKey } from '../session/session-fields.ts'
 import { userIdOf } from '../session/session-record.ts'
 import type { Sessions } from '../session/sessions.ts'
 import { isRecordKey } from '../session/ticket.ts'
-import { isFormOfUser } from '../util/fetch-metadata.ts'
+import { isOwnForm } from '../util/fetch-metadata.ts'
 import type { AccountContext } from './context.ts'
 import type { KeysView } from './key-section.ts'
 import { type AccountView, accountPage, type Device } from './page.ts'
@@ -134,7 +134,7 @@ export async function endDevices(
 ): Promise<OwnAnswer> {
   const { settings, auth, pages, observe } = context
   const { sessions } = auth
-  if (!isFormOfUser(request, settings.BASE_URL)) return foreignAnswer(context, request, cookies)
+  if (!isOwnForm(request, settings.BASE_URL)) return foreignAnswer(context, request, cookies)
   const key = form.get('session') ?? ''
   const ended = form.has('others') ? await endOthers(sessions, loaded) : await endOne(sessions, loaded, key)
   // The user is that of this request, the session is another.

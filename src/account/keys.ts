@@ -8,7 +8,7 @@ import type { KeyWish } from '../keys/personal-keys.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { OWN_PATHS } from '../paths.ts'
 import { userIdOf } from '../session/session-record.ts'
-import { isFormOfUser } from '../util/fetch-metadata.ts'
+import { isOwnForm } from '../util/fetch-metadata.ts'
 import { accountAnswer, draftQuery, hasPersonalKeys, readDraft } from './account.ts'
 import type { AccountContext } from './context.ts'
 import { type KeysView, newKeyPage } from './key-section.ts'
@@ -23,7 +23,7 @@ export async function createPersonalKey(
   const { settings, auth, pages, observe } = context
   const { loaded, ticket = '', cookies } = caller
   if (!hasPersonalKeys(context)) return errorAnswer(pages, request, 'not_found', { cookies })
-  if (!isFormOfUser(request, settings.BASE_URL)) return foreignAnswer(context, request, cookies)
+  if (!isOwnForm(request, settings.BASE_URL)) return foreignAnswer(context, request, cookies)
   const wish = readWish(form, settings.PERSONAL_KEY_MAX_DAYS)
   if ('problem' in wish) return accountAnswer(context, request, caller, wish)
   const obstacle = keyObstacle(loaded, context.now())
@@ -62,7 +62,7 @@ export async function revokePersonalKey(
   form: URLSearchParams,
 ): Promise<OwnAnswer> {
   const { settings, auth, pages, observe } = context
-  if (!isFormOfUser(request, settings.BASE_URL)) return foreignAnswer(context, request, cookies)
+  if (!isOwnForm(request, settings.BASE_URL)) return foreignAnswer(context, request, cookies)
   const id = form.get('key') ?? ''
   const revoked = /^[\da-f]{64}$/.test(id) ? await auth.personalKeys.revoke(userIdOf(loaded.session), id) : undefined
   if (revoked) observe.report('key_revoked', { ...requestFields(request, loaded), by: 'user', name: revoked.name })

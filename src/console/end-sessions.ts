@@ -15,7 +15,7 @@ import { shortKey } from '../session/session-fields.ts'
 import type { ListedSession } from '../session/session-listing.ts'
 import type { Sessions } from '../session/sessions.ts'
 import { isRecordKey } from '../session/ticket.ts'
-import { isFormOfUser } from '../util/fetch-metadata.ts'
+import { isOwnForm } from '../util/fetch-metadata.ts'
 import { consoleFrame, type Viewer, viewerOf } from './console-frame.ts'
 import type { ConsoleContext } from './context.ts'
 
@@ -47,7 +47,7 @@ export async function endSession(
 ): Promise<OwnAnswer> {
   const { settings, auth, observe } = context
   const { sessions, providers } = auth
-  if (!isFormOfUser(request, settings.BASE_URL)) return foreignAnswer(context, request, cookies)
+  if (!isOwnForm(request, settings.BASE_URL)) return foreignAnswer(context, request, cookies)
   const listed = await getListed(sessions, form.get('session'))
   if (!listed) return backToList(context, request, cookies, { ended: 0 })
   const { key, publicPart } = listed

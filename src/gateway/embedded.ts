@@ -28,7 +28,7 @@ import { destroyAfter } from '../util/destroy-after.ts'
 import { isForeignSocket } from '../util/fetch-metadata.ts'
 import type { GatewayContext } from './context.ts'
 import { ALLOWED } from './listener.ts'
-import { type Entrance, handle, isOwn } from './pipeline.ts'
+import { type Transport, handleRequest, isOwn } from './pipeline.ts'
 import type { OwnRoutes } from './routes.ts'
 import { announcesBody, isAuthCheck } from './upgrade.ts'
 
@@ -52,7 +52,7 @@ export interface Admitted<R extends Role = Role, F extends string = string> {
   require(roles?: readonly R[]): Response | undefined
 }
 
-export interface Embedded<R extends Role = Role, F extends string = string> {
+export interface EmbeddedGateway<R extends Role = Role, F extends string = string> {
   /**
    * Answers a request to one of our own routes (`signInPaths` and everything below `/_menshen/`), and gives `undefined` for
    * every other.
@@ -89,17 +89,17 @@ interface EmbeddedRequest {
   readonly hasBody: boolean
 }
 
-export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): Embedded {
+export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): EmbeddedGateway {
   const { settings, paths, now, auth, pages, observe } = context
   const toUserSession = createToUserSession(auth.providers)
   /** The machines whose requests were admitted: `session` gets a request without its path, which the rules need. */
   const machines = new WeakMap<object, UserSession>()
   const listenToErrors = createErrorListener()
 
-  const entrance: Entrance<EmbeddedRequest, OwnAnswer, Admitted> = {
+  const entrance: Transport<EmbeddedRequest, OwnAnswer, Admitted> = {
     isTraced: false,
 
-    gone(observed, { upgrade, hasBody }) {
+    onReset(observed, { upgrade, hasBody }) {
       if (upgrade && hasBody) cutOff(upgrade)
       return send(observed, leftAnswer(observed))
     },
@@ -110,7 +110,7 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
 
     unreadable: (head, { requestId }) => unreadableAnswer(pages, head, requestId),
 
-    own(request, { source, upgrade, hasBody }) {
+    ownRoute(request, { source, upgrade, hasBody }) {
       const { headers, observed } = request
       const url = request.path + request.search
       if (hasBody) return unreadableAnswer(pages, { headers, url }, observed.requestId)
@@ -119,7 +119,7 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
       return ownRoutes.answer(request, source)
     },
 
-    screen(request, { hasBody }) {
+    precheck(request, { hasBody }) {
       const { headers, observed } = request
       if (hasBody) return unreadableAnswer(pages, { headers, url: request.path + request.search }, observed.requestId)
       if (request.method === 'TRACE')
@@ -168,7 +168,7 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
     return identification
   }
 
-  const embedded: Embedded = {
+  const embedded: EmbeddedGateway = {
     loginPath: paths.login,
     signInPaths: [...paths.signIn],
     callbackPaths: [...paths.callbacks],
@@ -203,7 +203,7 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
       const upgrade = wasUpgraded(request) ? request : undefined
       if (upgrade) listenToErrors(upgrade)
       const hasBody = upgrade !== undefined && announcesBody(upgrade)
-      const admitted = await handle(context, entrance, headOf(request, source), { source: request, upgrade, hasBody })
+      const admitted = await handleRequest(context, entrance, headOf(request, source), { source: request, upgrade, hasBody })
       removeKeys(request)
       if (source.incoming) removeKeys(source.incoming)
       return admitted

@@ -27,9 +27,9 @@ import { isForeignSocket } from '../util/fetch-metadata.ts'
 import { keyHeadersOf } from '../util/key-form.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 import type { GatewayContext } from './context.ts'
-import { type Gate, isOwn, pass } from './pipeline.ts'
+import { type Handlers, isOwn, authorize } from './pipeline.ts'
 
-export type Check = (request: GatewayRequest) => MaybePromise<OwnAnswer>
+export type ForwardAuth = (request: GatewayRequest) => MaybePromise<OwnAnswer>
 
 /** How a check is answered. The four are made once: every request passes here. */
 interface CheckKind {
@@ -76,7 +76,7 @@ const ORIGINAL = {
 
 type CheckPath = keyof typeof ORIGINAL
 
-export function isCheck(path: string): boolean {
+export function isForwardAuth(path: string): boolean {
   return path === OWN_PATHS.check || path === OWN_PATHS.forward || isAuthz(path)
 }
 
@@ -86,7 +86,7 @@ function isAuthz(path: string): boolean {
   return path.startsWith(AUTHZ) && (path.length === AUTHZ.length || path[AUTHZ.length] === '/')
 }
 
-export function createCheck(context: GatewayContext): Check {
+export function createForwardAuth(context: GatewayContext): ForwardAuth {
   const { settings, auth, identities, pages, observe } = context
   const safety = { ...safetyHeaders(settings), 'content-length': '0' }
   const audience = forwardAuthAudience(settings, auth.providers.main.plan)
@@ -130,8 +130,8 @@ export function createCheck(context: GatewayContext): Check {
     return kind.hasPages ? deniedAnswer(context, request, admission) : answerByStatus(request, admission, kind)
   }
 
-  const gate: Gate<CheckKind, OwnAnswer, OwnAnswer> = {
-    screen(request, kind) {
+  const handlers: Handlers<CheckKind, OwnAnswer, OwnAnswer> = {
+    precheck(request, kind) {
       if (!isForeignSocket(request, settings.BASE_URL)) return undefined
       reportForeign(observe.report, request)
       return deny(request, { outcome: 'refused', cookies: [] }, kind)
@@ -153,7 +153,7 @@ export function createCheck(context: GatewayContext): Check {
     if (isOwn(context, original.path)) return refuse(request, OWN_PATH_ASKED)
     if (lacksDestination(original)) return refuse(request, NO_DESTINATION)
     if (original.method === 'TRACE') return errorAnswer(pages, original, 'method_not_allowed')
-    return pass(context, gate, request, original, FOR_ENVOY)
+    return authorize(context, handlers, request, original, FOR_ENVOY)
   }
 
   return request => {
@@ -164,7 +164,7 @@ export function createCheck(context: GatewayContext): Check {
     if ('reason' in original) return refuse(request, original)
     if (lacksDestination(original)) return refuse(request, NO_DESTINATION)
     const kind = KINDS[path][isProxy ? 1 : 0]
-    return pass(context, gate, request, original, kind)
+    return authorize(context, handlers, request, original, kind)
   }
 }
 

@@ -9,7 +9,7 @@ import { encodeGrpcMessage, GRPC_STATUS, type GrpcStatus, isGrpc } from '../util
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 
 /** An answer that is no success, as a gRPC client reads it. Others stay as they are, and those to other clients. */
-export function speakGrpc<Answer extends OwnAnswer>(
+export function toGrpcResponse<Answer extends OwnAnswer>(
   { headers }: Pick<RequestHead, 'headers'>,
   answer: MaybePromise<Answer>,
 ): MaybePromise<Answer | ResponseAnswer> {

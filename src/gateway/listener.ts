@@ -14,18 +14,18 @@ import {
   sentBy,
   unreadableAnswer,
 } from '../http/answers.ts'
-import { bringsBody, type GatewayRequest } from '../http/request.ts'
+import { hasBody, type GatewayRequest } from '../http/request.ts'
 import type { Admission } from '../identify/admission.ts'
 import { CLIENT_LEFT, type ObservedRequest, observedFields } from '../observe/observed-request.ts'
-import { type ForwardOptions, sayContinue } from '../proxy/forward.ts'
+import { type ForwardOptions, sendContinue } from '../proxy/forward.ts'
 import { createSendPrepared, PreparedResponse } from '../server/fast-path.ts'
 import { Http2Response } from '../server/http2-messages.ts'
 import { hasTakenAll } from '../server/slow-clients.ts'
 import { deniedAnswer } from '../sign-in/step-up.ts'
 import { type MaybePromise, orElse } from '../util/maybe-promise.ts'
 import type { GatewayContext } from './context.ts'
-import { speakGrpc } from './grpc-answers.ts'
-import { type Entrance, handle, isOwn, reply } from './pipeline.ts'
+import { toGrpcResponse } from './grpc-answers.ts'
+import { type Transport, handleRequest, isOwn, reply } from './pipeline.ts'
 import type { OwnRoutes } from './routes.ts'
 
 /** The methods that an application may get. TRACE would show a script the cookies that it must not see. */
@@ -45,10 +45,10 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes, ho
   const sendPrepared = createSendPrepared(context.now)
   const isEmptyHost = !site.isAuthHost && proxy.upstreams.all.length === 0
 
-  const entrance: Entrance<ServerResponse, OwnAnswer, void> = {
+  const entrance: Transport<ServerResponse, OwnAnswer, void> = {
     isTraced: true,
 
-    gone(observed, response) {
+    onReset(observed, response) {
       observe.ended(observed, CLIENT_LEFT)
       response.req.socket.destroy()
     },
@@ -59,22 +59,22 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes, ho
 
     unreadable(head, { requestId }) {
       const answer = unreadableAnswer(pages, head, requestId)
-      return mayBeCheck(head) ? answer : speakGrpc(head, answer)
+      return looksLikeAuthCheck(head) ? answer : toGrpcResponse(head, answer)
     },
 
-    own(request, response) {
-      if (request.headers.expect) sayContinue(response)
+    ownRoute(request, response) {
+      if (request.headers.expect) sendContinue(response)
       return ownRoutes.answer(request, response.req)
     },
 
-    screen(request) {
+    precheck(request) {
       if (request.method === 'TRACE')
-        return speakGrpc(request, errorAnswer(pages, request, 'method_not_allowed', { headers: { allow: ALLOWED } }))
+        return toGrpcResponse(request, errorAnswer(pages, request, 'method_not_allowed', { headers: { allow: ALLOWED } }))
       // A host without an application is for forward-auth.
-      return isEmptyHost ? speakGrpc(request, errorAnswer(pages, request, 'not_found')) : undefined
+      return isEmptyHost ? toGrpcResponse(request, errorAnswer(pages, request, 'not_found')) : undefined
     },
 
-    deny: (request, admission) => speakGrpc(request, deniedAnswer(context, request, admission)),
+    deny: (request, admission) => toGrpcResponse(request, deniedAnswer(context, request, admission)),
 
     forward(request, admission, response) {
       const upstream = proxy.upstreams.for(request.path)
@@ -86,7 +86,7 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes, ho
       if (hasLeft) return leftAnswer(request.observed)
       const answer = failureAnswer(context, request, error)
       // Among our own paths are those of forward-auth, whose proxies take 200 for yes.
-      return isOwn(context, request.path) ? answer : speakGrpc(request, answer)
+      return isOwn(context, request.path) ? answer : toGrpcResponse(request, answer)
     },
 
     send(observed, answer, response) {
@@ -104,7 +104,7 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes, ho
   return (incoming, response) => {
     try {
       store.beginTurn?.()
-      void orElse(handle(context, entrance, incoming, response), () => void response.destroy())
+      void orElse(handleRequest(context, entrance, incoming, response), () => void response.destroy())
     } catch (error) {
       // An error that is thrown from here ends the process.
       observe.report('request_failed', { ...errorFields(error), method: incoming.method ?? '', path: '' })
@@ -114,7 +114,7 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes, ho
 }
 
 /** Whether a proxy could ask by this path, which cannot be read: Envoy puts our prefix in front of what its client has sent. */
-function mayBeCheck({ url = '' }: Pick<IncomingMessage, 'url'>): boolean {
+function looksLikeAuthCheck({ url = '' }: Pick<IncomingMessage, 'url'>): boolean {
   return url.includes('_menshen')
 }
 
@@ -136,7 +136,7 @@ function sendToResponse(
 
 /** Answered at once, with nothing left that the client could be slow to take or to send. */
 function isOver(response: ServerResponse): boolean {
-  return hasTakenAll(response) && (response instanceof Http2Response || !bringsBody(response.req))
+  return hasTakenAll(response) && (response instanceof Http2Response || !hasBody(response.req))
 }
 
 function watchToEnd({ proxy, observe }: GatewayContext, observed: ObservedRequest, response: ServerResponse): void {
@@ -172,6 +172,6 @@ export function createFailureAnswer(pages: Pages): ForwardOptions['answerFailure
             isUser: loaded !== undefined,
             outcome,
           })
-    reply(sender, request.observed, speakGrpc(request, answer), response)
+    reply(sender, request.observed, toGrpcResponse(request, answer), response)
   }
 }

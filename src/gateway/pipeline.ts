@@ -36,35 +36,35 @@ interface Sender<Target, Answer extends WithOutcome, Result> {
 }
 
 /** The steps after our own routes. */
-export interface Gate<Target, Answer extends WithOutcome, Result> extends Sender<Target, Answer, Result> {
+export interface Handlers<Target, Answer extends WithOutcome, Result> extends Sender<Target, Answer, Result> {
   /** The answer to a request that is refused whatever the rules say. */
-  screen(request: GatewayRequest, target: Target): MaybePromise<Answer> | undefined
+  precheck(request: GatewayRequest, target: Target): MaybePromise<Answer> | undefined
   /** The answer to a request that the rules do not admit. */
   deny(request: GatewayRequest, admission: Admission, target: Target): MaybePromise<Answer>
   forward(request: GatewayRequest, admission: Admission, target: Target): MaybePromise<Result>
 }
 
 /** A way in. */
-export interface Entrance<Target, Answer extends WithOutcome, Result> extends Gate<Target, Answer, Result> {
+export interface Transport<Target, Answer extends WithOutcome, Result> extends Handlers<Target, Answer, Result> {
   /** Traces begin with the request. In an embedding application they begin with its own. */
   readonly isTraced: boolean
   /** The connection was reset before its request was read. */
-  gone(observed: ObservedRequest, target: Target): Result
+  onReset(observed: ObservedRequest, target: Target): Result
   /** Before the request is read. */
   begin?(observed: ObservedRequest, target: Target): void
   /** The answer to a request whose path cannot be read. */
   unreadable(head: RequestHead, observed: ObservedRequest, target: Target): MaybePromise<Answer>
   /** The answer to a request for one of our own routes. */
-  own(request: GatewayRequest, target: Target): MaybePromise<Answer>
+  ownRoute(request: GatewayRequest, target: Target): MaybePromise<Answer>
   /** The answer when something of ours failed. */
   fail(request: GatewayRequest, error: unknown, target: Target): MaybePromise<Answer>
   /** After the answer, or when the request is on its way. */
   end?(observed: ObservedRequest, target: Target): void
 }
 
-export function handle<Target, Answer extends WithOutcome, Result>(
+export function handleRequest<Target, Answer extends WithOutcome, Result>(
   context: IdentifyContext,
-  entrance: Entrance<Target, Answer, Result>,
+  transport: Transport<Target, Answer, Result>,
   head: RequestHead,
   target: Target,
 ): MaybePromise<Result> {
@@ -73,16 +73,16 @@ export function handle<Target, Answer extends WithOutcome, Result>(
   // Nothing is asked of the provider, the store or the application.
   if (wasReset(head.socket)) {
     count(observed, 'refused')
-    return entrance.gone(observed, target)
+    return transport.onReset(observed, target)
   }
-  entrance.begin?.(observed, target)
+  transport.begin?.(observed, target)
   const request = readGatewayRequest(readTarget, head, observed)
-  if (entrance.isTraced) observe.begun?.(observed, head.headers)
+  if (transport.isTraced) observe.begun?.(observed, head.headers)
   if (!request) reportUnreadable(context, head, observed)
   const result = request
-    ? answer(context, entrance, request, target)
-    : reply(entrance, observed, entrance.unreadable(head, observed, target), target)
-  entrance.end?.(observed, target)
+    ? answer(context, transport, request, target)
+    : reply(transport, observed, transport.unreadable(head, observed, target), target)
+  transport.end?.(observed, target)
   return result
 }
 
@@ -110,27 +110,27 @@ function reportUnreadable(context: IdentifyContext, head: RequestHead, observed:
 
 function answer<Target, Answer extends WithOutcome, Result>(
   context: IdentifyContext,
-  entrance: Entrance<Target, Answer, Result>,
+  transport: Transport<Target, Answer, Result>,
   request: GatewayRequest,
   target: Target,
 ): MaybePromise<Result> {
   try {
-    return orElse(route(context, entrance, request, target), error =>
-      reply(entrance, request.observed, entrance.fail(request, error, target), target),
+    return orElse(route(context, transport, request, target), error =>
+      reply(transport, request.observed, transport.fail(request, error, target), target),
     )
   } catch (error) {
-    return reply(entrance, request.observed, entrance.fail(request, error, target), target)
+    return reply(transport, request.observed, transport.fail(request, error, target), target)
   }
 }
 
 function route<Target, Answer extends WithOutcome, Result>(
   context: IdentifyContext,
-  entrance: Entrance<Target, Answer, Result>,
+  transport: Transport<Target, Answer, Result>,
   request: GatewayRequest,
   target: Target,
 ): MaybePromise<Result> {
-  if (!isOwn(context, request.path)) return pass(context, entrance, request, request, target)
-  return reply(entrance, request.observed, entrance.own(request, target), target)
+  if (!isOwn(context, request.path)) return authorize(context, transport, request, request, target)
+  return reply(transport, request.observed, transport.ownRoute(request, target), target)
 }
 
 /** Whether we answer a path ourselves. */
@@ -139,20 +139,20 @@ export function isOwn({ paths, resources }: IdentifyContext, path: string): bool
 }
 
 /** `asked` is the request that the rules judge: another than `request` where a proxy asks about it. */
-export function pass<Target, Answer extends WithOutcome, Result>(
+export function authorize<Target, Answer extends WithOutcome, Result>(
   context: IdentifyContext,
-  gate: Gate<Target, Answer, Result>,
+  handlers: Handlers<Target, Answer, Result>,
   request: GatewayRequest,
   asked: GatewayRequest,
   target: Target,
 ): MaybePromise<Result> {
-  const refusal = gate.screen(asked, target)
-  if (refusal) return reply(gate, request.observed, refusal, target)
-  return andThen(admit(context, request, asked), admission => decide(gate, asked, admission, target))
+  const refusal = handlers.precheck(asked, target)
+  if (refusal) return reply(handlers, request.observed, refusal, target)
+  return andThen(admit(context, request, asked), admission => decide(handlers, asked, admission, target))
 }
 
 function decide<Target, Answer extends WithOutcome, Result>(
-  gate: Gate<Target, Answer, Result>,
+  handlers: Handlers<Target, Answer, Result>,
   request: GatewayRequest,
   admission: Admission,
   target: Target,
@@ -160,9 +160,9 @@ function decide<Target, Answer extends WithOutcome, Result>(
   const { observed } = request
   if (admission.outcome === 'admitted') {
     count(observed, 'admitted')
-    return gate.forward(request, admission, target)
+    return handlers.forward(request, admission, target)
   }
-  return reply(gate, observed, gate.deny(request, admission, target), target)
+  return reply(handlers, observed, handlers.deny(request, admission, target), target)
 }
 
 /** Also for a request that was forwarded, if the application fails. */

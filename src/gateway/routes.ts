@@ -2,7 +2,7 @@
 
 import type { IncomingMessage } from 'node:http'
 import { errorAnswer, type OwnAnswer } from '../http/answers.ts'
-import { type NoForm, readForm } from '../http/form.ts'
+import { type FormProblem, readForm } from '../http/form.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import type { RouteTable } from '../http/route-table.ts'
 import { requestFields, runInRequest } from '../observe/observed-request.ts'
@@ -10,7 +10,7 @@ import { isResourceMetadataPath, OWN_PATHS, type OwnPaths } from '../paths.ts'
 import { reportFormPost } from '../sign-in/callback.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { GatewayContext } from './context.ts'
-import { createCheck, isCheck } from './forward-auth.ts'
+import { createForwardAuth, isForwardAuth } from './forward-auth.ts'
 
 export interface OwnRoutes {
   /** Answers a request to one of our own paths. A forward-auth check is answered without a promise where that is possible. */
@@ -29,7 +29,7 @@ export function createOwnRoutes<Context extends GatewayContext>(
   context: Context,
   { routes, pending }: OwnRoutesOptions<Context>,
 ): OwnRoutes {
-  const check = createCheck(context)
+  const check = createForwardAuth(context)
   const { resources } = context
 
   async function answerRoute(request: GatewayRequest, incoming: IncomingMessage | Request): Promise<OwnAnswer> {
@@ -40,7 +40,7 @@ export function createOwnRoutes<Context extends GatewayContext>(
 
   return {
     answer(request, incoming) {
-      if (isCheck(request.path)) return check(request)
+      if (isForwardAuth(request.path)) return check(request)
       return resources && isResourceMetadataPath(request.path)
         ? resources.answer(context.pages, request)
         : answerRoute(request, incoming)
@@ -78,7 +78,7 @@ function routeName({ callback, callbacks }: OwnPaths, path: string): string {
   return callbacks.has(path) ? callback : path
 }
 
-function answerWithoutForm({ pages, observe }: GatewayContext, request: GatewayRequest, reason: NoForm): OwnAnswer {
+function answerWithoutForm({ pages, observe }: GatewayContext, request: GatewayRequest, reason: FormProblem): OwnAnswer {
   if (reason === 'already_read')
     observe.report('form_already_read', {
       ...requestFields(request),

@@ -16,8 +16,8 @@ import { isForeignSocket } from '../util/fetch-metadata.ts'
 import { orElse } from '../util/maybe-promise.ts'
 import { lastResponse } from './bad-requests.ts'
 import type { GatewayContext } from './context.ts'
-import { isCheck } from './forward-auth.ts'
-import { type Entrance, handle, reply } from './pipeline.ts'
+import { isForwardAuth } from './forward-auth.ts'
+import { type Transport, handleRequest, reply } from './pipeline.ts'
 
 export type UpgradeListener = (incoming: IncomingMessage, socket: Duplex, head: Buffer) => void
 
@@ -34,10 +34,10 @@ interface SocketAnswer extends SocketRefusal {
 export function createUpgradeListener(context: GatewayContext, listener: RequestListener): UpgradeListener {
   const { settings, lifecycle, proxy, observe } = context
 
-  const entrance: Entrance<Upgrade, SocketAnswer, void> = {
+  const entrance: Transport<Upgrade, SocketAnswer, void> = {
     isTraced: true,
 
-    gone(observed, { incoming }) {
+    onReset(observed, { incoming }) {
       observe.ended(observed, CLIENT_LEFT)
       incoming.socket.destroy()
     },
@@ -50,9 +50,9 @@ export function createUpgradeListener(context: GatewayContext, listener: Request
 
     unreadable: ({ url }) => unreadable(url),
 
-    own: (request, upgrade) => screen(request, upgrade) ?? NOT_FOUND,
+    ownRoute: (request, upgrade) => precheck(request, upgrade) ?? NOT_FOUND,
 
-    screen,
+    precheck,
 
     deny: (request, admission) => denial(request, admission),
 
@@ -69,7 +69,7 @@ export function createUpgradeListener(context: GatewayContext, listener: Request
     send: (observed, answer, { incoming }) => refuse(incoming.socket, observed, answer),
   }
 
-  function screen(request: GatewayRequest, { incoming }: Upgrade): SocketAnswer | undefined {
+  function precheck(request: GatewayRequest, { incoming }: Upgrade): SocketAnswer | undefined {
     if (announcesBody(incoming)) return unreadable(incoming.url)
     if (lifecycle.closing) return CLOSING
     // A program that listens to `upgrade` without our check sends anything here: h2c would be a tunnel past every rule.
@@ -90,7 +90,7 @@ export function createUpgradeListener(context: GatewayContext, listener: Request
     if (stream !== socket) stream.on('error', () => socket.destroy()).resume()
     try {
       if (isAuthCheck(incoming) && !announcesBody(incoming)) return answerCheck(listener, incoming)
-      void orElse(handle(context, entrance, incoming, { incoming, head }), () => void socket.destroy())
+      void orElse(handleRequest(context, entrance, incoming, { incoming, head }), () => void socket.destroy())
     } catch (error) {
       observe.report('upgrade_failed', errorFields(error))
       socket.destroy()
@@ -144,7 +144,7 @@ function isWebSocket({ headers }: IncomingMessage): boolean {
 /** A proxy asks about a request for a socket, with the browser's headers; or the doctor, whether one would get here. */
 export function isAuthCheck(head: Pick<IncomingMessage, 'url'>): boolean {
   const path = readPath(head)
-  return path !== undefined && (isCheck(path) || path === OWN_PATHS.doctor)
+  return path !== undefined && (isForwardAuth(path) || path === OWN_PATHS.doctor)
 }
 
 /** Node has let go of a connection that asks for an upgrade. */

@@ -7,7 +7,7 @@ import { isTrusted, type Networks } from '../config/networks.ts'
 import type { Settings } from '../config/settings.ts'
 import type { GatewayContext } from '../gateway/context.ts'
 import { headersOf, headOf, type WithHeaders } from '../gateway/embedded.ts'
-import { isCheck } from '../gateway/forward-auth.ts'
+import { isForwardAuth } from '../gateway/forward-auth.ts'
 import type { SiteHandlers } from '../gateway/site.ts'
 import { drain, sentBy } from '../http/answers.ts'
 import { type RequestHead, readPath } from '../http/request.ts'
@@ -83,7 +83,7 @@ function pathOf({ url = '' }: Pick<SiteHead, 'url'>): string {
 function askedHost(proxies: Networks | undefined, head: SiteHead): string | undefined {
   const { headers, socket } = head
   const path = pathOf(head)
-  if (!isCheck(path) || !isTrusted(proxies, socket.remoteAddress ?? '')) return undefined
+  if (!isForwardAuth(path) || !isTrusted(proxies, socket.remoteAddress ?? '')) return undefined
   const named = headers[NAMED_IN[path] ?? '']
   // A check without an address is about the session alone.
   if (named === undefined && path === OWN_PATHS.check && headers['x-original-uri'] === undefined) return undefined

@@ -29,7 +29,7 @@ import type { LoadedSession } from '../session/session-cache.ts'
 import { isTicket } from '../session/ticket.ts'
 import { guarded } from '../sign-in/guarded.ts'
 import { startStepUp } from '../sign-in/step-up.ts'
-import { isFromOwnOrigin, isNoPage, isOwnNavigation } from '../util/fetch-metadata.ts'
+import { isFromOwnOrigin, isNotDocument, isOwnNavigation } from '../util/fetch-metadata.ts'
 import type { AuthHostContext, HostContext } from './context.ts'
 import { authHostLogin, hasNonce, readWanted, type WantedPage } from './handoff.ts'
 import { hostCookie } from './site.ts'
@@ -44,7 +44,7 @@ interface EntryRequest {
 
 /** The answer to a request that cannot be an entry, signed in or not. */
 function refuseEntry(context: AuthHostContext, request: GatewayRequest): OwnAnswer | undefined {
-  if (isNoPage(request)) return foreignAnswer(context, request)
+  if (isNotDocument(request)) return foreignAnswer(context, request)
   return readEntry(context, request) ? undefined : errorAnswer(context.pages, request, 'bad_request')
 }
 
@@ -125,7 +125,7 @@ type EntryFailure = 'unknown_code' | 'other_browser' | 'session_ended'
 async function finishEntry(context: HostContext, request: GatewayRequest): Promise<OwnAnswer> {
   const { host, auth, pages, observe } = context
   // Before the code is spent: no image or frame of another site enters.
-  if (isNoPage(request)) return foreignAnswer(context, request)
+  if (isNotDocument(request)) return foreignAnswer(context, request)
   const [code = '', ...more] = new URLSearchParams(request.search).getAll('code')
   const entry = more.length === 0 ? await host.codes.take(host.name, code) : undefined
   if (!entry) return failedEntry(context, request, 'unknown_code')

@@ -13,7 +13,7 @@ import { decodeJson, encodeJson, sealValue, unsealValue } from '../session/seali
 import type { LoadedSession } from '../session/session-cache.ts'
 import { latestEnd } from '../session/session-record.ts'
 import { isTicket, newTicket, sealingKey } from '../session/ticket.ts'
-import { newProof, type Proof, type Store, type StoredValue } from '../stores/store.ts'
+import { newFreshness, type Freshness, type Store, type StoredValue } from '../stores/store.ts'
 import { atMost } from '../util/at-most.ts'
 import { ownCopy } from '../util/own-copy.ts'
 
@@ -54,7 +54,7 @@ export function createHostTickets({ store, settings }: HostTicketsOptions): Host
 
   function getCached(host: string, ticket: string): string | undefined {
     const cached = cache.get(ticket)
-    if (cached?.host !== host || !store.holds(cached.key, cached.version, cached.proof)) return undefined
+    if (cached?.host !== host || !store.isCurrent(cached.key, cached.version, cached.proof)) return undefined
     return cached.sessionTicket
   }
 
@@ -64,8 +64,8 @@ export function createHostTickets({ store, settings }: HostTicketsOptions): Host
       cache.delete(ticket)
       return undefined
     }
-    const { version, proof = newProof() } = stored
-    remember(ticket, { host, key, version, proof, sessionTicket: opened.ticket })
+    const { version, freshness = newFreshness() } = stored
+    remember(ticket, { host, key, version, proof: freshness, sessionTicket: opened.ticket })
     return opened.ticket
   }
 
@@ -83,7 +83,7 @@ export function createHostTickets({ store, settings }: HostTicketsOptions): Host
         expiresAt: latestEnd(session.signedInAt, settings.SESSION_MAX_HOURS),
         labels: [labelOf(session.key)],
       })
-      if (version !== undefined) remember(ticket, { host, key, version, proof: newProof(), sessionTicket })
+      if (version !== undefined) remember(ticket, { host, key, version, proof: newFreshness(), sessionTicket })
       return ticket
     },
 
@@ -121,7 +121,7 @@ interface CachedTicket {
   readonly host: string
   readonly key: string
   readonly version: number
-  readonly proof: Proof
+  readonly proof: Freshness
   readonly sessionTicket: string
 }
 

@@ -7,7 +7,7 @@ import type { ObservedRequest } from '../observe/observed-request.ts'
 import type { IdentityHeaders, LoadedSession } from '../session/session-cache.ts'
 import type { SessionUser } from '../session/session-fields.ts'
 import { authenticationOf } from '../session/session-record.ts'
-import { isChangeOfOthers } from '../util/fetch-metadata.ts'
+import { isCrossSiteWrite } from '../util/fetch-metadata.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 
 export interface ProxyRequest {
@@ -81,7 +81,7 @@ export class RequestCircumstances implements Circumstances {
 
   /** A program with a token is no browser that another site could use. */
   get isOwnOrigin(): boolean {
-    return this.#identification.bearer !== undefined || !isChangeOfOthers(this.#request, this.#ownOrigin)
+    return this.#identification.bearer !== undefined || !isCrossSiteWrite(this.#request, this.#ownOrigin)
   }
 
   get authentication(): Authentication | undefined {

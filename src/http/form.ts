@@ -2,10 +2,10 @@
 
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { withDeadline } from '../util/deadline.ts'
-import { bringsBody } from './request.ts'
+import { hasBody } from './request.ts'
 
 /** Why there is no form: too large, too slow, or a middleware has read the body before us. */
-export type NoForm = 'too_large' | 'too_slow' | 'already_read'
+export type FormProblem = 'too_large' | 'too_slow' | 'already_read'
 
 const BODY_LIMIT = 16 * 1024
 
@@ -14,7 +14,7 @@ export function readForm(
   request: IncomingMessage | Request,
   deadlineMs: number,
   onCutOff: () => void,
-): Promise<URLSearchParams | NoForm> {
+): Promise<URLSearchParams | FormProblem> {
   return isRequest(request) ? readRequest(request, deadlineMs, onCutOff) : readMessage(request, deadlineMs, onCutOff)
 }
 
@@ -31,9 +31,9 @@ async function readMessage(
   incoming: IncomingMessage,
   deadlineMs: number,
   onCutOff: () => void,
-): Promise<URLSearchParams | NoForm> {
+): Promise<URLSearchParams | FormProblem> {
   if (incoming.readableDidRead) return alreadyRead(incoming)
-  if (!bringsBody(incoming)) return new URLSearchParams()
+  if (!hasBody(incoming)) return new URLSearchParams()
   const deadline = setTimeout(() => {
     onCutOff()
     incoming.destroy()
@@ -50,11 +50,11 @@ async function readRequest(
   { body, bodyUsed }: Request,
   deadlineMs: number,
   onCutOff: () => void,
-): Promise<URLSearchParams | NoForm> {
+): Promise<URLSearchParams | FormProblem> {
   if (bodyUsed || body?.locked) return 'already_read'
   if (!body) return new URLSearchParams()
   const reader = body.getReader()
-  const cutOff = (): NoForm => {
+  const cutOff = (): FormProblem => {
     onCutOff()
     return 'too_slow'
   }
@@ -69,7 +69,7 @@ async function* chunksOf(reader: ReadableStreamDefaultReader<Uint8Array>): Async
   for (let read = await reader.read(); !read.done; read = await reader.read()) yield read.value
 }
 
-async function gather(chunks: AsyncIterable<Uint8Array>): Promise<URLSearchParams | NoForm> {
+async function gather(chunks: AsyncIterable<Uint8Array>): Promise<URLSearchParams | FormProblem> {
   const kept: Uint8Array[] = []
   let size = 0
   for await (const chunk of chunks) {
@@ -81,7 +81,7 @@ async function gather(chunks: AsyncIterable<Uint8Array>): Promise<URLSearchParam
 }
 
 /** A framework's parser leaves the parsed body on the request. */
-function alreadyRead(request: IncomingMessage & { body?: unknown }): URLSearchParams | NoForm {
+function alreadyRead(request: IncomingMessage & { body?: unknown }): URLSearchParams | FormProblem {
   const form = formIn(request.body)
   if (form === undefined) return request.headers['content-length'] === '0' ? new URLSearchParams() : 'already_read'
   return form.toString().length > BODY_LIMIT ? 'too_large' : form

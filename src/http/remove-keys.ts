@@ -2,7 +2,7 @@
 
 import type { IncomingMessage } from 'node:http'
 import { plainName } from '../util/header-names.ts'
-import { holdsKey, KEY_HEADER } from '../util/key-form.ts'
+import { containsKey, KEY_HEADER } from '../util/key-form.ts'
 import { isRequest } from './form.ts'
 
 /** As far as the headers of a request can be changed: those of some frameworks cannot. */
@@ -44,5 +44,5 @@ function isForUs(name: string, value: unknown): boolean {
   // Nearly all names have another length. To write each in its plain form took a tenth of a request in Express (`npm run bench -- library`).
   if (name.length !== KEY_HEADER.length && name.length !== AUTHORIZATION.length) return false
   const plain = plainName(name)
-  return plain === KEY_HEADER || (plain === AUTHORIZATION && holdsKey(String(value)))
+  return plain === KEY_HEADER || (plain === AUTHORIZATION && containsKey(String(value)))
 }

@@ -132,7 +132,7 @@ function clientAddress(proxies: Networks | undefined, peer: string, headers: Inc
 }
 
 /** In HTTP/1.1 a request without a length has no body: more bytes would be the next request. */
-export function bringsBody({ headers, httpVersionMajor }: IncomingMessage): boolean {
+export function hasBody({ headers, httpVersionMajor }: IncomingMessage): boolean {
   const hasLength = headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
   return hasLength || httpVersionMajor !== 1
 }

@@ -5,7 +5,7 @@ import type { Rule } from '../config/config-file.ts'
 import { network } from '../config/networks.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import { requestFields, runInRequest } from '../observe/observed-request.ts'
-import { bringsToken } from '../util/fetch-metadata.ts'
+import { hasToken } from '../util/fetch-metadata.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { CallerIdentification } from './admission.ts'
 import { audiencesOf, type RefusedToken, type TokenClient } from './bearer.ts'
@@ -22,7 +22,7 @@ export function identifyByToken(
   identification: CallerIdentification,
 ): MaybePromise<CallerIdentification> {
   const { rules } = context.auth
-  if (!rules.hasBearer || !bringsToken(request.headers)) return identification
+  if (!rules.hasBearer || !hasToken(request.headers)) return identification
   const matching = rulesForRequest(rules, asked, context.settings.BASE_URL)
   return matching[0]?.bearer ? identifyToken(context, request, asked, identification.cookies, matching) : identification
 }

@@ -9,7 +9,7 @@ import type { GatewayRequest } from '../http/request.ts'
 import type { CallerIdentification } from '../identify/admission.ts'
 import type { IdentifyByKey } from '../identify/context.ts'
 import { requestFields, runInRequest } from '../observe/observed-request.ts'
-import { bringsToken } from '../util/fetch-metadata.ts'
+import { hasToken } from '../util/fetch-metadata.ts'
 import { isKey, keyIn, keySha256 } from '../util/key-form.ts'
 import { andThen } from '../util/maybe-promise.ts'
 import type { KeyCallers, RefusedKey } from './callers.ts'
@@ -52,7 +52,7 @@ export function createIdentifyByKey({ rules, callers, use, current, rateLimit, r
         return isKey(tokenIn(request)) ? { ...identification, cookies: [] } : undefined
       report('key_refused', { ...requestFields(request), reason: 'not_accepted' })
       // A key is never shown to the provider. With a key in a header of its own, a token may be beside it.
-      return bringsToken(request.headers) && !isKey(tokenIn(request))
+      return hasToken(request.headers) && !isKey(tokenIn(request))
         ? undefined
         : { ...identification, cookies: [], keyProblem: 'key_not_accepted' }
     }

@@ -19,7 +19,7 @@ import { type Identity, type SessionUser, userFields } from '../session/session-
 import { type DataKeys, SUB_LABEL, type UserId } from '../session/session-record.ts'
 import { identifyIn, type SessionDirectory } from '../session/sessions.ts'
 import { allEntries, entryPages } from '../stores/pages.ts'
-import { type Entry, newProof, type Proof, type Store, type Stored, type StoredValue } from '../stores/store.ts'
+import { type Entry, newFreshness, type Freshness, type Store, type StoredEntry, type StoredValue } from '../stores/store.ts'
 import { atMost } from '../util/at-most.ts'
 import { keySha256, newKey } from '../util/key-form.ts'
 import { type ConfirmedUser, createKeyOwners, type KeyOwner, type KeyOwners, openOwner, ownerKeyOf } from './owners.ts'
@@ -104,9 +104,9 @@ interface CachedKey {
   readonly user: KeyUser
   readonly record: KeyRecord
   readonly ownerVersion: number
-  readonly ownerProof: Proof
+  readonly ownerProof: Freshness
   version: number
-  proof: Proof
+  proof: Freshness
   usedAt: number
 }
 
@@ -139,8 +139,8 @@ export function createPersonalKeys(options: PersonalKeysOptions): PersonalKeys {
   function getCached(id: string): CachedKey | undefined {
     const cached = cache.get(id)
     if (!cached || cached.user.expiresAt <= now()) return undefined
-    const isHeld = store.holds(recordKeyOf(id), cached.version, cached.proof)
-    return isHeld && store.holds(cached.record.owner, cached.ownerVersion, cached.ownerProof) ? cached : undefined
+    const isHeld = store.isCurrent(recordKeyOf(id), cached.version, cached.proof)
+    return isHeld && store.isCurrent(cached.record.owner, cached.ownerVersion, cached.ownerProof) ? cached : undefined
   }
 
   async function load(id: string): Promise<CachedKey | undefined> {
@@ -156,9 +156,9 @@ export function createPersonalKeys(options: PersonalKeysOptions): PersonalKeys {
       user,
       record,
       version,
-      proof: newProof(),
+      proof: newFreshness(),
       ownerVersion: storedOwner.version,
-      ownerProof: newProof(),
+      ownerProof: newFreshness(),
       usedAt: record.usedAt ?? 0,
     }
     cache.set(id, found)
@@ -207,7 +207,7 @@ export function createPersonalKeys(options: PersonalKeysOptions): PersonalKeys {
     found.usedAt = usedAt
     if (version === undefined || stored.version !== found.version) return
     found.version = version
-    found.proof = newProof()
+    found.proof = newFreshness()
   }
 
   async function toEntry(id: string, record: KeyRecord, expiresAt: number): Promise<Entry> {
@@ -302,7 +302,7 @@ function openRecord({ key, value }: StoredValue, keys: DataKeys): KeyRecord | un
   return decodeJson(recordSchema, unsealValue(keys.publicPart, value, key))
 }
 
-function toKey({ key, expiresAt }: Stored, { name, createdAt, usedAt }: KeyRecord): PersonalKey {
+function toKey({ key, expiresAt }: StoredEntry, { name, createdAt, usedAt }: KeyRecord): PersonalKey {
   const id = key.slice(PREFIX.length)
   return { id, name, createdAt, expiresAt, ...(usedAt === undefined ? {} : { usedAt }) }
 }
@@ -372,16 +372,16 @@ export function createKeyListing({ store, allKeys }: KeyListingOptions): KeyList
   type Found = ListedKey | typeof UNREADABLE
 
   /** Without those that ended with their owner. */
-  async function openEach(entries: readonly Stored[]): Promise<Found[]> {
+  async function openEach(entries: readonly StoredEntry[]): Promise<Found[]> {
     const sets = await allKeys()
-    const owners = new Map<string, Promise<Stored | undefined>>()
+    const owners = new Map<string, Promise<StoredEntry | undefined>>()
     const readOwner = (key: string) => {
       const read = owners.get(key) ?? store.read(key)
       owners.set(key, read)
       return read
     }
 
-    async function open(entry: Stored): Promise<Found[]> {
+    async function open(entry: StoredEntry): Promise<Found[]> {
       for (const keys of sets) {
         const record = openRecord(entry, keys)
         if (!record) continue

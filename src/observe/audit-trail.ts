@@ -4,7 +4,7 @@ import type { DataKeyring } from '../session/data-keys.ts'
 import type { DataKeys } from '../session/session-record.ts'
 import { allPages } from '../stores/pages.ts'
 import type { Store } from '../stores/store.ts'
-import type { PlacedEvent, TrailQuery } from '../stores/trail.ts'
+import type { PositionedEvent, TrailQuery } from '../stores/trail.ts'
 import { type AuditEvent, openEvent, TAG_KINDS, type TagKind, tagOf, valuesOf } from './audit-event.ts'
 
 /** All of them have to fit. `user` is a username, of the user it happened to, or who did it. */
@@ -69,8 +69,8 @@ export function createTrailReader({ store, keyring }: TrailReaderOptions): Trail
         const wanted = Math.min(limit - events.length, left)
         const query: TrailQuery = { ...opener.tag, limit: wanted, scan: left }
         const page = await store.trail.read(next === undefined ? query : { ...query, before: next })
-        for (const placed of page.events) {
-          const event = opener.open(placed)
+        for (const positioned of page.events) {
+          const event = opener.open(positioned)
           if (event === 'unreadable') unreadable++
           else if (event === 'too old') return { events, unreadable }
           else if (event) events.push(event)
@@ -87,8 +87,8 @@ export function createTrailReader({ store, keyring }: TrailReaderOptions): Trail
       const opener = createOpener(filter, await keyring.current())
       const read = (after = '') => store.trail.read({ ...opener.tag, after, limit: PAGE, scan: MOST_LOOKED_AT })
       for await (const page of allPages(read))
-        for (const placed of page.events) {
-          const event = opener.open(placed)
+        for (const positioned of page.events) {
+          const event = opener.open(positioned)
           if (event && event !== 'too old') yield event
         }
     },
@@ -133,17 +133,17 @@ function createOpener({ since = 0, until = Number.POSITIVE_INFINITY, ...wanted }
   return {
     tag: tag === undefined ? {} : { tag },
 
-    timeOf: (placed: PlacedEvent): number | undefined => openEvent(placed, keys)?.time,
+    timeOf: (positioned: PositionedEvent): number | undefined => openEvent(positioned, keys)?.time,
 
-    open(placed: PlacedEvent): FoundEvent | 'unreadable' | 'too old' | undefined {
-      if (!tags.every(each => placed.tags.includes(each))) return undefined
-      const event = openEvent(placed, keys)
+    open(positioned: PositionedEvent): FoundEvent | 'unreadable' | 'too old' | undefined {
+      if (!tags.every(each => positioned.tags.includes(each))) return undefined
+      const event = openEvent(positioned, keys)
       if (!event) return 'unreadable'
       if (event.time < since - LATE_MS) return 'too old'
       if (event.time < since || event.time > until || !fits(event) || seen.has(event.id)) return undefined
       if (seen.size >= MOST_LOOKED_AT) seen.clear()
       seen.add(event.id)
-      return { ...event, position: placed.position }
+      return { ...event, position: positioned.position }
     },
   }
 }

@@ -9,7 +9,7 @@ import { z } from 'zod'
 import type { DataKeyring } from '../session/data-keys.ts'
 import { sealValue, unsealValue } from '../session/sealing.ts'
 import type { DataKeys } from '../session/session-record.ts'
-import type { Store, Stored } from '../stores/store.ts'
+import type { Store, StoredEntry } from '../stores/store.ts'
 import { createCachedValue } from '../util/cached-value.ts'
 import { readVersion } from '../util/version.ts'
 import { type SlotHistory, type SlotsByRange, slotSchema } from './history-slots.ts'
@@ -60,7 +60,7 @@ export function createInstances({ store, keyring, instance, history, now }: Inst
   let known = new Map<string, CachedRecord>()
 
   /** Records are read far more often than written: only changed ones are unpacked. */
-  async function unpack(stored: Stored, keys: DataKeys): Promise<CachedRecord> {
+  async function unpack(stored: StoredEntry, keys: DataKeys): Promise<CachedRecord> {
     const { version } = stored
     const before = known.get(stored.key)
     return before?.version === version ? before : { version, record: await readInstance(stored, keys) }
@@ -151,7 +151,7 @@ export async function packInstance(key: string, record: InstanceRecord, { public
 
 /** `undefined` if it cannot be opened, or is of another version. */
 async function readInstance(
-  { key, value }: Pick<Stored, 'key' | 'value'>,
+  { key, value }: Pick<StoredEntry, 'key' | 'value'>,
   { publicPart }: DataKeys,
 ): Promise<InstanceRecord | undefined> {
   const opened = unsealValue(publicPart, value, key)

@@ -164,7 +164,7 @@ export function observedStore(store: Store, measure: Measure, measureSync?: Meas
     read: key => measure('store', 'read', () => store.read(key)),
     ...(store.beginTurn && { beginTurn: store.beginTurn }),
     // It does not wait, so there is nothing to measure.
-    holds: store.holds,
+    isCurrent: store.isCurrent,
     replace: (key, entry, version) => measure('store', 'replace', () => store.replace(key, entry, version)),
     remove: key => measure('store', 'remove', () => store.remove(key)),
     take: key => measure('store', 'take', () => store.take(key)),

@@ -180,7 +180,7 @@ class ForwardedRequest implements ExchangeOptions, AnswerSender {
 
   onContinue(): void {
     this.#awaitsContinue = false
-    if (!this.response.headersSent && !this.response.destroyed) sayContinue(this.response)
+    if (!this.response.headersSent && !this.response.destroyed) sendContinue(this.response)
   }
 
   onAnswer(status: number, isEndless: boolean): void {
@@ -255,7 +255,7 @@ class ForwardedRequest implements ExchangeOptions, AnswerSender {
  * Asks for the body. Not while an earlier answer of the same connection is still on its way: Node would put the words
  * between the head and the body of that answer.
  */
-export function sayContinue(response: ServerResponse): void {
+export function sendContinue(response: ServerResponse): void {
   if (response.socket) response.writeContinue()
 }
 

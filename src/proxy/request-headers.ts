@@ -10,7 +10,7 @@ import type { Identification, IdentitySource, ProxyRequest } from '../http/calle
 import { REQUEST_ID } from '../observe/observed-request.ts'
 import { connectionHeaders, splitList } from '../util/header-list.ts'
 import { matchHeaders, NEVER_KEPT, plainName } from '../util/header-names.ts'
-import { holdsKey } from '../util/key-form.ts'
+import { containsKey } from '../util/key-form.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 import { createCookieFilter, type OwnCookies } from '../util/own-cookies.ts'
 import { memoize } from '../util/recent.ts'
@@ -71,7 +71,7 @@ export function createRequestHeaders(options: RequestHeadersOptions): RequestHea
       if (policy === 'kept') headers.push(name, value)
       else if (policy === 'credentials') {
         // No matter who the caller is, and whether or not the key is valid here.
-        if (!isTokenOurs && !holdsKey(value)) headers.push(name, value)
+        if (!isTokenOurs && !containsKey(value)) headers.push(name, value)
       } else if (policy === 'address') headers.push(name, sentAddress(upstream, value, ownOrigin))
       else if (policy === 'destination')
         headers.push(name, needsDestination(request.method) ? destinationForUpstream(upstream, value) : value)

@@ -11,7 +11,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import type { Report } from '../events.ts'
-import type { Store, Stored } from '../stores/store.ts'
+import type { Store, StoredEntry } from '../stores/store.ts'
 import type { DerivedKeys, WrappingKey } from './derived-keys.ts'
 import { decodeJson, encodeJson, isNewerFormat, sealValue, unsealValue } from './sealing.ts'
 import type { DataKeys } from './session-record.ts'
@@ -97,7 +97,7 @@ export function createDataKeyring({ store, keys, now, report }: DataKeyringOptio
   }
 
   /** The keys in use from now on; `undefined` if another instance changed them at the same time. */
-  async function open({ value, version }: Stored): Promise<DataKeys | undefined> {
+  async function open({ value, version }: StoredEntry): Promise<DataKeys | undefined> {
     const wrappers = decodeWrappers(value)
     if (!wrappers) reportOnce('newer_format')
     const opened = wrappers && openWrappers(wrappers, [...wrapping, ...formerWrapping])
@@ -123,7 +123,7 @@ export function createDataKeyring({ store, keys, now, report }: DataKeyringOptio
     async current() {
       if (own) return own
       // Every sign-in asks for the keys. If the store still holds the known version, nothing is read.
-      if (known && isRenewed && store.holds(STORE_KEY, known.version)) return known.dataKeys
+      if (known && isRenewed && store.isCurrent(STORE_KEY, known.version)) return known.dataKeys
       for (;;) {
         const stored = await store.read(STORE_KEY)
         if (stored && known?.version === stored.version && isRenewed) return known.dataKeys

@@ -2,7 +2,7 @@
 // can ask for; it has no data of the user, and lives no longer than the session would have.
 
 import { z } from 'zod'
-import type { Entry, Store, Stored } from '../stores/store.ts'
+import type { Entry, Store, StoredEntry } from '../stores/store.ts'
 import type { DataKeyring } from './data-keys.ts'
 import { decodeJson, encodeJson, sealValue, unsealValue } from './sealing.ts'
 import { isTicket, recordKey } from './ticket.ts'
@@ -30,7 +30,7 @@ export interface EndReasons {
   /** Keeps the reason for the browser of a session that has just been removed. */
   note(key: string, ended: Pick<Entry, 'expiresAt'>, reason: EndReason): Promise<void>
   /** Removes a session unless it has changed since it was read. True for one of all callers. */
-  endUnchanged(stored: Stored, reason: EndReason): Promise<boolean>
+  endUnchanged(stored: StoredEntry, reason: EndReason): Promise<boolean>
   /** Why the session of this ticket ended; the second time `undefined`. */
   take(ticket: string): Promise<EndReason | undefined>
 }

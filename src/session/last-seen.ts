@@ -1,7 +1,7 @@
 // When a session was last seen, for the console. It is written every few minutes, and no request waits for it. With
 // SESSION_IDLE_MINUTES idle.ts writes it instead, for activity alone.
 import { errorFields } from '../errors.ts'
-import type { Entry, Stored } from '../stores/store.ts'
+import type { Entry, StoredEntry } from '../stores/store.ts'
 import type { LoadedSession } from './session-cache.ts'
 import { sessionFields } from './session-fields.ts'
 import { type DataKeys, newPublicPart, type PublicUser, publicPartOf, withSeenAt } from './session-record.ts'
@@ -55,7 +55,7 @@ export function createLastSeen({
 
 /** The record with a new time of last use; `undefined` if its format is unknown. */
 export function seenEntry(
-  stored: Stored,
+  stored: StoredEntry,
   { key, session, signedInAt }: Pick<LoadedSession, 'key' | 'signedInAt'> & { readonly session: PublicUser },
   seenAt: number,
   keys: DataKeys,

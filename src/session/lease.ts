@@ -81,7 +81,7 @@ export function createLeases(store: Store, lifeMs: number, now: () => number, re
       return {
         async isOurs() {
           const version = await latest
-          return store.holds(key, version) || (await store.read(key))?.version === version
+          return store.isCurrent(key, version) || (await store.read(key))?.version === version
         },
         release() {
           clearInterval(renewal)

@@ -9,11 +9,11 @@
 import { getHeapStatistics } from 'node:v8'
 import { cacheShares } from '../config/cache-shares.ts'
 import type { Settings } from '../config/settings.ts'
-import type { Proof } from '../stores/store.ts'
+import type { Freshness } from '../stores/store.ts'
 import type { Identity } from './session-fields.ts'
 import type { Session } from './session-record.ts'
 
-export interface LoadedSession extends Proof {
+export interface LoadedSession extends Freshness {
   readonly key: string
   readonly version: number
   /** When the session ends unless it is refreshed: often later than its access token. */

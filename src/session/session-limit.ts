@@ -6,7 +6,7 @@
 
 import type { Report } from '../events.ts'
 import { allEntries } from '../stores/pages.ts'
-import type { Store, Stored } from '../stores/store.ts'
+import type { Store, StoredEntry } from '../stores/store.ts'
 import type { DataKeyring } from './data-keys.ts'
 import type { EndReasons } from './end-reasons.ts'
 import type { IdleSessions } from './idle.ts'
@@ -39,7 +39,7 @@ export function createSessionLimit({ store, keyring, reasons, idle, report }: Li
   const labelOf = async (session: Session) => userLabel(userIdOf(session), await keyring.current())
 
   /** A session that has ended already is not counted. */
-  async function isAlive({ key, value }: Stored, session: Session): Promise<boolean> {
+  async function isAlive({ key, value }: StoredEntry, session: Session): Promise<boolean> {
     const seenAt = unpackRecord(value)?.seenAt
     if (seenAt === undefined || !idle.isIdle({ key, seenAt })) return true
     return !(await idle.end({ key, seenAt }, sessionFields({ key, session })))
@@ -87,7 +87,7 @@ export function createSessionLimit({ store, keyring, reasons, idle, report }: Li
   }
 }
 
-function newestFirst(one: Stored, other: Stored): number {
+function newestFirst(one: StoredEntry, other: StoredEntry): number {
   return (other.since ?? 0) - (one.since ?? 0) || (other.key < one.key ? -1 : 1)
 }
 

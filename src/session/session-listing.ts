@@ -1,7 +1,7 @@
 // Sessions without their tickets: listed for the console, and ended one by one, by user or by provider session.
 import type { ProviderSession } from '../provider/id-token.ts'
 import { entryPages } from '../stores/pages.ts'
-import type { Page, Store, Stored } from '../stores/store.ts'
+import type { Page, Store, StoredEntry } from '../stores/store.ts'
 import type { DataKeyring } from './data-keys.ts'
 import { type EndReason, endWithReason } from './end-reasons.ts'
 import {
@@ -80,7 +80,7 @@ export function createSessionListing({
   async function endAllWith(
     label: string,
     reason: EndReason,
-    isMeant = (_entry: Stored) => true,
+    isMeant = (_entry: StoredEntry) => true,
   ): Promise<EndedSessions> {
     const keys = await keyring.current()
     let user: string | undefined
@@ -98,13 +98,13 @@ export function createSessionListing({
   async function endAllLabelled(
     label: (keys: DataKeys) => string,
     reason: EndReason,
-    isMeant?: (entry: Stored) => boolean,
+    isMeant?: (entry: StoredEntry) => boolean,
   ): Promise<EndedSessions> {
     return endAllWith(label(await keyring.current()), reason, isMeant)
   }
 
   /** A user with a separate `sub` at the provider is found by that, not by ours. */
-  async function endSubject(subject: UserId, isMeant = (_entry: Stored) => true): Promise<EndedSessions> {
+  async function endSubject(subject: UserId, isMeant = (_entry: StoredEntry) => true): Promise<EndedSessions> {
     const [own, other] = await Promise.all([
       endAllLabelled(
         keys => userLabel(subject, keys),
@@ -182,7 +182,7 @@ function sinceOf({ publicPart }: ListedSession): number {
   return publicPart?.signedInAt ?? 0
 }
 
-function listedOf(entry: Stored, keys: DataKeys): ListedSession {
+function listedOf(entry: StoredEntry, keys: DataKeys): ListedSession {
   const { key, expiresAt } = entry
   const publicPart = publicPartOf(entry, key, keys)
   return { key, expiresAt, ...(publicPart ? { publicPart } : {}) }

@@ -2,7 +2,7 @@
 // every month. The previous and the next key are published too, so that no application fails at a change.
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { calculateJwkThumbprint, exportJWK } from 'jose'
-import type { Entry, Store, Stored } from '../stores/store.ts'
+import type { Entry, Store, StoredEntry } from '../stores/store.ts'
 import type { KeyList } from './derived-keys.ts'
 import { sealValue, unsealValue } from './sealing.ts'
 
@@ -61,7 +61,7 @@ export function createSigningKeys(store: Store, keys: KeyList, now: () => number
   }
 
   /** A key that another secret than the first sealed is sealed again. */
-  async function open(stored: Stored): Promise<SigningKey | undefined> {
+  async function open(stored: StoredEntry): Promise<SigningKey | undefined> {
     const { plain, isFirst } = unsealWithAny(sealingKeys, stored)
     if (!plain) return undefined
     const key = createPrivateKey({ key: plain, type: 'pkcs8', format: 'der' })
@@ -92,7 +92,7 @@ export function createSigningKeys(store: Store, keys: KeyList, now: () => number
   }
 }
 
-function unsealWithAny(sealingKeys: KeyList, { key, value }: Stored) {
+function unsealWithAny(sealingKeys: KeyList, { key, value }: StoredEntry) {
   for (const [n, sealingKey] of sealingKeys.entries()) {
     const plain = unsealValue(sealingKey, value, key)
     if (plain) return { plain, isFirst: n === 0 }

@@ -6,7 +6,7 @@ import { MenshenError } from '../errors.ts'
 import type { Report } from '../events.ts'
 import type { TokenSet } from '../provider/token.ts'
 import type { MappedUser } from '../provider/user.ts'
-import { type Entry, newProof, type Proof, type Store, type Stored, type StoredValue } from '../stores/store.ts'
+import { type Entry, newFreshness, type Freshness, type Store, type StoredEntry, type StoredValue } from '../stores/store.ts'
 import { ownCopy } from '../util/own-copy.ts'
 import type { DataKeyring } from './data-keys.ts'
 import { isNewerSession, unpackRecord } from './sealing.ts'
@@ -115,7 +115,7 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
 
   function isCurrent(loaded: LoadedSession): boolean {
     const at = now()
-    if (loaded.expiresAt <= at || !store.holds(loaded.key, loaded.version, loaded)) return false
+    if (loaded.expiresAt <= at || !store.isCurrent(loaded.key, loaded.version, loaded)) return false
     loaded.confirmedAt = at
     return true
   }
@@ -152,7 +152,7 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
 
   /** Synchronous: a change of the configuration during a wait would leave a user of the old one in the cache. */
   function keep(ticket: string, opened: ReadSession, before?: LoadedSession): LoadedSession {
-    const { key, version, expiresAt, signedInAt, seenAt, bytes, proof } = opened
+    const { key, version, expiresAt, signedInAt, seenAt, bytes, proof: freshness } = opened
     const { session, who } = identify(opened.session, () => openClaims(opened.claimsPart, ticket, key))
     // To sign an assertion takes longer than all other headers. It says nothing of the tokens.
     const isSameUser = before?.session.userInfo === session.userInfo && sameIdentity(before.who, who)
@@ -169,8 +169,8 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
       upstreamHeaders: undefined,
       deviceNotes: undefined,
       confirmedAt: now(),
-      provenIn: proof.provenIn,
-      provenUntil: proof.provenUntil,
+      validIn: freshness.validIn,
+      validUntil: freshness.validUntil,
     }
     cache?.set(ownCopy(ticket), loaded, bytes)
     return loaded
@@ -179,23 +179,23 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
   /** A session that was just written. It is read again only if the store cannot prove that it holds it. */
   async function loadWritten(written: WrittenSession, before?: LoadedSession): Promise<LoadedSession | undefined> {
     const { ticket, key, version } = written
-    return store.holds(key, version) ? asWritten(written, before) : load(ticket)
+    return store.isCurrent(key, version) ? asWritten(written, before) : load(ticket)
   }
 
   function asWritten(written: WrittenSession, before?: LoadedSession): LoadedSession {
     const { ticket, key, version, session, signedInAt, seenAt, claimsPart, entry } = written
     const expiresAt = sessionEndsAt(session, signedInAt, maxHours)
     const bytes = unpackRecord(entry.value)?.sealedPart.length ?? 0
-    const proof = newProof()
-    return keep(ticket, { key, version, expiresAt, signedInAt, seenAt, session, bytes, claimsPart, proof }, before)
+    const freshness = newFreshness()
+    return keep(ticket, { key, version, expiresAt, signedInAt, seenAt, session, bytes, claimsPart, proof: freshness }, before)
   }
 
   /** The origin of a session is in its public part alone. */
-  async function readOrigin(stored: Stored | undefined): Promise<SignInOrigin> {
+  async function readOrigin(stored: StoredEntry | undefined): Promise<SignInOrigin> {
     return originOf((stored && (await publicPart(stored))) ?? {})
   }
 
-  async function publicPart(stored: Stored): Promise<PublicPart | undefined> {
+  async function publicPart(stored: StoredEntry): Promise<PublicPart | undefined> {
     const latest = keyring.latest()
     return (
       (latest && publicPartOf(stored, stored.key, latest)) ??
@@ -319,7 +319,7 @@ export function applyChange(change: SessionChange, seen: Session, latest: Sessio
 }
 
 /** How long the record is kept at least. A change of the device must not undo what a refresh in flight has asked for. */
-function keptUntil(change: SessionChange, stored: Stored | undefined): number {
+function keptUntil(change: SessionChange, stored: StoredEntry | undefined): number {
   if ('until' in change) return change.until
   return 'device' in change ? (stored?.expiresAt ?? 0) : 0
 }
@@ -332,27 +332,27 @@ interface WrittenSession extends WritableSession {
 /** A session as its record says, with its length in bytes. Claims stay sealed: the cache does not hold them. */
 type ReadSession = Omit<
   LoadedSession,
-  'who' | 'hasNewRole' | 'identityHeaders' | 'upstreamHeaders' | 'deviceNotes' | 'confirmedAt' | keyof Proof
+  'who' | 'hasNewRole' | 'identityHeaders' | 'upstreamHeaders' | 'deviceNotes' | 'confirmedAt' | keyof Freshness
 > & {
   readonly bytes: number
   readonly claimsPart: Uint8Array
-  readonly proof: Proof
+  readonly proof: Freshness
 }
 
 /** `undefined` if the ticket does not open the record, or if its format is unknown. */
 function readSession(stored: StoredValue, ticket: string, maxHours: number): ReadSession | undefined {
-  const { key, version, value, proof = newProof() } = stored
+  const { key, version, value, freshness = newFreshness() } = stored
   const parts = unpackRecord(value)
   const opened = parts && openSession(parts, ticket, key)
   if (!opened) return undefined
   const { seenAt, claimsPart } = parts
   const { session, signedInAt, bytes } = opened
   const expiresAt = sessionEndsAt(session, signedInAt, maxHours)
-  return { key, version, expiresAt, signedInAt, seenAt, session, bytes, claimsPart, proof }
+  return { key, version, expiresAt, signedInAt, seenAt, session, bytes, claimsPart, proof: freshness }
 }
 
 /** Reports each record that cannot be read. Records of a later version are reported once: there may be many. */
-function createUnreadableReport(report: Report): (stored: Stored) => void {
+function createUnreadableReport(report: Report): (stored: StoredEntry) => void {
   let hasReportedNewer = false
   return ({ key, value }) => {
     const isNewer = isNewerSession(value)

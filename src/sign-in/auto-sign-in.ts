@@ -7,7 +7,7 @@ import type { GatewayRequest } from '../http/request.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { isInAppOf } from '../provider/in-app.ts'
 import type { Provider } from '../provider/provider.ts'
-import { isNavigation, isNoPage } from '../util/fetch-metadata.ts'
+import { isNavigation, isNotDocument } from '../util/fetch-metadata.ts'
 import type { SignInContext } from './context.ts'
 import { type StartedAttempt, startAttempt } from './start.ts'
 
@@ -16,7 +16,7 @@ export function automaticProvider({ settings, auth }: SignInContext, request: Ga
   const { AUTO_SIGN_IN } = settings
   if (AUTO_SIGN_IN === 'off') return undefined
   const { providers, cookies } = auth
-  if (providers.missing.length > 0 || !isNavigation(request) || isNoPage(request)) return undefined
+  if (providers.missing.length > 0 || !isNavigation(request) || isNotDocument(request)) return undefined
   if (readCookie(request.headers.cookie, cookies.manual)) return undefined
   const candidates =
     AUTO_SIGN_IN === 'on'

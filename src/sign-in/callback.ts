@@ -37,7 +37,7 @@ import { type MappedUser, RequirementUnmet } from '../provider/user.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
 import type { DeviceBinding } from '../session/session-record.ts'
 import type { ClosedSession } from '../session/sessions.ts'
-import { isNoPage } from '../util/fetch-metadata.ts'
+import { isNotDocument } from '../util/fetch-metadata.ts'
 import { type Attempt, looksLikeState, storesAttempt } from './attempts.ts'
 import { sessionCookie } from './auth-host.ts'
 import { manualCookies, noteLostSecret } from './auto-sign-in.ts'
@@ -55,7 +55,7 @@ const LONGEST_ERROR = 1024
 export async function finishSignIn(context: SignInContext, request: GatewayRequest): Promise<OwnAnswer> {
   const { auth, pages, observe } = context
   // Before it is counted: an image or a frame of another site must not use up the limit of the whole office.
-  if (isNoPage(request)) return foreignAnswer(context, request)
+  if (isNotDocument(request)) return foreignAnswer(context, request)
   if (!(await auth.rateLimit.admits('sign-in', request))) return tooManyAnswer(pages, request)
   await noteLostSecret(context, request)
   const answer = readAuthorizationAnswer(plansAt(auth.providers, request.path), new URLSearchParams(request.search))

@@ -11,7 +11,7 @@ import { requestFor } from '../access/conditions.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import type { Admission, CallerIdentification } from '../identify/admission.ts'
 import { challengeParameters, metadataParameter, scopeParameters } from '../identify/protected-resources.ts'
-import { bringsToken, isBrowser, isGit, isWebDav, sendsPassword } from '../util/fetch-metadata.ts'
+import { hasToken, isBrowser, isGit, isWebDav, sendsPassword } from '../util/fetch-metadata.ts'
 
 /** The `WWW-Authenticate` of a denial by status; `undefined` where none belongs. */
 export function challengeFor(request: GatewayRequest, admission: Admission): string | undefined {
@@ -36,10 +36,10 @@ export function visitorChallenge(
   const sentPassword = sendsPassword(headers)
   const mayTakePassword = headers['sec-fetch-mode'] === undefined && (isWebDav(method) || sentPassword)
   const takesPassword = !isBrowser(headers) || mayTakePassword
-  const forKey = acceptsKey && !bringsToken(headers) && takesPassword ? PASSWORD_CHALLENGE : undefined
+  const forKey = acceptsKey && !hasToken(headers) && takesPassword ? PASSWORD_CHALLENGE : undefined
   // A client that sent a wrong password asks for another one only if Basic is among the challenges.
   if (forToken && forKey && (!failedToken || sentPassword)) return bothChallenges(headers, forToken, forKey)
-  return forToken ?? forKey ?? (bringsToken(headers) ? 'Bearer' : 'Cookie realm="menshen"')
+  return forToken ?? forKey ?? (hasToken(headers) ? 'Bearer' : 'Cookie realm="menshen"')
 }
 
 /** Both in one line, as a Response has it. JGit and MCP clients read only the first scheme. */

@@ -39,7 +39,7 @@ import {
   sessionEndedPage,
 } from '../pages/notices.ts'
 import type { Provider } from '../provider/provider.ts'
-import { bringsToken, isByScript, isNavigation, isProgram, isShownAsPage, loadsPage } from '../util/fetch-metadata.ts'
+import { hasToken, isByScript, isNavigation, isProgram, isShownAsPage, loadsPage } from '../util/fetch-metadata.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import { automaticProvider, startAutomatically } from './auto-sign-in.ts'
 import { scopeChallenge, visitorChallenge } from './challenge.ts'
@@ -167,7 +167,7 @@ function notSignedInAnswer(
   const isPage =
     keyProblem === undefined &&
     isShownAsPage(request) &&
-    !bringsToken(request.headers) &&
+    !hasToken(request.headers) &&
     request.headers.upgrade === undefined
   if (!isPage) return unauthenticated(pages, request, identification)
   const { requestId } = request.observed

@@ -21,7 +21,7 @@ import { displayName } from '../pages/shown-text.ts'
 import type { Providers } from '../provider/providers.ts'
 import type { EndReason } from '../session/end-reasons.ts'
 import { withDeadline } from '../util/deadline.ts'
-import { isByScript, isFromOtherSite, isFromOwnOrigin, isNoPage, isOwnNavigation } from '../util/fetch-metadata.ts'
+import { isByScript, isFromOtherSite, isFromOwnOrigin, isNotDocument, isOwnNavigation } from '../util/fetch-metadata.ts'
 import { storesAttempt, type Wanted } from './attempts.ts'
 import { automaticProvider, manualCookies, startAutomatically } from './auto-sign-in.ts'
 import type { SignInContext } from './context.ts'
@@ -114,7 +114,7 @@ async function endReasonOf({ auth }: SignInContext, request: GatewayRequest): Pr
 }
 
 function isShown(request: GatewayRequest): boolean {
-  return request.method === 'GET' && !isNoPage(request)
+  return request.method === 'GET' && !isNotDocument(request)
 }
 
 const STORE_DEADLINE_MS = 1000

@@ -12,7 +12,7 @@ import { confirmSignOutPage, RETURN_FIELD } from '../pages/notices.ts'
 import { userIdOf } from '../session/session-record.ts'
 import type { ClosedSession } from '../session/sessions.ts'
 import { newTicket } from '../session/ticket.ts'
-import { isFormOfUser, isFromOwnOrigin, isOwnNavigation } from '../util/fetch-metadata.ts'
+import { isOwnForm, isFromOwnOrigin, isOwnNavigation } from '../util/fetch-metadata.ts'
 import type { NextPage, SignInContext } from './context.ts'
 
 /** The query that always asks first: for a redirect back to the question, which would count as a navigation of our own. */
@@ -42,7 +42,7 @@ export async function signOutEverywhere(
   { loaded, ticket }: SignedInCaller,
 ): Promise<OwnAnswer> {
   const { settings, auth, observe } = context
-  if (!isFormOfUser(request, settings.BASE_URL)) return foreignAnswer(context, request)
+  if (!isOwnForm(request, settings.BASE_URL)) return foreignAnswer(context, request)
   const user = userIdOf(loaded.session)
   const endKeys = async () => {
     const revoked = await auth.personalKeys.endAllOf(user)

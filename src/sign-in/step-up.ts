@@ -26,7 +26,7 @@ import type { ProviderPlan } from '../provider/plan.ts'
 import type { TokenSet } from '../provider/token.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
 import { authenticationOf } from '../session/session-record.ts'
-import { bringsToken, isByScript, isNavigation, isShownAsPage } from '../util/fetch-metadata.ts'
+import { hasToken, isByScript, isNavigation, isShownAsPage } from '../util/fetch-metadata.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { Attempt } from './attempts.ts'
 import { stepUpChallenge } from './challenge.ts'
@@ -48,7 +48,7 @@ export function deniedAnswer(
       context.site.handoff(context, request, admission) ??
       startStepUp(context, request, loaded, demands, request.path + request.search)
     )
-  return loaded && isShownAsPage(request) && !bringsToken(request.headers)
+  return loaded && isShownAsPage(request) && !hasToken(request.headers)
     ? formAnswer(context, request, admission)
     : scriptAnswer(context, request, admission)
 }

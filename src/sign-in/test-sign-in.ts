@@ -20,7 +20,7 @@ import type { Refusal } from '../provider/demands.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
 import type { Provider, SignInCalls } from '../provider/provider.ts'
 import { phrase } from '../text/text.ts'
-import { isNoPage } from '../util/fetch-metadata.ts'
+import { isNotDocument } from '../util/fetch-metadata.ts'
 import type { Attempt } from './attempts.ts'
 import type { SignInContext } from './context.ts'
 
@@ -28,7 +28,7 @@ import type { SignInContext } from './context.ts'
 export async function startTestSignIn(context: SignInContext, request: GatewayRequest): Promise<OwnAnswer> {
   const { auth, pages, doctor } = context
   const { providers, attempts, cookies } = auth
-  if (isNoPage(request)) return foreignAnswer(context, request)
+  if (isNotDocument(request)) return foreignAnswer(context, request)
   const ticket = new URLSearchParams(request.search).get('ticket') ?? ''
   const testSignIn = await doctor.testSignIns.begin(ticket)
   const provider = testSignIn && providers.get(testSignIn.provider)

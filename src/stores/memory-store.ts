@@ -1,11 +1,11 @@
 // A store in the memory of one process: for development, tests, and a single process whose sessions may end with it.
 
 import { newestPage, numberOf, positionOf, readSinceText, type SinceKey, SortedList } from './ordering.ts'
-import { type Entry, nextVersion, type Page, type Store, type Stored } from './store.ts'
+import { type Entry, nextVersion, type Page, type Store, type StoredEntry } from './store.ts'
 import {
   type Candidate,
   type KindCount,
-  type PlacedEvent,
+  type PositionedEvent,
   pageOf,
   surplusOf,
   type Trail,
@@ -20,7 +20,7 @@ export function createMemoryStore({ now }: { now: () => number }): Store {
   const { living } = entries
   const trail = createMemoryTrail()
 
-  function readSync(key: string): Stored | undefined {
+  function readSync(key: string): StoredEntry | undefined {
     const stored = living(key)
     return stored && handOut(stored)
   }
@@ -39,7 +39,7 @@ export function createMemoryStore({ now }: { now: () => number }): Store {
 
     readSync,
 
-    holds(key, version) {
+    isCurrent(key, version) {
       return living(key)?.version === version
     },
 
@@ -57,7 +57,7 @@ export function createMemoryStore({ now }: { now: () => number }): Store {
     },
 
     async list({ label, after, limit }): Promise<Page> {
-      const page: Stored[] = []
+      const page: StoredEntry[] = []
       for (const key of entries.keysWith(label, after)) {
         const stored = living(key)
         if (!stored) continue
@@ -87,17 +87,17 @@ export function createMemoryStore({ now }: { now: () => number }): Store {
 
 /** The entries and their labels. Expired entries are removed step by step. */
 function createEntries(now: () => number) {
-  const entries = new Map<string, Stored>()
+  const entries = new Map<string, StoredEntry>()
   const labels = createLabels()
   const bySince = new SortedList(compareSince)
   let sweeping = entries.values()
 
-  function living(key: string): Stored | undefined {
+  function living(key: string): StoredEntry | undefined {
     const stored = entries.get(key)
     return stored && stored.expiresAt > now() ? stored : undefined
   }
 
-  function drop(stored: Stored | undefined): void {
+  function drop(stored: StoredEntry | undefined): void {
     if (!stored) return
     entries.delete(stored.key)
     labels.remove(stored)
@@ -127,7 +127,7 @@ function createEntries(now: () => number) {
       drop(entries.get(key))
       const { value, expiresAt, since } = entry
       const times = since === undefined ? { expiresAt } : { expiresAt, since }
-      const stored: Stored = { key, value: copy(value), ...times, labels: [...entry.labels], version }
+      const stored: StoredEntry = { key, value: copy(value), ...times, labels: [...entry.labels], version }
       entries.set(key, stored)
       labels.add(stored)
       if (hasSince(stored)) bySince.add({ since: stored.since, key })
@@ -135,7 +135,7 @@ function createEntries(now: () => number) {
       return version
     },
 
-    take(key: string): Stored | undefined {
+    take(key: string): StoredEntry | undefined {
       const stored = living(key)
       drop(stored)
       return stored
@@ -155,7 +155,7 @@ function createLabels() {
   return {
     keysOf: (label: string, after?: string): Iterable<string> => keysByLabel.get(label)?.ascending(after) ?? [],
 
-    add({ key, labels }: Stored): void {
+    add({ key, labels }: StoredEntry): void {
       for (const label of labels) {
         const keys = keysByLabel.get(label) ?? new SortedList(compareKeys)
         keys.add(key)
@@ -163,7 +163,7 @@ function createLabels() {
       }
     },
 
-    remove({ key, labels }: Stored): void {
+    remove({ key, labels }: StoredEntry): void {
       for (const label of labels) {
         const keys = keysByLabel.get(label)
         keys?.remove(key)
@@ -183,11 +183,11 @@ function compareSince(one: SinceKey, other: SinceKey): number {
   return one.since - other.since || compareKeys(one.key, other.key)
 }
 
-function hasSince(stored: Stored): stored is Stored & { since: number } {
+function hasSince(stored: StoredEntry): stored is StoredEntry & { since: number } {
   return stored.since !== undefined
 }
 
-function handOut(stored: Stored): Stored {
+function handOut(stored: StoredEntry): StoredEntry {
   return { ...stored, value: copy(stored.value) }
 }
 
@@ -198,11 +198,11 @@ function copy(bytes: Uint8Array): Uint8Array {
 
 // The trail of the memory store.
 
-type Numbered = TrailEvent & { readonly number: number }
+type NumberedEvent = TrailEvent & { readonly number: number }
 
 export function createMemoryTrail(): Trail & { clear(): void } {
   /** The oldest first. */
-  let events: Numbered[] = []
+  let events: NumberedEvent[] = []
   let last = 0
 
   function trim(keep: number, added: number): void {
@@ -240,7 +240,7 @@ export function createMemoryTrail(): Trail & { clear(): void } {
   }
 }
 
-function candidate({ number, value, tags }: Numbered): Candidate & { readonly event: PlacedEvent } {
+function candidate({ number, value, tags }: NumberedEvent): Candidate & { readonly event: PositionedEvent } {
   const position = positionOf(number)
   return { position, event: { position, value, tags } }
 }

@@ -1,6 +1,6 @@
 // Orders that several stores need: by time and key, by a running number, and a sorted list in memory.
 
-import type { Page, Stored } from './store.ts'
+import type { Page, StoredEntry } from './store.ts'
 
 export interface SinceKey {
   readonly since: number
@@ -11,8 +11,8 @@ export interface SinceKey {
 const MOST_SKIPPED = 1000
 
 /** One page of keys that come newest first. `living` reads the entry of a key. */
-export function newestPage(keys: Iterable<SinceKey>, living: (key: string) => Stored | undefined, limit: number): Page {
-  const entries: Stored[] = []
+export function newestPage(keys: Iterable<SinceKey>, living: (key: string) => StoredEntry | undefined, limit: number): Page {
+  const entries: StoredEntry[] = []
   let last: SinceKey | undefined
   let skipped = 0
   for (const sinceKey of keys) {

@@ -1,7 +1,7 @@
 // All pages of a listing. Each has the `next` that the following page begins after; the last one has none. A page can be empty
 // and not the last, so that only `next` ends the loop.
 
-import type { Store, Stored } from './store.ts'
+import type { Store, StoredEntry } from './store.ts'
 
 /** `read` gets the `next` of the page before. */
 export async function* allPages<Page extends { readonly next?: string }>(
@@ -18,13 +18,13 @@ export async function* allPages<Page extends { readonly next?: string }>(
 const ENTRIES_PER_PAGE = 100
 
 /** The entries with a label, page by page. */
-export async function* entryPages(store: Pick<Store, 'list'>, label: string): AsyncGenerator<readonly Stored[]> {
+export async function* entryPages(store: Pick<Store, 'list'>, label: string): AsyncGenerator<readonly StoredEntry[]> {
   for await (const { entries } of allPages(after => store.list({ label, limit: ENTRIES_PER_PAGE, after })))
     yield entries
 }
 
-export async function allEntries(store: Pick<Store, 'list'>, label: string): Promise<Stored[]> {
-  const all: Stored[] = []
+export async function allEntries(store: Pick<Store, 'list'>, label: string): Promise<StoredEntry[]> {
+  const all: StoredEntry[] = []
   for await (const entries of entryPages(store, label)) all.push(...entries)
   return all
 }

@@ -16,30 +16,30 @@ export interface Entry {
 }
 
 /** An entry as it was read. No other content of this key has ever had the same `version`. */
-export interface Stored extends Entry {
+export interface StoredEntry extends Entry {
   readonly key: string
   readonly version: number
 }
 
 /** An entry as it was read, without its labels. */
-export interface StoredValue extends Pick<Stored, 'key' | 'version' | 'value' | 'expiresAt'> {
+export interface StoredValue extends Pick<StoredEntry, 'key' | 'version' | 'value' | 'expiresAt'> {
   /** That the store holds it, as far as it has noted that. */
-  readonly proof?: Proof
+  readonly freshness?: Freshness
 }
 
 /** What a store notes of a version that it was asked about: with what was read, and not in a table of its own. */
-export interface Proof {
+export interface Freshness {
   /** While it is the store's own number, the version is held until `provenUntil`. */
-  provenIn: number
-  provenUntil: number
+  validIn: number
+  validUntil: number
 }
 
-export function newProof(): Proof {
-  return { provenIn: 0, provenUntil: 0 }
+export function newFreshness(): Freshness {
+  return { validIn: 0, validUntil: 0 }
 }
 
 export interface Page {
-  readonly entries: readonly Stored[]
+  readonly entries: readonly StoredEntry[]
   /** The `after` or `before` of the next page; absent on the last one. */
   readonly next?: string
 }
@@ -64,7 +64,7 @@ export interface Store {
    * exists.
    */
   create(key: string, entry: Entry): Promise<number | undefined>
-  read(key: string): Promise<Stored | undefined>
+  read(key: string): Promise<StoredEntry | undefined>
   /**
    * The same without waiting; absent where that is impossible. Reads the state as of the begin of the turn, like `holds`. The
    * bytes of the value are valid until the store is used again.
@@ -79,7 +79,7 @@ export interface Store {
    * Whether the key provably still has this version, without waiting: the cheapest proof that something read earlier is
    * still valid. False proves nothing; read again. `proof` is always the same one for this version.
    */
-  holds(key: string, version: number, proof?: Proof): boolean
+  isCurrent(key: string, version: number, freshness?: Freshness): boolean
   /**
    * Replaces the entry that has this version, and returns the new version. `undefined`, and nothing changes, if that entry is
    * gone or was changed.

@@ -10,7 +10,7 @@ export interface TrailEvent {
   readonly kind?: string
 }
 
-export interface PlacedEvent extends Omit<TrailEvent, 'kind'> {
+export interface PositionedEvent extends Omit<TrailEvent, 'kind'> {
   /** Later positions are later in the order of their texts. Letters, digits and `-` only. */
   readonly position: string
 }
@@ -28,7 +28,7 @@ export interface TrailQuery {
 }
 
 export interface TrailPage {
-  readonly events: readonly PlacedEvent[]
+  readonly events: readonly PositionedEvent[]
   /** The `before` or `after` of the next page; absent on the last one. */
   readonly next?: string
 }
@@ -46,12 +46,12 @@ export interface Trail {
 /** An event that was read; `event` is absent if the query does not ask for it. */
 export interface Candidate {
   readonly position: string
-  readonly event: PlacedEvent | undefined
+  readonly event: PositionedEvent | undefined
 }
 
 /** One page of candidates in the order of the query. It reads no more of them than it needs. */
 export function pageOf(candidates: Iterable<Candidate>, { tag, limit, scan }: TrailQuery): TrailPage {
-  const events: PlacedEvent[] = []
+  const events: PositionedEvent[] = []
   let looked = 0
   let last: string | undefined
   for (const { position, event } of candidates) {
@@ -101,7 +101,7 @@ export async function pageInSteps(
   query: TrailQuery,
   readStep: (step: TrailQuery) => Promise<TrailPage>,
 ): Promise<TrailPage> {
-  const events: PlacedEvent[] = []
+  const events: PositionedEvent[] = []
   let from: Pick<TrailQuery, 'before' | 'after'> = {}
   for (let left = query.scan; ; left -= STEP) {
     const step = { ...query, ...from, limit: query.limit - events.length, scan: Math.min(left, STEP) }

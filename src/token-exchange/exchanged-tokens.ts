@@ -20,7 +20,7 @@ import type { CachedToken, LoadedSession } from '../session/session-cache.ts'
 import { sessionFields } from '../session/session-fields.ts'
 import { latestEnd } from '../session/session-record.ts'
 import { isTicket, sealingKey } from '../session/ticket.ts'
-import type { Store, Stored } from '../stores/store.ts'
+import type { Store, StoredEntry } from '../stores/store.ts'
 import { atMost } from '../util/at-most.ts'
 import { type ExchangedToken, type ExchangeTarget, exchangeToken } from './exchange.ts'
 
@@ -143,7 +143,7 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
     return stored && open(stored, ticket)
   }
 
-  function open({ key, value }: Pick<Stored, 'key' | 'value'>, ticket: string): UsableToken | undefined {
+  function open({ key, value }: Pick<StoredEntry, 'key' | 'value'>, ticket: string): UsableToken | undefined {
     const opened = decodeJson(recordSchema, unsealValue(sealingKey(ticket), value, key))
     return opened && opened.until > now() ? opened : undefined
   }

@@ -16,7 +16,7 @@ export function isByScript({ headers }: WithHeaders): boolean {
   const accept = (headers.accept ?? '').toLowerCase()
   return (
     headers['sec-fetch-dest'] === 'empty' ||
-    bringsToken(headers) ||
+    hasToken(headers) ||
     isSocket(headers) ||
     isGrpc(headers) ||
     String(headers['x-requested-with']).toLowerCase() === 'xmlhttprequest' ||
@@ -25,7 +25,7 @@ export function isByScript({ headers }: WithHeaders): boolean {
 }
 
 /** A client of an API, which has never seen our login page. */
-export function bringsToken({ authorization = '' }: IncomingHttpHeaders): boolean {
+export function hasToken({ authorization = '' }: IncomingHttpHeaders): boolean {
   return /^bearer(\s|$)/i.test(authorization)
 }
 
@@ -168,7 +168,7 @@ export function isFromOwnOrigin(request: WithHeaders, ownOrigin: string): boolea
 }
 
 /** A form of our own pages that the user sent, not a script. Browsers without `Sec-Fetch-*` (plain http) name the origin alone. */
-export function isFormOfUser(request: WithHeaders, ownOrigin: string): boolean {
+export function isOwnForm(request: WithHeaders, ownOrigin: string): boolean {
   const { 'sec-fetch-mode': mode, 'sec-fetch-dest': destination, 'sec-fetch-user': user } = request.headers
   const isByUser = (mode === undefined && destination === undefined) || (mode === 'navigate' && user === '?1')
   return isByUser && isFromOwnOrigin(request, ownOrigin)
@@ -177,7 +177,7 @@ export function isFormOfUser(request: WithHeaders, ownOrigin: string): boolean {
 const CHANGES_NOTHING = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 /** A request that may change something, and is not provably of one of our own pages (`origin: 'own'` of a rule). */
-export function isChangeOfOthers(
+export function isCrossSiteWrite(
   { method, headers }: WithHeaders & { readonly method: string },
   ownOrigin: string,
 ): boolean {
@@ -197,7 +197,7 @@ export function isOwnNavigation(request: WithHeaders, ownOrigin: string): boolea
 }
 
 /** An image, a frame, a script, a service worker, or a page that is prefetched. Without `Sec-Fetch-Dest` it may be a page. */
-export function isNoPage(request: WithHeaders): boolean {
+export function isNotDocument(request: WithHeaders): boolean {
   const { 'sec-fetch-dest': destination = 'document' } = request.headers
   return destination !== 'document' || isPrefetch(request) || isWorkerScript(request.headers)
 }

@@ -28,17 +28,17 @@ export function keySha256(key: string): string {
 }
 
 /** What somebody brought as a key. */
-export type BroughtKey = { readonly key: string } | { readonly problem: 'form' | 'several' }
+export type PresentedKey = { readonly key: string } | { readonly problem: 'form' | 'several' }
 
 /** `undefined` if there is none. What begins like a key, or comes in the header for keys, is meant as one. */
-export function keyIn(headers: IncomingHttpHeaders): BroughtKey | undefined {
+export function keyIn(headers: IncomingHttpHeaders): PresentedKey | undefined {
   const { authorization, [KEY_HEADER]: own } = headers
   if (authorization === undefined && own === undefined) return undefined
   const credential = authorization === undefined ? undefined : keyOfAuthorization(authorization)
-  const brought = own === undefined ? credential : String(own)
-  if (brought === undefined) return undefined
-  if (credential !== undefined && credential !== brought) return { problem: 'several' }
-  return isKey(brought) ? { key: brought } : { problem: 'form' }
+  const presented = own === undefined ? credential : String(own)
+  if (presented === undefined) return undefined
+  if (credential !== undefined && credential !== presented) return { problem: 'several' }
+  return isKey(presented) ? { key: presented } : { problem: 'form' }
 }
 
 const BEARER = /^bearer[ \t]+(mk_.*)$/i
@@ -61,7 +61,7 @@ function decoded(base64: string): string {
  * Whether a value of `Authorization` has a key in it, in any scheme: plain, or in base64 as any server might decode it. Such a
  * value is for us alone.
  */
-export function holdsKey(authorization: string): boolean {
+export function containsKey(authorization: string): boolean {
   if (KEY_WITHIN.test(authorization)) return true
   const words = authorization.split(/[\s,]+/)
   return [...words, words.slice(1).join('')].some(word => word.length >= ENCODED && KEY_WITHIN.test(decoded(word)))
@@ -70,7 +70,7 @@ export function holdsKey(authorization: string): boolean {
 /** The names of the headers that have a key, which an application must not get. */
 export function keyHeadersOf({ authorization, [KEY_HEADER]: own }: IncomingHttpHeaders): string[] {
   return [
-    ...(authorization !== undefined && holdsKey(authorization) ? ['authorization'] : []),
+    ...(authorization !== undefined && containsKey(authorization) ? ['authorization'] : []),
     ...(own === undefined ? [] : [KEY_HEADER]),
   ]
 }

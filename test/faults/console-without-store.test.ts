@@ -105,7 +105,7 @@ function failing(outage: { isOn: boolean }) {
   const away = () => new MenshenError('store_unavailable', 'the disk is away')
   return (store: Store): Store => ({
     ...store,
-    holds: (key, version, proof) => !outage.isOn && store.holds(key, version, proof),
+    isCurrent: (key, version, proof) => !outage.isOn && store.isCurrent(key, version, proof),
     read: async key => {
       if (outage.isOn) throw away()
       return store.read(key)

@@ -10,7 +10,7 @@ test('a store that cannot be read after it has stored a session fails no sign-in
   const outage = { isOn: false }
   const through = (store: Store): Store => ({
     ...store,
-    holds: (key, version) => !outage.isOn && store.holds(key, version),
+    isCurrent: (key, version) => !outage.isOn && store.isCurrent(key, version),
     async create(key, entry) {
       const version = await store.create(key, entry)
       if (entry.since !== undefined) outage.isOn = true

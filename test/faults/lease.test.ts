@@ -256,7 +256,7 @@ test('a holder whose lease ran out before it asked does not ask: the token may b
         return found
       },
       // As of a store that has to be asked.
-      holds: (...args) => !asleep && store.holds(...args),
+      isCurrent: (...args) => !asleep && store.isCurrent(...args),
     }
   }
   const scene = createScene({ through: sleepy })
@@ -426,7 +426,7 @@ function createShaky() {
     }
     return {
       ...store,
-      holds: (...args) => !state.away && store.holds(...args),
+      isCurrent: (...args) => !state.away && store.isCurrent(...args),
       create: andThen(store.create),
       read: andThen(store.read),
       replace: andThen(store.replace),

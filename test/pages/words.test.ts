@@ -26,7 +26,7 @@ import {
   refusedPage,
 } from '../../src/pages/notices.ts'
 import { checkSentences, createLanguages, type Words } from '../../src/pages/words.ts'
-import { newProof } from '../../src/stores/store.ts'
+import { newFreshness } from '../../src/stores/store.ts'
 import { en } from '../../src/text/en.ts'
 import type { Sentences } from '../../src/text/placeholders.ts'
 import { quoted } from '../../src/text/text.ts'
@@ -86,7 +86,7 @@ function allPages(words: Words): string[] {
     seenAt: NOW,
     confirmedAt: NOW,
     who,
-    ...newProof(),
+    ...newFreshness(),
   }
   const publicPart = { username: 'ann', nickname: '', userRole: 'common', signedInAt: NOW, seenAt: NOW }
   const advice = Object.keys(zhCN).flatMap(key => {

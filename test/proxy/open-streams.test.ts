@@ -101,9 +101,9 @@ test('10,000 open streams cost one timer and no read of the store, however small
       asked.read++
       return store.read(key)
     },
-    holds(key, version) {
+    isCurrent(key, version) {
       asked.holds++
-      return store.holds(key, version)
+      return store.isCurrent(key, version)
     },
   })
   const scene = createScene({ through: counted })

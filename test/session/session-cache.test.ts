@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { createSessionCache, type LoadedSession } from '../../src/session/session-cache.ts'
-import { newProof } from '../../src/stores/store.ts'
+import { newFreshness } from '../../src/stores/store.ts'
 import { createRandom } from '../security/random.ts'
 
 const BYTES = 300
@@ -26,7 +26,7 @@ function loadedAs(key: string): LoadedSession {
     },
     who: { role: 'common', username: key, groups: [], sub: key },
     confirmedAt: 0,
-    ...newProof(),
+    ...newFreshness(),
   }
 }
 

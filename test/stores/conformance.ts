@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, describe, test } from 'node:test'
-import type { Entry, ListQuery, Page, Store, Stored } from '../../src/stores/store.ts'
+import type { Entry, ListQuery, Page, Store, StoredEntry } from '../../src/stores/store.ts'
 import { newestConformance } from './newest-conformance.ts'
 import { trailConformance } from './trail-conformance.ts'
 
@@ -38,7 +38,7 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       ...entry(text, labels),
       expiresAt: opened.now() + SOON_MS,
     })
-    const stored = async (key: string): Promise<Stored> => {
+    const stored = async (key: string): Promise<StoredEntry> => {
       const found = await store.read(key)
       assert.ok(found, `${key} is there`)
       return found
@@ -75,7 +75,7 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
 
     test('an absent key reads as undefined, is not held, not removed, not taken, not replaced', async () => {
       assert.equal(await store.read('none'), undefined)
-      assert.equal(await store.holds('none', 1), false)
+      assert.equal(await store.isCurrent('none', 1), false)
       assert.equal(await store.remove('none'), false)
       assert.equal(await store.take('none'), undefined)
       assert.equal(await store.replace('none', entry('a'), 1), undefined)
@@ -87,7 +87,7 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       const { version } = await stored('k')
       assert.equal(await store.create('k', entry('second', ['two'])), undefined)
       assert.equal(text(await stored('k')), 'first')
-      assert.equal(await store.holds('k', version), true)
+      assert.equal(await store.isCurrent('k', version), true)
       assert.deepEqual(await keysOf(store, 'two'), [])
     })
 
@@ -99,8 +99,8 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       assert.equal(now.version, next)
       assert.equal(text(now), 'new')
       assert.notEqual(now.version, version)
-      assert.equal(await store.holds('k', version), false)
-      assert.equal(await store.holds('k', now.version), true)
+      assert.equal(await store.isCurrent('k', version), false)
+      assert.equal(await store.isCurrent('k', now.version), true)
       assert.deepEqual(await keysOf(store, 'before'), [])
       assert.deepEqual(await keysOf(store, 'since'), ['k'])
       assert.deepEqual(await keysOf(store, 'both'), ['k'])
@@ -120,7 +120,7 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       const { version } = await stored('k')
       assert.equal(await store.remove('k'), true)
       assert.equal(await store.read('k'), undefined)
-      assert.equal(await store.holds('k', version), false)
+      assert.equal(await store.isCurrent('k', version), false)
       assert.deepEqual(await keysOf(store, 'label'), [])
       assert.equal(await store.remove('k'), false)
     })
@@ -158,7 +158,7 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
         await store.create('k', { ...entry('', ['label']), value })
         const found = await stored('k')
         assert.ok(Buffer.from(value).equals(found.value))
-        assert.equal(await store.holds('k', found.version), true)
+        assert.equal(await store.isCurrent('k', found.version), true)
         assert.ok(
           Buffer.from(value).equals(
             (await store.list({ label: 'label', limit: 1 })).entries[0]?.value ?? bytes('absent'),
@@ -276,7 +276,7 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       const { version } = await stored('k')
       await opened.passTime(SOON_MS)
       assert.equal(await store.read('k'), undefined)
-      assert.equal(await store.holds('k', version), false)
+      assert.equal(await store.isCurrent('k', version), false)
       assert.equal(await store.replace('k', entry('again'), version), undefined)
       assert.deepEqual(await pagesOf(store, { label: 'label', limit: 1 }), [['stays']])
       assert.equal(await store.take('k'), undefined)

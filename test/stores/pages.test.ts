@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { allEntries, allPages } from '../../src/stores/pages.ts'
-import type { ListQuery, Stored } from '../../src/stores/store.ts'
+import type { ListQuery, StoredEntry } from '../../src/stores/store.ts'
 
-const entry = (key: string): Stored => ({ key, value: new Uint8Array(), expiresAt: 1, labels: ['l'], version: 1 })
+const entry = (key: string): StoredEntry => ({ key, value: new Uint8Array(), expiresAt: 1, labels: ['l'], version: 1 })
 
 test('all entries with a label are found, also those behind an empty page', async () => {
   const asked: ListQuery[] = []

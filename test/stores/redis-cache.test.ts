@@ -4,7 +4,7 @@ import { connect, createServer, type Socket } from 'node:net'
 import { after, beforeEach, describe, type TestContext, test } from 'node:test'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import { openRedisStore } from '../../src/stores/redis/redis-store.ts'
-import { newProof, type Proof, type Store } from '../../src/stores/store.ts'
+import { newFreshness, type Freshness, type Store } from '../../src/stores/store.ts'
 import { startRedis } from '../kit/redis-server.ts'
 import { createRandom } from '../security/random.ts'
 
@@ -24,10 +24,10 @@ describe('What one instance has read, and another changes,', () => {
       const [one, other] = [await open(t), await open(t)]
       await one.create('k', entry('old'))
       const version = await versionOf(other, 'k')
-      assert.equal(other.holds('k', version), true)
+      assert.equal(other.isCurrent('k', version), true)
       await change(one)
-      assert.equal(one.holds('k', version), false)
-      await until(() => !other.holds('k', version))
+      assert.equal(one.isCurrent('k', version), false)
+      await until(() => !other.isCurrent('k', version))
       assert.notEqual((await other.read('k'))?.version, version)
     })
   }
@@ -37,7 +37,7 @@ describe('What one instance has read, and another changes,', () => {
     await store.create('k', entry('a'))
     const version = await versionOf(store, 'k')
     await server.command('FLUSHALL')
-    await until(() => !store.holds('k', version))
+    await until(() => !store.isCurrent('k', version))
     assert.equal(await store.read('k'), undefined)
   })
 
@@ -86,14 +86,14 @@ describe('What an instance has written', () => {
     test(`what an instance has written is held without reading it, until another has ${what} it`, async t => {
       const [one, other] = [await open(t), await open(t)]
       const created = (await one.create('k', entry('old'))) ?? 0
-      assert.equal(one.holds('k', created), true)
+      assert.equal(one.isCurrent('k', created), true)
       const version = (await one.replace('k', entry('later'), created)) ?? 0
-      assert.equal(one.holds('k', created), false)
-      assert.equal(one.holds('k', version), true)
+      assert.equal(one.isCurrent('k', created), false)
+      assert.equal(one.isCurrent('k', version), true)
       await change(other)
       // The answer comes after all that the server has announced before.
       await one.ready()
-      assert.equal(one.holds('k', version), false)
+      assert.equal(one.isCurrent('k', version), false)
     })
 
   test('what an instance has written is its own: a caller that changes the bytes later changes nothing', async t => {
@@ -145,14 +145,14 @@ describe('What an instance has written', () => {
     t.after(() => server.command('CONFIG', 'SET', 'maxmemory-policy', 'noeviction'))
     const store = await open(t)
     const created = (await store.create('k', entry('a'))) ?? 0
-    assert.equal(store.holds('k', created), false)
+    assert.equal(store.isCurrent('k', created), false)
     assert.equal(await versionOf(store, 'k'), created)
     const [, used] = /used_memory:(\d+)/.exec(await server.command('INFO', 'memory')) ?? []
     await server.command('CONFIG', 'SET', 'maxmemory', used ?? '')
     for (let n = 0; (await server.command('EXISTS', `${RECORDS}k`)) === '1'; n++)
       await Promise.all(Array.from({ length: 50 }, (_, i) => store.create(`k${n} ${i}`, entry('x'.repeat(1000)))))
     await store.ready()
-    assert.equal(store.holds('k', created), false)
+    assert.equal(store.isCurrent('k', created), false)
   })
 })
 
@@ -162,7 +162,7 @@ describe('The records at hand', () => {
     await store.create('k', entry('a'))
     const version = await versionOf(store, 'k')
     await server.command('CONFIG', 'RESETSTAT')
-    for (let i = 0; i < 1000; i++) assert.ok((await store.read('k')) && store.holds('k', version))
+    for (let i = 0; i < 1000; i++) assert.ok((await store.read('k')) && store.isCurrent('k', version))
     assert.doesNotMatch(await server.command('INFO', 'commandstats'), /cmdstat_get:/)
   })
 
@@ -173,12 +173,12 @@ describe('The records at hand', () => {
       await store.create(`k${n}`, entry('x'.repeat(10_000)))
       versions.push(await versionOf(store, `k${n}`))
     }
-    const held = versions.filter((version, n) => store.holds(`k${n}`, version)).length
+    const held = versions.filter((version, n) => store.isCurrent(`k${n}`, version)).length
     assert.ok(held > 5 && held * 10_000 <= 100_000, `${held} are held`)
     await store.create('large', entry('x'.repeat(200_000)))
-    assert.equal(store.holds('large', await versionOf(store, 'large')), false, 'one that is too long is read each time')
+    assert.equal(store.isCurrent('large', await versionOf(store, 'large')), false, 'one that is too long is read each time')
     const none = await open(t, server.port, 1000, Date.now, 0)
-    assert.equal(none.holds('k1', await versionOf(none, 'k1')), false)
+    assert.equal(none.isCurrent('k1', await versionOf(none, 'k1')), false)
   })
 
   test('the cached records stay while nothing happens', async t => {
@@ -186,7 +186,7 @@ describe('The records at hand', () => {
     await store.create('k', entry('a'))
     const version = await versionOf(store, 'k')
     await pause(2500)
-    assert.equal(store.holds('k', version), true)
+    assert.equal(store.isCurrent('k', version), true)
   })
 
   test('the cached records prove nothing to a process that was asleep, until it has heard from the server', async t => {
@@ -194,8 +194,8 @@ describe('The records at hand', () => {
     await store.create('k', entry('a'))
     const version = await versionOf(store, 'k')
     sleepDeeply(2100)
-    assert.equal(store.holds('k', version), false)
-    await until(() => store.holds('k', version))
+    assert.equal(store.isCurrent('k', version), false)
+    await until(() => store.isCurrent('k', version))
   })
 
   test('the cached records are loaded even if the process was asleep when the answer came', async t => {
@@ -212,24 +212,24 @@ describe('The records at hand', () => {
     for (let i = 0; i < 30; i++) await store.create(`k${i}`, entry('a'))
     const versions: number[] = []
     for (let i = 0; i < 30; i++) versions.push(await versionOf(store, `k${i}`))
-    const held = versions.filter((version, i) => store.holds(`k${i}`, version))
+    const held = versions.filter((version, i) => store.isCurrent(`k${i}`, version))
     assert.deepEqual(held, versions.slice(-10))
   })
 
   test('the cached records are proven until something changes, also those that had to make room since', async t => {
     const clock = { now: Date.now() }
     const [store, other] = [await open(t, server.port, 10, () => clock.now), await open(t)]
-    const known: { key: string; version: number; proof: Proof }[] = []
+    const known: { key: string; version: number; proof: Freshness }[] = []
     for (let i = 0; i < 10; i++) {
       await store.create(`k${i}`, entry('a'))
-      known.push({ key: `k${i}`, version: await versionOf(store, `k${i}`), proof: newProof() })
+      known.push({ key: `k${i}`, version: await versionOf(store, `k${i}`), proof: newFreshness() })
     }
-    const held = () => known.filter(({ key, version, proof }) => store.holds(key, version, proof)).map(({ key }) => key)
+    const held = () => known.filter(({ key, version, proof }) => store.isCurrent(key, version, proof)).map(({ key }) => key)
     assert.equal(held().length, 10)
     for (let i = 0; i < 10; i++) await other.create(`other ${i}`, entry('a'))
     for (let i = 0; i < 10; i++) await store.read(`other ${i}`)
     assert.equal(held().length, 10)
-    assert.equal(store.holds('k1', await versionOf(other, 'k1')), false, 'it is not cached any more')
+    assert.equal(store.isCurrent('k1', await versionOf(other, 'k1')), false, 'it is not cached any more')
     await other.remove('k0')
     await until(() => !held().includes('k0'))
     // Nothing is known of the others until they are read again.
@@ -243,14 +243,14 @@ describe('The records at hand', () => {
   test('the cached records of a former connection prove nothing on the next one', async t => {
     const store = await open(t)
     const version = (await store.create('k', entry('a'))) ?? 0
-    const proof = newProof()
-    assert.equal(store.holds('k', version, proof), true)
+    const proof = newFreshness()
+    assert.equal(store.isCurrent('k', version, proof), true)
     await server.command('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
-    await until(() => !store.holds('k', version, proof))
+    await until(() => !store.isCurrent('k', version, proof))
     await until(() => store.ready().then(() => true))
-    assert.equal(store.holds('k', version, proof), false)
+    assert.equal(store.isCurrent('k', version, proof), false)
     await store.read('k')
-    assert.equal(store.holds('k', version, proof), true)
+    assert.equal(store.isCurrent('k', version, proof), true)
   })
 
   test('the cached records are forgotten when the connection is cut, and nothing masks a change that was made meanwhile', async t => {
@@ -261,7 +261,7 @@ describe('The records at hand', () => {
     await server.command('CONFIG', 'SET', 'requirepass', 'another')
     t.after(() => server.command('-a', 'another', 'CONFIG', 'SET', 'requirepass', ''))
     await server.command('-a', 'another', 'CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
-    await until(() => !store.holds('k', version))
+    await until(() => !store.isCurrent('k', version))
     await assert.rejects(store.read('k'), { code: 'store_unavailable' })
 
     await server.command('-a', 'another', 'DEL', 'menshen:record:k')
@@ -279,8 +279,8 @@ describe('The records at hand', () => {
     relay.mute()
     await near.remove('k')
     const silentSince = performance.now()
-    assert.equal(far.holds('k', version), true)
-    await until(() => !far.holds('k', version))
+    assert.equal(far.isCurrent('k', version), true)
+    await until(() => !far.isCurrent('k', version))
     assert.ok(performance.now() - silentSince < 2500)
     relay.unmute()
     await until(() => far.ready().then(() => true))

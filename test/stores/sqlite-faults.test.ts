@@ -143,7 +143,7 @@ test('a file that is deleted under way is created again, and what is confirmed f
   for (const part of ['', '-wal', '-shm']) await rm(file + part)
   assert.ok(await store.create('after', entry('b')))
   assert.equal(await store.read('before'), undefined)
-  assert.equal(store.holds('before', version ?? 0), false)
+  assert.equal(store.isCurrent('before', version ?? 0), false)
   await store.close()
   const again = await openFor(t, file)
   assert.ok(await again.read('after'))
@@ -158,7 +158,7 @@ async function openReplaceable(t: TestContext) {
   await source.close()
   const store = await openFor(t, file)
   const version = (await store.create('mine', entry('a'))) ?? 0
-  assert.ok(store.holds('mine', version))
+  assert.ok(store.isCurrent('mine', version))
   return {
     store,
     version,
@@ -172,7 +172,7 @@ async function openReplaceable(t: TestContext) {
 test('a store that nobody writes to notices that its file was replaced', async t => {
   const { store, version, replaceFile } = await openReplaceable(t)
   await replaceFile()
-  await until(() => !store.holds('mine', version))
+  await until(() => !store.isCurrent('mine', version))
   assert.ok(await store.read('theirs'))
 })
 
@@ -186,7 +186,7 @@ test('a store whose thread has died goes on with another one, and notices that i
   await replaceFile()
   assert.ok(await store.create('next', entry('b')))
   assert.ok(await store.read('theirs'))
-  assert.ok(!store.holds('mine', version))
+  assert.ok(!store.isCurrent('mine', version))
 })
 
 test('a file that becomes something else is an error that names the remedy, and the store goes on when it is gone', async t => {

@@ -7,10 +7,10 @@ import { DatabaseSync } from 'node:sqlite'
 import { describe, type TestContext, test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { createProofs } from '../../src/stores/sqlite/sqlite-reader.ts'
+import { createSnapshots } from '../../src/stores/sqlite/sqlite-reader.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import { startSweeper } from '../../src/stores/sqlite/sqlite-sweeper.ts'
-import { type Entry, newProof, type Page, type Store } from '../../src/stores/store.ts'
+import { type Entry, newFreshness, type Page, type Store } from '../../src/stores/store.ts'
 import { freePort } from '../kit/free-port.ts'
 import { runMenshen } from '../kit/instance.ts'
 import { requireProgram } from '../kit/requirements.ts'
@@ -44,7 +44,7 @@ describe('The embedded store, shared by processes:', () => {
       const found = await store.read('theirs')
       assert.ok(found)
       await neighbour.call(['remove', 'theirs'])
-      assert.equal(await store.holds('theirs', found.version), false)
+      assert.equal(await store.isCurrent('theirs', found.version), false)
       await nextTurn()
       assert.equal(store.readSync?.('theirs'), undefined)
 
@@ -206,7 +206,7 @@ for (const folder of ['/proc/menshen', '/proc/self/deep/menshen', '/dev/fd/mensh
 
 test('after a look at the generation that failed, nothing is held that was proven before it', () => {
   let [generation, version, isBroken] = [1, 1, false]
-  const proofs = createProofs({
+  const proofs = createSnapshots({
     readGeneration() {
       if (isBroken) throw new Error('the disk is away')
       return generation
@@ -214,23 +214,23 @@ test('after a look at the generation that failed, nothing is held that was prove
     lookUp: () => ({ version, expiresAt: 2 }),
     now: () => 1,
   })
-  const proof = newProof()
-  assert.equal(proofs.holds('k', 1, proof), true)
+  const proof = newFreshness()
+  assert.equal(proofs.isCurrent('k', 1, proof), true)
   isBroken = true
-  proofs.lookAgain()
-  assert.throws(() => proofs.holds('k', 1, proof))
+  proofs.invalidate()
+  assert.throws(() => proofs.isCurrent('k', 1, proof))
   // In the same turn still.
   generation = 2
   version = 2
-  assert.throws(() => proofs.holds('k', 1, proof))
+  assert.throws(() => proofs.isCurrent('k', 1, proof))
   isBroken = false
-  assert.equal(proofs.holds('k', 1, proof), false)
-  assert.equal(proofs.holds('k', 2, newProof()), true)
+  assert.equal(proofs.isCurrent('k', 1, proof), false)
+  assert.equal(proofs.isCurrent('k', 2, newFreshness()), true)
 })
 
 test('a record is looked up once in a generation, and its version counts no longer than it lives', () => {
   let [generation, time, lookUps] = [1, 1, 0]
-  const proofs = createProofs({
+  const proofs = createSnapshots({
     readGeneration: () => generation,
     lookUp() {
       lookUps++
@@ -238,10 +238,10 @@ test('a record is looked up once in a generation, and its version counts no long
     },
     now: () => time,
   })
-  const proof = newProof()
+  const proof = newFreshness()
   const holds = () => {
-    proofs.lookAgain()
-    return proofs.holds('k', 1, proof)
+    proofs.invalidate()
+    return proofs.isCurrent('k', 1, proof)
   }
   assert.deepEqual([holds(), holds(), lookUps], [true, true, 1])
   generation = 2
@@ -253,10 +253,10 @@ test('a record is looked up once in a generation, and its version counts no long
 test('one look serves the requests of a turn, and otherwise the callback that it is made in', async () => {
   let looks = 0
   const readGeneration = () => ++looks
-  const proofs = createProofs({ readGeneration, lookUp: () => ({ version: 1, expiresAt: 2 }), now: () => 1 })
+  const proofs = createSnapshots({ readGeneration, lookUp: () => ({ version: 1, expiresAt: 2 }), now: () => 1 })
   const looksFor = (times: number) => {
     const before = looks
-    for (let n = 0; n < times; n++) assert.ok(proofs.holds('k', 1))
+    for (let n = 0; n < times; n++) assert.ok(proofs.isCurrent('k', 1))
     return looks - before
   }
   const nextTick = () => new Promise<void>(resolve => process.nextTick(resolve))
@@ -269,7 +269,7 @@ test('one look serves the requests of a turn, and otherwise the callback that it
   await nextTick()
   proofs.beginTurn()
   assert.equal(looksFor(2), 0)
-  proofs.lookAgain()
+  proofs.invalidate()
   assert.equal(looksFor(2), 1)
   await nextTurn()
   assert.equal(looksFor(1), 1, 'the turn is over')

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, test } from 'node:test'
-import type { PlacedEvent, Trail, TrailEvent, TrailPage, TrailQuery } from '../../src/stores/trail.ts'
+import type { PositionedEvent, Trail, TrailEvent, TrailPage, TrailQuery } from '../../src/stores/trail.ts'
 import type { OpenedStore } from './conformance.ts'
 
 const KEEP = 1000
@@ -205,7 +205,7 @@ function textOf({ value }: TrailEvent): string {
 }
 
 function textsIn({ events }: TrailPage): string[] {
-  return events.map((each: PlacedEvent) => textOf(each))
+  return events.map((each: PositionedEvent) => textOf(each))
 }
 
 async function pagesOf(trail: Trail, query: TrailQuery): Promise<string[]> {

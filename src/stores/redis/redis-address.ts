@@ -11,7 +11,7 @@
 import { likelyMeantOf } from '../../config/suggestions.ts'
 import { MenshenError } from '../../errors.ts'
 
-export interface Host {
+export interface RedisHost {
   readonly host: string
   readonly port: number
 }
@@ -30,20 +30,20 @@ interface Common {
 
 export interface SingleAddress extends Common {
   readonly kind: 'single'
-  readonly host: Host
+  readonly host: RedisHost
   readonly database: number
 }
 
 export interface SentinelAddress extends Common {
   readonly kind: 'sentinel'
-  readonly hosts: readonly Host[]
+  readonly hosts: readonly RedisHost[]
   readonly primary: string
   readonly database: number
 }
 
 export interface ClusterAddress extends Common {
   readonly kind: 'cluster'
-  readonly hosts: readonly Host[]
+  readonly hosts: readonly RedisHost[]
 }
 
 export type RedisAddress = SingleAddress | SentinelAddress | ClusterAddress
@@ -143,12 +143,12 @@ function readOptions(text = ''): { ca?: string; prefix?: string } {
   return Object.fromEntries(options.map(([, name, value = '']) => [name, decodeURIComponent(value)]))
 }
 
-function readHosts(list: string, defaultPort: number): Host[] | undefined {
+function readHosts(list: string, defaultPort: number): RedisHost[] | undefined {
   const hosts = list.split(',').map(text => readHost(text, defaultPort))
   return hosts.every(host => host !== undefined) ? hosts : undefined
 }
 
-function readHost(text: string, defaultPort: number): Host | undefined {
+function readHost(text: string, defaultPort: number): RedisHost | undefined {
   const { ipv6, name, port = defaultPort } = HOST.exec(text)?.groups ?? {}
   const host = ipv6 ?? name
   return host && Number(port) > 0 && Number(port) < 65_536 ? { host, port: Number(port) } : undefined

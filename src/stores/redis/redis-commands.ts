@@ -65,7 +65,7 @@ export interface StreamEvent {
 export type IndexPair = readonly [bySince: string, byExpiry: string]
 
 /** The part of node-redis that its client and its cluster have in common. */
-interface CommandingClient {
+interface CommandClient {
   withTypeMapping(mapping: { [RESP_TYPES.BLOB_STRING]: BufferConstructor }): BinaryClient
   put(keys: readonly string[], ...rest: Argument[]): Promise<boolean>
   addMember(index: string, ...rest: Argument[]): Promise<number>
@@ -97,7 +97,7 @@ interface Limit {
 }
 
 /** The names of our keys all begin with `menshen:`; `prefix` takes its place, also where it decides on the slot. */
-export function commandsOf(client: CommandingClient, prefix: string): Commands {
+export function commandsOf(client: CommandClient, prefix: string): Commands {
   const binary = client.withTypeMapping({ [RESP_TYPES.BLOB_STRING]: Buffer })
   const commands = plainCommands(client, binary)
   return prefix === 'menshen' ? commands : withPrefix(commands, prefix)
@@ -132,7 +132,7 @@ function withPrefix(commands: Commands, prefix: string): Commands {
   }
 }
 
-function plainCommands(client: CommandingClient, binary: BinaryClient): Commands {
+function plainCommands(client: CommandClient, binary: BinaryClient): Commands {
   return {
     get: name => binary.get(name),
     getAndDelete: name => binary.getDel(name),

@@ -10,27 +10,27 @@ import type { Report } from '../../events.ts'
 import { withDeadline } from '../../util/deadline.ts'
 import {
   type ClusterAddress,
-  type Host,
+  type RedisHost,
   parseRedisAddress,
   type RedisAddress,
   type SentinelAddress,
   type SingleAddress,
 } from './redis-address.ts'
 import { type Commands, commandsOf, scripts } from './redis-commands.ts'
-import { decodeReply, type Indexed, keyOf, recordName } from './redis-record.ts'
+import { decodeReply, type RedisEntry, keyOf, recordName } from './redis-record.ts'
 
 export interface RedisConnection {
   readonly commands: Commands
   /** Whether keys of different slots cannot change in one step. */
   readonly isCluster: boolean
   /** A cached record that is known to be the latest. */
-  known(key: string): Indexed | undefined
+  known(key: string): RedisEntry | undefined
   /** How often a record was forgotten. As long as it stays the same, so do all records that were known; `undefined` while none is. */
   changes(): number | undefined
   /** Reads a record and caches it. */
-  load(key: string): Promise<Indexed | undefined>
+  load(key: string): Promise<RedisEntry | undefined>
   /** Reads a record without the cache. */
-  fetch(key: string): Promise<Indexed | undefined>
+  fetch(key: string): Promise<RedisEntry | undefined>
   /** Writes a record, and caches it if `put` says that it was written. */
   write(key: string, record: Buffer, put: () => Promise<boolean>): Promise<boolean>
   /** Changes a record that is not to be in the cache afterwards. */
@@ -47,7 +47,7 @@ export interface RedisConnection {
 export type Connect = () => Promise<RedisConnection>
 
 /** A client or a cluster of node-redis. */
-interface SupervisedClient {
+interface NodeRedisClient {
   close(): Promise<unknown>
   destroy(): void
 }
@@ -67,7 +67,7 @@ interface ConnectionOptions {
 }
 
 export function superviseConnection(
-  client: SupervisedClient,
+  client: NodeRedisClient,
   { commands, isCluster, limits, keepsWrites }: ConnectionOptions,
 ): RedisConnection {
   const fetch = async (key: string) => decodeReply(key, await commands.get(recordName(key)))
@@ -152,7 +152,7 @@ export async function openReconnectingClient(
   let connection: RedisConnection | undefined
   let reportedReason: string | undefined
 
-  function tell(error: unknown): void {
+  function reportError(error: unknown): void {
     const reason = reasonOf(error)
     if (reason !== reportedReason) report('store_unreachable', { store, reason })
     reportedReason = reason
@@ -167,14 +167,14 @@ export async function openReconnectingClient(
     tried.resolve()
     const reason = await opened.lost
     connection = undefined
-    if (!closing.signal.aborted) tell(reason)
+    if (!closing.signal.aborted) reportError(reason)
   }
 
   async function keep(): Promise<void> {
     for (let attempt = 0; !closing.signal.aborted; attempt++) {
       await serve().then(() => {
         attempt = 0
-      }, tell)
+      }, reportError)
       tried.resolve()
       await pause(backoffMs(attempt), undefined, { signal: closing.signal }).catch(() => {})
     }
@@ -213,7 +213,7 @@ export interface Credentials {
 
 export const DEADLINE_MS = 2000
 
-export function clientOptions({ username, password }: Credentials, socket: Partial<Host & TlsOptions>) {
+export function clientOptions({ username, password }: Credentials, socket: Partial<RedisHost & TlsOptions>) {
   return {
     ...(username === undefined ? {} : { username }),
     ...(password === undefined ? {} : { password }),
@@ -238,7 +238,7 @@ export interface TlsOptions {
 }
 
 /** The certificate is read once, when the store is opened, so that an unreadable file stops the start. */
-export function tlsOptionsOf({ tls, ca }: Pick<RedisAddress, 'tls' | 'ca'>): (host?: Host) => Partial<TlsOptions> {
+export function tlsOptionsOf({ tls, ca }: Pick<RedisAddress, 'tls' | 'ca'>): (host?: RedisHost) => Partial<TlsOptions> {
   if (!tls) return () => ({})
   const authority = ca === undefined ? {} : { ca: readAuthority(ca) }
   return host => ({ tls: true, ...authority, ...(host && !isIP(host.host) ? { servername: host.host } : {}) })
@@ -276,7 +276,7 @@ export function toPrimary(address: SentinelAddress, cache: ReadCacheLimits): Con
 
 async function connect(
   address: SingleAddress | SentinelAddress,
-  socket: Host & Partial<TlsOptions>,
+  socket: RedisHost & Partial<TlsOptions>,
   cache: ReadCacheLimits,
 ): Promise<RedisConnection> {
   const { kind, database } = address
@@ -327,15 +327,15 @@ function assertPrimary(role: unknown): void {
 
 const makeSentinelClient = RedisClient.factory()
 
-type TlsTo = (host: Host) => Partial<TlsOptions>
+type TlsTo = (host: RedisHost) => Partial<TlsOptions>
 
 /** The first answer counts: sentinels that are down must not delay it. */
-export function findPrimary(address: SentinelAddress, tlsTo: TlsTo): Promise<Host> {
+export function findPrimary(address: SentinelAddress, tlsTo: TlsTo): Promise<RedisHost> {
   return Promise.any(address.hosts.map(host => askWithOrWithoutPassword({ ...host, ...tlsTo(host) }, address)))
 }
 
 /** Sentinels often have no password where the servers have one, and then refuse it. */
-async function askWithOrWithoutPassword(sentinel: Host, address: SentinelAddress): Promise<Host> {
+async function askWithOrWithoutPassword(sentinel: RedisHost, address: SentinelAddress): Promise<RedisHost> {
   try {
     return await ask(sentinel, {}, address.primary)
   } catch (error) {
@@ -345,7 +345,7 @@ async function askWithOrWithoutPassword(sentinel: Host, address: SentinelAddress
   }
 }
 
-async function ask(sentinel: Host, credentials: Credentials, name: string): Promise<Host> {
+async function ask(sentinel: RedisHost, credentials: Credentials, name: string): Promise<RedisHost> {
   const client = makeSentinelClient(clientOptions(credentials, sentinel))
   client.on('error', () => {}) // connect() reports it, too
   try {
@@ -397,9 +397,9 @@ export function toCluster(address: ClusterAddress): Connect {
 // with the connection, and so does its cache.
 
 interface ReadCache {
-  get(key: string): Indexed | undefined
+  get(key: string): RedisEntry | undefined
   /** Reads a record and caches it, unless it is forgotten before the answer arrives. */
-  load(key: string): Promise<Indexed | undefined>
+  load(key: string): Promise<RedisEntry | undefined>
   /** Writes a record and caches it, unless it is forgotten or read before the answer arrives. */
   write(key: string, record: Buffer, put: () => Promise<boolean>): Promise<boolean>
   forget(key: string): void
@@ -420,20 +420,20 @@ const OVERHEAD_BYTES = 900
 
 export function createReadCache(
   { size, bytes }: ReadCacheLimits,
-  fetch: (key: string) => Promise<Indexed | undefined>,
+  fetch: (key: string) => Promise<RedisEntry | undefined>,
 ): ReadCache {
   // Not by `max`: lru-cache allocates that many rows ahead, which takes 100 ms for 100,000. Both limits hold if each record
   // is at least its share of all bytes.
   const least = Math.ceil(bytes / size)
-  const records = new LRUCache<string, Indexed>({
+  const records = new LRUCache<string, RedisEntry>({
     maxSize: Math.floor(bytes),
     sizeCalculation: ({ value }) => Math.max(least, OVERHEAD_BYTES + value.buffer.byteLength),
   })
   /** The last read or write of each key, until its answer arrives or something else has happened to the record. */
-  const underway = new Map<string, { readonly reading?: Promise<Indexed | undefined> }>()
+  const underway = new Map<string, { readonly reading?: Promise<RedisEntry | undefined> }>()
   let changes = 0
 
-  async function start(key: string): Promise<Indexed | undefined> {
+  async function start(key: string): Promise<RedisEntry | undefined> {
     const read = { reading: fetch(key) }
     underway.set(key, read)
     try {

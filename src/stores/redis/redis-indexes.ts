@@ -24,7 +24,7 @@ import {
   encodeRecord,
   encodeVersion,
   GENERATION_LENGTH,
-  type Indexed,
+  type RedisEntry,
   keptMs,
   recordName,
 } from './redis-record.ts'
@@ -52,7 +52,7 @@ function indexesOf({ labels }: Entry): string[] {
   return [...new Set(labels.map(indexName))]
 }
 
-function memberOf({ key, generation, expiresAt }: Pick<Indexed, 'key' | 'generation' | 'expiresAt'>): string {
+function memberOf({ key, generation, expiresAt }: Pick<RedisEntry, 'key' | 'generation' | 'expiresAt'>): string {
   return `${key}\0${digitsOf(expiresAt)}${generation}`
 }
 
@@ -89,7 +89,7 @@ export const NEWEST: IndexPair = ['menshen:{newest}:since', 'menshen:{newest}:ex
 const NEWEST_PREFIX = /^\d{16}.{1,500}$/s
 
 /** `undefined` if the record has no `since`. */
-function newestMemberOf(record: Pick<Indexed, 'key' | 'generation' | 'expiresAt' | 'since'>): string | undefined {
+function newestMemberOf(record: Pick<RedisEntry, 'key' | 'generation' | 'expiresAt' | 'since'>): string | undefined {
   return record.since === undefined ? undefined : digitsOf(record.since) + memberOf(record)
 }
 
@@ -99,7 +99,7 @@ function startBefore(prefix: string | undefined): string {
 
 // Adds records to their indexes and removes them.
 
-type IndexedEntry = Entry & Pick<Indexed, 'key' | 'generation'>
+type IndexedEntry = Entry & Pick<RedisEntry, 'key' | 'generation'>
 
 async function addToIndexes(commands: Commands, entry: IndexedEntry, now: number): Promise<void> {
   const kept = keptMs(entry, now)
@@ -124,7 +124,7 @@ function dropNewest(commands: Commands, members: readonly string[]): void {
 // Lists records page by page, in the order of an index.
 
 interface IndexedPage {
-  readonly entries: Indexed[]
+  readonly entries: RedisEntry[]
   readonly next?: string
 }
 
@@ -136,7 +136,7 @@ interface Walk {
   /** The key in the prefix of a member. */
   keyIn(prefix: string): string
   /** Whether a record belongs to the index under this prefix. */
-  includes(record: Indexed, prefix: string): boolean
+  includes(record: RedisEntry, prefix: string): boolean
 }
 
 /** Steps for one page. If expired members fill all of them, the page is short and the next one continues. */
@@ -169,7 +169,7 @@ export function readNewestPage(connection: RedisConnection, { before, limit }: N
 }
 
 async function pageOf({ fetch }: RedisConnection, walk: Walk, limit: number, now: number): Promise<IndexedPage> {
-  const found = new Map<string, Indexed>()
+  const found = new Map<string, RedisEntry>()
   let { start } = walk
   let next: string | undefined
   for (let step = 0; step < MOST_STEPS; step++) {
@@ -201,7 +201,7 @@ interface RecordWrite {
   readonly key: string
   readonly entry: Entry
   /** The record that it replaces; absent if the key must not exist. */
-  readonly old?: Indexed
+  readonly old?: RedisEntry
 }
 
 /** The new version; `undefined` if the current record is not `old`. */
@@ -243,7 +243,7 @@ function indexMembers(entry: IndexedEntry): IndexMembers {
 }
 
 /** The removed record, expired or not. */
-export async function takeRecord(connection: RedisConnection, key: string): Promise<Indexed | undefined> {
+export async function takeRecord(connection: RedisConnection, key: string): Promise<RedisEntry | undefined> {
   const { commands } = connection
   const old = decodeReply(key, await connection.forgetting(key, () => commands.getAndDelete(recordName(key))))
   if (old) removeFromIndexes(commands, old)

@@ -5,10 +5,10 @@
 //   …        the entry, its expiry first
 
 import { packEntry, unpackEntry } from '../entry-bytes.ts'
-import type { Entry, Stored } from '../store.ts'
+import type { Entry, StoredEntry } from '../store.ts'
 
 /** An entry as it is in Redis. Its members in the indexes have the same `generation`: see redis-indexes.ts. */
-export interface Indexed extends Stored {
+export interface RedisEntry extends StoredEntry {
   readonly generation: string
 }
 
@@ -34,12 +34,12 @@ export function encodeVersion(version: number): Buffer {
   return bytes
 }
 
-export function encodeRecord({ version, generation, ...entry }: Indexed): Buffer {
+export function encodeRecord({ version, generation, ...entry }: RedisEntry): Buffer {
   return Buffer.concat([encodeVersion(version), Buffer.from(generation, 'latin1'), packEntry(entry)])
 }
 
 /** A damaged record is treated as absent. */
-export function decodeReply(key: string, reply: Buffer | null): Indexed | undefined {
+export function decodeReply(key: string, reply: Buffer | null): RedisEntry | undefined {
   if (!reply || reply.length < ENTRY_AT) return undefined
   // A reply is a view of a larger buffer of the socket and would keep all of it in memory. So would a slice of Node's pool.
   const record = Buffer.allocUnsafeSlow(reply.length)

@@ -1,7 +1,7 @@
 // The properties of a Redis server that matter to sessions: version, eviction, persistence.
 import { RedisClient } from 'redis'
 import { withDeadline } from '../../util/deadline.ts'
-import { type Host, parseRedisAddress, type RedisAddress } from './redis-address.ts'
+import { type RedisHost, parseRedisAddress, type RedisAddress } from './redis-address.ts'
 import { clientOptions, DEADLINE_MS, findPrimary, type TlsOptions, tlsOptionsOf } from './redis-connection.ts'
 
 export interface RedisServerInfo {
@@ -34,7 +34,7 @@ export async function readServerInfo(address: string): Promise<RedisServerInfo> 
 }
 
 /** The first node of a cluster represents all. */
-async function hostOf(target: RedisAddress): Promise<Partial<Host & TlsOptions>> {
+async function hostOf(target: RedisAddress): Promise<Partial<RedisHost & TlsOptions>> {
   const tlsTo = tlsOptionsOf(target)
   if (target.kind === 'single') return { ...target.host, ...tlsTo(target.host) }
   const host = target.kind === 'sentinel' ? await findPrimary(target, tlsTo) : target.hosts[0]

@@ -7,7 +7,7 @@
 import type { Report } from '../../events.ts'
 import { phrase, phrasedError } from '../../text/text.ts'
 import { withDeadline } from '../../util/deadline.ts'
-import { newProof, type Store, type Stored } from '../store.ts'
+import { newFreshness, type Store, type StoredEntry } from '../store.ts'
 import { parseRedisAddress, type RedisAddress } from './redis-address.ts'
 import {
   type Connect,
@@ -22,7 +22,7 @@ import {
 } from './redis-connection.ts'
 
 import { NEWEST, putRecord, readLabelPage, readNewestPage, takeRecord } from './redis-indexes.ts'
-import type { Indexed } from './redis-record.ts'
+import type { RedisEntry } from './redis-record.ts'
 import { createRedisTrail } from './redis-trail.ts'
 
 interface RedisStoreOptions {
@@ -42,19 +42,19 @@ export async function openRedisStore({ address, now, report, cache = SMALL_CACHE
   const ask = createAsk(client, target.name)
   const generation = createGenerations(client)
 
-  function ifLiving(record: Indexed | undefined): Indexed | undefined {
+  function ifLiving(record: RedisEntry | undefined): RedisEntry | undefined {
     return record && record.expiresAt > now() ? record : undefined
   }
 
-  function known(key: string): Indexed | undefined {
+  function known(key: string): RedisEntry | undefined {
     return ifLiving(client.connection?.known(key))
   }
 
-  async function find(key: string): Promise<Indexed | undefined> {
+  async function find(key: string): Promise<RedisEntry | undefined> {
     return known(key) ?? ifLiving(await ask(connection => connection.load(key)))
   }
 
-  async function take(key: string): Promise<Indexed | undefined> {
+  async function take(key: string): Promise<RedisEntry | undefined> {
     return ifLiving(await ask(connection => takeRecord(connection, key)))
   }
 
@@ -68,16 +68,16 @@ export async function openRedisStore({ address, now, report, cache = SMALL_CACHE
       return record && handOut(record)
     },
 
-    holds(key, version, proof = newProof()) {
+    isCurrent(key, version, freshness = newFreshness()) {
       const current = generation()
       if (current === undefined) return false
-      if (proof.provenIn !== current) {
+      if (freshness.validIn !== current) {
         const record = client.connection?.known(key)
         if (record?.version !== version) return false
-        proof.provenIn = current
-        proof.provenUntil = record.expiresAt
+        freshness.validIn = current
+        freshness.validUntil = record.expiresAt
       }
-      return proof.provenUntil > now()
+      return freshness.validUntil > now()
     },
 
     async replace(key, entry, version) {
@@ -164,6 +164,6 @@ function connectorOf(address: RedisAddress, cache: ReadCacheLimits): Connect {
 }
 
 /** A copy, so that neither side sees changes of the other. */
-function handOut({ generation: _, value, ...stored }: Indexed): Stored {
+function handOut({ generation: _, value, ...stored }: RedisEntry): StoredEntry {
   return { ...stored, value: new Uint8Array(value) }
 }

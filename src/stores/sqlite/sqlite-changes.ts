@@ -25,7 +25,7 @@ export type Change =
 /** What a change returns: a version, whether there was an entry, the entry, how many records were swept. */
 export type ChangeResult = number | boolean | Entry | undefined
 
-export interface Changes {
+export interface ChangeApplier {
   apply(change: Change): ChangeResult
   /** Before the commit: notes what the applied changes mean for readers. */
   finish(): void
@@ -38,7 +38,7 @@ export const SWEEP_STEP = 30
 const NO_KIND = ''
 const NO_VALUE = new Uint8Array()
 
-interface Found {
+interface RecordRow {
   readonly id: number
   readonly key: string
   readonly version: number
@@ -47,7 +47,7 @@ interface Found {
   readonly labels: string
 }
 
-export function createChanges(database: DatabaseSync): Changes {
+export function createChangeApplier(database: DatabaseSync): ChangeApplier {
   const sql = (text: string) => database.prepare(text)
   const find = sql('SELECT id, key, version, expires_at, since, labels FROM records WHERE key = ?')
   const readValue = sql('SELECT value FROM records WHERE id = ?')
@@ -65,11 +65,11 @@ export function createChanges(database: DatabaseSync): Changes {
   let hasChanged = false
   let moreWithSince = 0
 
-  function findRecord(key: string): Found | undefined {
-    return find.get(key) as Found | undefined
+  function findRecord(key: string): RecordRow | undefined {
+    return find.get(key) as RecordRow | undefined
   }
 
-  function put(key: string, entry: Entry, old: Found | undefined): number {
+  function put(key: string, entry: Entry, old: RecordRow | undefined): number {
     const version = nextVersion(old)
     const { expiresAt, since = null, value } = entry
     const labels = JSON.stringify(entry.labels)
@@ -81,7 +81,7 @@ export function createChanges(database: DatabaseSync): Changes {
     return version
   }
 
-  function drop({ id, key, since, labels }: Found): void {
+  function drop({ id, key, since, labels }: RecordRow): void {
     remove.run(id)
     changeLabels(key, readLabels(labels), [])
     moreWithSince -= Number(since !== null)
@@ -121,7 +121,7 @@ export function createChanges(database: DatabaseSync): Changes {
         return trail.append(change.events, change.keep)
       case 'sweep': {
         // Readers take expired records for absent: nothing changes for them.
-        const found = expired.all(change.now) as unknown as Found[]
+        const found = expired.all(change.now) as unknown as RecordRow[]
         for (const record of found) drop(record)
         return found.length
       }

@@ -3,17 +3,17 @@
 import type { Change, ChangeResult } from './sqlite-changes.ts'
 import type { Fault } from './sqlite-faults.ts'
 
-export interface Batch {
+export interface ChangeBatch {
   readonly changes: readonly Change[]
   /** When to give up on the lock of another process, by `monotonicMs`. */
   readonly lockUntil: number
 }
 
-export type Outcome = { readonly result: ChangeResult } | { readonly fault: Fault }
+export type ChangeOutcome = { readonly result: ChangeResult } | { readonly fault: Fault }
 
-export interface Answer {
+export interface BatchReply {
   /** One for each change. */
-  readonly outcomes: readonly Outcome[]
+  readonly outcomes: readonly ChangeOutcome[]
   /** How often the file was opened. Another number means that it may be another file. */
   readonly opened: number
 }
@@ -24,4 +24,4 @@ export function monotonicMs(): number {
 }
 
 /** Instead of a batch: closes the file and ends the thread. */
-export const CLOSE = 'close'
+export const CLOSE_MESSAGE = 'close'

@@ -5,10 +5,10 @@ import { newestPage, numberOf, positionOf, readSinceText, type SinceKey } from '
 import {
   type ListQuery,
   type NewestQuery,
-  newProof,
+  newFreshness,
   type Page,
-  type Proof,
-  type Stored,
+  type Freshness,
+  type StoredEntry,
   type StoredValue,
 } from '../store.ts'
 import { type Candidate, pageOf, type TrailPage, type TrailQuery } from '../trail.ts'
@@ -16,9 +16,9 @@ import { faultOf, SqliteFault } from './sqlite-faults.ts'
 import { openForReading } from './sqlite-file.ts'
 import { readLabels } from './sqlite-labels.ts'
 
-export interface SqliteReader extends Pick<Proofs, 'beginTurn' | 'holds' | 'lookAgain'> {
+export interface SqliteReader extends Pick<Snapshots, 'beginTurn' | 'isCurrent' | 'invalidate'> {
   /** The latest version of the record, if it has not expired. */
-  living(key: string): Stored | undefined
+  living(key: string): StoredEntry | undefined
   /** The same without labels, as of the last look of this event turn. */
   livingValue(key: string): StoredValue | undefined
   list(query: ListQuery): Page
@@ -78,9 +78,9 @@ export function createSqliteReader({ file, now, opened }: ReaderOptions): Sqlite
   }
 
   /** After a fault, the next read opens the file again. */
-  function reading<Result>(look: (connection: Connection) => Result): Result {
+  function withConnection<Result>(read: (connection: Connection) => Result): Result {
     try {
-      return look(connect())
+      return read(connect())
     } catch (error) {
       if (faultOf(error).kind !== 'locked') disconnectQuietly()
       throw error
@@ -95,11 +95,11 @@ export function createSqliteReader({ file, now, opened }: ReaderOptions): Sqlite
     }
   }
 
-  const proofs = createProofs({
+  const snapshots = createSnapshots({
     now,
     // One statement if nothing was written since the last look. A new connection begins a new generation.
     readGeneration: () =>
-      reading(({ dataVersion: latestDataVersion, state }) => {
+      withConnection(({ dataVersion: latestDataVersion, state }) => {
         const [latest] = rowOf(latestDataVersion.get())
         if (latest !== dataVersion) {
           generation = Number(rowOf(state.get('generation'))[0])
@@ -108,7 +108,7 @@ export function createSqliteReader({ file, now, opened }: ReaderOptions): Sqlite
         return generation + connections / MOST_CONNECTIONS
       }),
     lookUp: key =>
-      reading(({ findVersion }) => {
+      withConnection(({ findVersion }) => {
         const row = findVersion.get(key)
         if (row === undefined) return undefined
         const [version, expiresAt] = rowOf(row)
@@ -116,37 +116,37 @@ export function createSqliteReader({ file, now, opened }: ReaderOptions): Sqlite
       }),
   })
 
-  function isLiving({ expiresAt }: Pick<Stored, 'expiresAt'>): boolean {
+  function isLiving({ expiresAt }: Pick<StoredEntry, 'expiresAt'>): boolean {
     return expiresAt > now()
   }
 
-  function livingOf(row: unknown): Stored | undefined {
+  function livingOf(row: unknown): StoredEntry | undefined {
     const stored = row === undefined ? undefined : storedOf(row)
     return stored && isLiving(stored) ? stored : undefined
   }
 
   return {
-    beginTurn: proofs.beginTurn,
-    holds: proofs.holds,
-    lookAgain: proofs.lookAgain,
+    beginTurn: snapshots.beginTurn,
+    isCurrent: snapshots.isCurrent,
+    invalidate: snapshots.invalidate,
 
-    living: key => reading(({ find }) => livingOf(find.get(key))),
+    living: key => withConnection(({ find }) => livingOf(find.get(key))),
 
     livingValue(key) {
-      proofs.look()
-      return reading(({ findValue }) => {
+      snapshots.refreshSnapshot()
+      return withConnection(({ findValue }) => {
         const row = findValue.get(key)
         if (row === undefined) return undefined
         const [version, expiresAt, value] = rowOf(row) as [number, number, Uint8Array]
         if (expiresAt <= now()) return undefined
-        return { key, version, value, expiresAt, proof: proofs.proofUntil(expiresAt) }
+        return { key, version, value, expiresAt, proof: snapshots.freshUntil(expiresAt) }
       })
     },
 
-    list: query => reading(({ listed }) => listPage(query, listed, livingOf)),
+    list: query => withConnection(({ listed }) => listPage(query, listed, livingOf)),
 
     newest: ({ before, limit }) =>
-      reading(({ newest }) => {
+      withConnection(({ newest }) => {
         let current: unknown
         const keys = (function* (): Generator<SinceKey> {
           for (let from = readSinceText(before) ?? AFTER_ALL; ; ) {
@@ -163,11 +163,11 @@ export function createSqliteReader({ file, now, opened }: ReaderOptions): Sqlite
         return newestPage(keys, () => livingOf(current), limit)
       }),
 
-    count: () => reading(({ state }) => Number(rowOf(state.get('records_with_since'))[0])),
+    count: () => withConnection(({ state }) => Number(rowOf(state.get('records_with_since'))[0])),
 
-    hasExpired: () => reading(({ hasExpired }) => hasExpired.get(now()) !== undefined),
+    hasExpired: () => withConnection(({ hasExpired }) => hasExpired.get(now()) !== undefined),
 
-    trailPage: query => reading(connection => pageOf(candidatesOf(connection, query), query)),
+    trailPage: query => withConnection(connection => pageOf(candidatesOf(connection, query), query)),
 
     close() {
       isClosed = true
@@ -220,7 +220,7 @@ function rowOf(row: unknown): readonly unknown[] {
   return row as readonly unknown[]
 }
 
-function storedOf(row: unknown): Stored {
+function storedOf(row: unknown): StoredEntry {
   const [key, version, expiresAt, since, labels, value] = row as [
     string,
     number,
@@ -240,9 +240,9 @@ const MOST_SKIPPED = 1000
 function listPage(
   { label, after = '', limit }: ListQuery,
   listed: StatementSync,
-  livingOf: (row: unknown) => Stored | undefined,
+  livingOf: (row: unknown) => StoredEntry | undefined,
 ): Page {
-  const entries: Stored[] = []
+  const entries: StoredEntry[] = []
   let skipped = 0
   for (let from = after; ; ) {
     const rows = listed.all(label, from, limit + 1)
@@ -281,76 +281,76 @@ function candidatesOf({ eventsBefore, eventsAfter }: Connection, query: TrailQue
 // after a timer may have arrived after it. So a look serves the callback that makes it, and if that is a request's, all others of
 // the same turn.
 
-export interface Proofs {
+export interface Snapshots {
   /** A request has just been received. */
   beginTurn(): void
   /** Makes reads see all writes up to now, or up to an earlier look of this turn. */
-  look(): void
+  refreshSnapshot(): void
   /** Whether the record has this version. It is looked up only if something has changed. */
-  holds(key: string, version: number, proof?: Proof): boolean
+  isCurrent(key: string, version: number, freshness?: Freshness): boolean
   /** For what was read after `look`. */
-  proofUntil(expiresAt: number): Proof
+  freshUntil(expiresAt: number): Freshness
   /** Something may have changed during the turn. */
-  lookAgain(): void
+  invalidate(): void
 }
 
-interface Found {
+interface FoundVersion {
   readonly version: number
   readonly expiresAt: number
 }
 
-interface ProofsOptions {
+interface SnapshotsOptions {
   /** Makes reads see all writes up to now, and returns the generation. */
   readGeneration(): number
-  lookUp(key: string): Found | undefined
+  lookUp(key: string): FoundVersion | undefined
   now(): number
 }
 
-export function createProofs({ readGeneration, lookUp, now }: ProofsOptions): Proofs {
+export function createSnapshots({ readGeneration, lookUp, now }: SnapshotsOptions): Snapshots {
   let generation: number | undefined
   /** How many generations were seen: no proof is of 0. Unlike a generation, a small number that V8 keeps without an object. */
   let seen = 0
   let isTurnOfRequests = false
-  let hasLooked = false
+  let isSnapshotFresh = false
 
   function beginTurn(): void {
     if (isTurnOfRequests) return
     isTurnOfRequests = true
-    hasLooked = false
+    isSnapshotFresh = false
     setImmediate(() => {
       isTurnOfRequests = false
-      hasLooked = false
+      isSnapshotFresh = false
     })
   }
 
-  function lookAgain(): void {
-    hasLooked = false
+  function invalidate(): void {
+    isSnapshotFresh = false
   }
 
-  function look(): void {
-    if (hasLooked) return
+  function refreshSnapshot(): void {
+    if (isSnapshotFresh) return
     const latest = readGeneration()
     if (latest !== generation) seen++
     generation = latest
     // Not before: after a failed look nothing is proven.
-    hasLooked = true
-    if (!isTurnOfRequests) process.nextTick(lookAgain)
+    isSnapshotFresh = true
+    if (!isTurnOfRequests) process.nextTick(invalidate)
   }
 
   return {
     beginTurn,
-    look,
-    lookAgain,
-    proofUntil: expiresAt => ({ provenIn: seen, provenUntil: expiresAt }),
-    holds(key, version, proof = newProof()) {
-      look()
-      if (proof.provenIn !== seen) {
+    refreshSnapshot: refreshSnapshot,
+    invalidate,
+    freshUntil: expiresAt => ({ validIn: seen, validUntil: expiresAt }),
+    isCurrent(key, version, freshness = newFreshness()) {
+      refreshSnapshot()
+      if (freshness.validIn !== seen) {
         const found = lookUp(key)
         if (found?.version !== version) return false
-        proof.provenIn = seen
-        proof.provenUntil = found.expiresAt
+        freshness.validIn = seen
+        freshness.validUntil = found.expiresAt
       }
-      return proof.provenUntil > now()
+      return freshness.validUntil > now()
     },
   }
 }

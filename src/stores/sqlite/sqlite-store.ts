@@ -39,19 +39,19 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     } catch (cause) {
       throw unavailable(file, 'could not be written', cause)
     } finally {
-      reader.lookAgain()
+      reader.invalidate()
     }
   }
 
-  function reading<Result>(look: () => Result): Result {
+  function orUnavailable<Result>(read: () => Result): Result {
     try {
-      return look()
+      return read()
     } catch (cause) {
       throw unavailable(file, 'could not be read', cause)
     }
   }
 
-  const isLiving = (key: string) => reading(() => reader.living(key)) !== undefined
+  const isLiving = (key: string) => orUnavailable(() => reader.living(key)) !== undefined
   const sweeper = startSweeper({ now, everyMs: sweepEveryMs, hasExpired: reader.hasExpired, change })
   const watch = watchFile(path, () => change({ verb: 'open' }))
 
@@ -63,7 +63,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
       read: query =>
         pageInSteps(query, async step => {
           await nextTurn()
-          return reading(() => reader.trailPage(step))
+          return orUnavailable(() => reader.trailPage(step))
         }),
     },
 
@@ -72,15 +72,15 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     },
 
     async read(key) {
-      return reading(() => reader.living(key))
+      return orUnavailable(() => reader.living(key))
     },
 
-    readSync: key => reading(() => reader.livingValue(key)),
+    readSync: key => orUnavailable(() => reader.livingValue(key)),
     beginTurn: reader.beginTurn,
-    holds: (key, version, proof) => reading(() => reader.holds(key, version, proof)),
+    isCurrent: (key, version, freshness) => orUnavailable(() => reader.isCurrent(key, version, freshness)),
 
     async replace(key, entry, version) {
-      if (reading(() => reader.living(key))?.version !== version) return undefined
+      if (orUnavailable(() => reader.living(key))?.version !== version) return undefined
       return (await change({ verb: 'replace', key, entry: copyOf(entry), version, now: now() })) as number | undefined
     },
 
@@ -94,19 +94,19 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     },
 
     async list(query) {
-      return reading(() => reader.list(query))
+      return orUnavailable(() => reader.list(query))
     },
 
     async newest(query) {
-      return reading(() => reader.newest(query))
+      return orUnavailable(() => reader.newest(query))
     },
 
     async count() {
-      return reading(reader.count)
+      return orUnavailable(reader.count)
     },
 
     async ready() {
-      reading(reader.count)
+      orUnavailable(reader.count)
     },
 
     async close() {

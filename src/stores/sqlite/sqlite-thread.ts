@@ -4,14 +4,14 @@
 import { type Stats, statSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
-import { type Change, type ChangeResult, type Changes, createChanges } from './sqlite-changes.ts'
+import { type Change, type ChangeResult, type ChangeApplier, createChangeApplier } from './sqlite-changes.ts'
 import { type FaultKind, faultOf, isBusy, isRefused } from './sqlite-faults.ts'
 import { openForWriting, readPragma } from './sqlite-file.ts'
-import { type Answer, type Batch, CLOSE, monotonicMs, type Outcome } from './sqlite-messages.ts'
+import { type BatchReply, type ChangeBatch, CLOSE_MESSAGE, monotonicMs, type ChangeOutcome } from './sqlite-messages.ts'
 
 interface OpenFile {
   readonly database: DatabaseSync
-  readonly changes: Changes
+  readonly changes: ChangeApplier
   readonly identity: string
 }
 
@@ -25,7 +25,7 @@ function openFile(until: number): OpenFile {
   if (open) return open
   const database = openForWriting(file, Math.max(0, until - monotonicMs()))
   opened++
-  open = { database, changes: createChanges(database), identity: identityOf(statSync(file)) }
+  open = { database, changes: createChangeApplier(database), identity: identityOf(statSync(file)) }
   return open
 }
 
@@ -41,7 +41,7 @@ function closeFile(): void {
 }
 
 /** `until` is when to give up on the lock of another process. */
-function run(changes: readonly Change[], until: number): Outcome[] {
+function run(changes: readonly Change[], until: number): ChangeOutcome[] {
   try {
     return runTogether(changes, until).map(result => ({ result }))
   } catch (error) {
@@ -128,13 +128,13 @@ function checkpoint(database: DatabaseSync, mode: 'PASSIVE' | 'RESTART'): number
   return Number(Object(database.prepare(`PRAGMA wal_checkpoint(${mode})`).get()).log)
 }
 
-parentPort?.on('message', (message: Batch | typeof CLOSE) => {
-  if (message === CLOSE) {
+parentPort?.on('message', (message: ChangeBatch | typeof CLOSE_MESSAGE) => {
+  if (message === CLOSE_MESSAGE) {
     parentPort?.close()
     closeFile()
     return
   }
   const outcomes = run(message.changes, message.lockUntil)
-  parentPort?.postMessage({ outcomes, opened } satisfies Answer)
+  parentPort?.postMessage({ outcomes, opened } satisfies BatchReply)
   maintain()
 })

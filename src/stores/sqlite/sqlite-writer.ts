@@ -6,7 +6,7 @@ import { Worker } from 'node:worker_threads'
 import { withDeadline } from '../../util/deadline.ts'
 import type { Change, ChangeResult } from './sqlite-changes.ts'
 import { faultOf, SqliteFault } from './sqlite-faults.ts'
-import { type Answer, type Batch, CLOSE, monotonicMs } from './sqlite-messages.ts'
+import { type BatchReply, type ChangeBatch, CLOSE_MESSAGE, monotonicMs } from './sqlite-messages.ts'
 
 export interface SqliteWriter {
   /** Resolves when the change is on the disk. Rejects with a `SqliteFault`. */
@@ -17,7 +17,7 @@ export interface SqliteWriter {
   release(): Promise<void>
 }
 
-interface Waiting {
+interface PendingChange {
   readonly change: Change
   readonly until: number
   readonly settled: PromiseWithResolvers<ChangeResult>
@@ -63,8 +63,8 @@ export async function acquireWriter(path: string, deadlineMs: number): Promise<S
 
 function startWriter(file: string, deadlineMs: number): SharedWriter {
   let worker: Worker | undefined
-  let waiting: Waiting[] = []
-  let sent: readonly Waiting[] = []
+  let waiting: PendingChange[] = []
+  let sent: readonly PendingChange[] = []
   let isScheduled = false
   let opened = 0
   /** By threads that have ended: the next one counts from 1 again. */
@@ -111,19 +111,19 @@ function startWriter(file: string, deadlineMs: number): SharedWriter {
     worker.ref()
     try {
       const lockUntil = monotonicMs() + Math.floor(until - now - LOCK_MARGIN_MS)
-      worker.postMessage({ changes: sent.map(({ change }) => change), lockUntil } satisfies Batch)
+      worker.postMessage({ changes: sent.map(({ change }) => change), lockUntil } satisfies ChangeBatch)
     } catch (error) {
       const fault = faultOf(error)
       settle(sent.map(() => ({ fault })))
     }
   }
 
-  function receive(answer: Answer): void {
+  function receive(answer: BatchReply): void {
     opened = openedBefore + answer.opened
     settle(answer.outcomes)
   }
 
-  function settle(outcomes: Answer['outcomes']): void {
+  function settle(outcomes: BatchReply['outcomes']): void {
     const answered = sent
     sent = []
     for (const [n, { settled }] of answered.entries()) {
@@ -160,7 +160,7 @@ function startWriter(file: string, deadlineMs: number): SharedWriter {
     ending.ref()
     const { promise, resolve } = Promise.withResolvers<void>()
     ending.once('exit', () => resolve())
-    ending.postMessage(CLOSE)
+    ending.postMessage(CLOSE_MESSAGE)
     await withDeadline(promise, deadlineMs).finally(() => ending.unref())
   }
 
