@@ -16,7 +16,7 @@
 
 import type { Rule } from '../config/config-file.ts'
 import { fold, foldCase, isAscii } from './fold.ts'
-import { below, decidingRules, type Naming, type RuleNode } from './rule-tree.ts'
+import { below, decidingRules, type RuleNode, type SegmentNames } from './rule-tree.ts'
 
 // Decoding once.
 
@@ -235,7 +235,7 @@ const NEEDS_NO_SHORT_NAME = /^[^. ]{1,8}(?:\.[^. ]{1,3})?$/
 /** Where many names begin alike, four digits of a hash follow their first two letters. */
 const HASHED_NAME = /^(.{1,2})[\da-f]{4}$/
 
-export const LENIENT: Naming = {
+export const LENIENT: SegmentNames = {
   /** A number is the same number with zeros in front. */
   keyOf(segment) {
     const folded = fold(segment)

@@ -74,7 +74,7 @@ export interface Circumstances {
 
 export type RefusalCode = 'outside_network' | 'outside_hours' | 'foreign_origin' | 'step_up_failed'
 
-export type Unmet =
+export type UnmetCondition =
   | { readonly code: RefusalCode; readonly rule: Rule }
   | { readonly code: 'step_up'; readonly rule: Rule; readonly demands: readonly AuthenticationDemand[] }
 
@@ -83,7 +83,7 @@ export function unmetOf(
   conditions: readonly Conditions[],
   circumstances: Circumstances,
   now: number,
-): Unmet | undefined {
+): UnmetCondition | undefined {
   for (const { rule, networks, hours, isOwnOrigin } of conditions) {
     if (networks) {
       const { address } = circumstances
@@ -101,7 +101,11 @@ export function unmetOf(
   return undefined
 }
 
-function unmetDemand(rule: Rule, conditions: readonly Conditions[], authentication: Authentication | undefined): Unmet {
+function unmetDemand(
+  rule: Rule,
+  conditions: readonly Conditions[],
+  authentication: Authentication | undefined,
+): UnmetCondition {
   const demands = conditions.flatMap(({ demand }) => demand ?? [])
   return authentication?.failed === demandsKey(demands)
     ? { code: 'step_up_failed', rule }

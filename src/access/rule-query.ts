@@ -5,7 +5,7 @@ import { DEFAULT_ROLE } from '../config/config-file.ts'
 import { MACHINE_PREFIX } from '../config/machines.ts'
 import { isOwnPath, isResourceMetadataPath, OWN_PATHS } from '../paths.ts'
 import { type DestinationProblem, decideRequest, shadowDecision } from './affected-paths.ts'
-import { type Conditions, type LocalTime, type RefusalCode, type Unmet, unmetOf } from './conditions.ts'
+import { type Conditions, type LocalTime, type RefusalCode, type UnmetCondition, unmetOf } from './conditions.ts'
 import type { PathProblem } from './request-path.ts'
 import { isTooLong, pathProblem } from './request-path.ts'
 import type { Subject } from './roles.ts'
@@ -38,12 +38,12 @@ export interface RuleQuery {
   readonly amr?: readonly string[] | undefined
 }
 
-type Judgement = 'admitted' | 'refused' | 'login' | 'step_up'
+type VerdictOutcome = 'admitted' | 'refused' | 'login' | 'step_up'
 
 /** Conditions that nothing was said about: they count as met. */
-export type UnsaidCondition = 'networks' | 'hours' | 'maxAge' | 'origin'
+export type UncheckedCondition = 'networks' | 'hours' | 'maxAge' | 'origin'
 
-export type Verdict =
+export type RuleVerdict =
   /** The path is refused, whatever the rules say. */
   | { readonly outcome: 'bad_request'; readonly problem: PathProblem }
   /** The destination is refused, whatever the rules say. */
@@ -53,7 +53,7 @@ export type Verdict =
   /** Menshen answers it itself. */
   | { readonly outcome: 'own' }
   | {
-      readonly outcome: Judgement
+      readonly outcome: VerdictOutcome
       readonly rule: Rule
       /** The interpretation that decided, if it was another one than the path as it is. */
       readonly interpretation?: string | undefined
@@ -63,24 +63,24 @@ export type Verdict =
       readonly destination?: string | undefined
       /** The condition that refused. */
       readonly condition?: RefusalCode
-      readonly unsaid?: readonly UnsaidCondition[]
+      readonly unsaid?: readonly UncheckedCondition[]
       /** What a shadow rule would do. */
-      readonly shadow?: { readonly outcome: Judgement; readonly rule: Rule }
+      readonly shadow?: { readonly outcome: VerdictOutcome; readonly rule: Rule }
     }
 
 /** A destination has no host here. */
 const ANY_BASE_URL = 'http://localhost'
 
 /** `signInPaths` are those of the providers. */
-export function judge(rules: Rules, question: RuleQuery, signInPaths?: ReadonlySet<string>): Verdict {
-  const { method, path: target } = question
+export function answerRuleQuery(rules: Rules, query: RuleQuery, signInPaths?: ReadonlySet<string>): RuleVerdict {
+  const { method, path: target } = query
   // A browser encodes what is typed in.
   const [path = ''] = encodedTarget(target).split('?', 1)
   if (isTooLong(path)) return { outcome: 'uri_too_long' }
   const problem = pathProblem(path)
   if (problem) return { outcome: 'bad_request', problem }
-  const who = subjectOf(question)
-  const { destination: typed, depth } = question
+  const who = subjectOf(query)
+  const { destination: typed, depth } = query
   const headers = {
     ...(typed !== undefined && { destination: encodedTarget(typed) }),
     ...(depth !== undefined && { depth }),
@@ -93,36 +93,40 @@ export function judge(rules: Rules, question: RuleQuery, signInPaths?: ReadonlyS
   if (decision.problem) return { outcome: 'bad_request', destinationProblem: decision.problem }
   const shadow = shadowDecision(rules, request, who, ANY_BASE_URL)
   return {
-    ...judgement(decision, who, question),
+    ...judgement(decision, who, query),
     interpretation,
     ...(isBelow && { isBelow }),
     ...(destination !== undefined && { destination }),
-    ...(shadow && { shadow: judgement(shadow, who, question) }),
+    ...(shadow && { shadow: judgement(shadow, who, query) }),
   }
 }
 
-interface Judged {
-  readonly outcome: Judgement
+interface DecisionVerdict {
+  readonly outcome: VerdictOutcome
   readonly rule: Rule
   readonly condition?: RefusalCode
-  readonly unsaid?: readonly UnsaidCondition[]
+  readonly unsaid?: readonly UncheckedCondition[]
 }
 
-function judgement({ rule, conditions }: Decision, who: Subject | undefined, question: RuleQuery): Judged {
+function judgement({ rule, conditions }: Decision, who: Subject | undefined, query: RuleQuery): DecisionVerdict {
   if (!admits(rule, who)) return { outcome: who === undefined ? 'login' : 'refused', rule }
   if (!conditions) return { outcome: 'admitted', rule }
-  const unmet = unmetBy(conditions, who, question)
+  const unmet = unmetBy(conditions, who, query)
   if (unmet?.code === 'step_up') return { outcome: 'step_up', rule: unmet.rule }
   if (unmet) return { outcome: 'refused', rule: unmet.rule, condition: unmet.code }
-  const unsaid = unsaidOf(conditions, question)
+  const unsaid = unsaidOf(conditions, query)
   return { outcome: 'admitted', rule, ...(unsaid.length > 0 && { unsaid }) }
 }
 
 /** Now is the moment zero. */
 const NOW = 0
 
-function unmetBy(conditions: readonly Conditions[], who: Subject | undefined, question: RuleQuery): Unmet | undefined {
-  const { from, at, authAge = 0, acr = [], amr } = question
+function unmetBy(
+  conditions: readonly Conditions[],
+  who: Subject | undefined,
+  query: RuleQuery,
+): UnmetCondition | undefined {
+  const { from, at, authAge = 0, acr = [], amr } = query
   const levels = acr.length === 0 ? [undefined] : acr
   const results = levels.map(level => {
     const authentication = who && { time: NOW - authAge * 1000, acr: level, amr }
@@ -131,7 +135,7 @@ function unmetBy(conditions: readonly Conditions[], who: Subject | undefined, qu
   return results.every(result => result !== undefined) ? results[0] : undefined
 }
 
-function unsaidOf(conditions: readonly Conditions[], { method, from, at, authAge }: RuleQuery): UnsaidCondition[] {
+function unsaidOf(conditions: readonly Conditions[], { method, from, at, authAge }: RuleQuery): UncheckedCondition[] {
   const wants = (name: (condition: Conditions) => unknown) => conditions.some(condition => name(condition))
   return [
     ...(from === undefined && wants(({ networks }) => networks) ? ['networks' as const] : []),

@@ -26,21 +26,21 @@ export const LAST_RULE: Rule = { path: '/', roles: [ANY_ROLE] }
 /** Admits no caller. It decides about interpretations that no rule of the configuration may decide about. */
 export const CLOSED_RULE: Rule = { path: '/', roles: [] }
 
-export interface Naming {
+export interface SegmentNames {
   /** Segments with the same key are the same to the tree. */
   keyOf(segment: string): string
   aliasOf(key: string): string | undefined
   isIndexPage(key: string): boolean
 }
 
-export const LITERAL: Naming = { keyOf: segment => segment, aliasOf: () => undefined, isIndexPage: () => false }
+export const LITERAL: SegmentNames = { keyOf: segment => segment, aliasOf: () => undefined, isIndexPage: () => false }
 
 export interface RuleTree {
   readonly root: RuleNode
   nodeOf(rule: Rule): RuleNode
 }
 
-export function growTree(rules: readonly Rule[], naming: Naming): RuleTree {
+export function buildRuleTree(rules: readonly Rule[], naming: SegmentNames): RuleTree {
   const root = newNode('/', undefined)
   const nodes = new Map<Rule, RuleNode>()
   for (const rule of rules) {
@@ -53,7 +53,7 @@ export function growTree(rules: readonly Rule[], naming: Naming): RuleTree {
   return { root, nodeOf: rule => nodes.get(rule) ?? root }
 }
 
-function childOf(parent: RuleNode, segment: string, { keyOf, aliasOf, isIndexPage }: Naming): RuleNode {
+function childOf(parent: RuleNode, segment: string, { keyOf, aliasOf, isIndexPage }: SegmentNames): RuleNode {
   const key = keyOf(segment)
   const known = parent.children.get(key)
   const alias = aliasOf(key)

@@ -30,10 +30,10 @@ import { fold } from './fold.ts'
 import { createPathCache } from './request-path.ts'
 import type { Subject } from './roles.ts'
 import {
+  buildRuleTree,
   CLOSED_RULE,
   decidingRules,
   follow,
-  growTree,
   inOrder,
   LAST_RULE,
   LITERAL,
@@ -89,7 +89,7 @@ export function createRules(given: readonly Rule[], prefixes: readonly string[] 
   const { decide, ...lookups } = createDecide(effective, otherUpstreams)
   const decideWithShadow = given.some(({ shadow }) => shadow) ? createDecide(given, otherUpstreams).decide : undefined
   return {
-    inOrder: inOrder(growTree([CONSOLE_RULE, OWN_RULE, ...given], LITERAL).root),
+    inOrder: inOrder(buildRuleTree([CONSOLE_RULE, OWN_RULE, ...given], LITERAL).root),
     hasBearer: given.some(({ bearer, shadow }) => bearer && !shadow),
     bearerRules: effective.filter(({ bearer }) => bearer),
     hasPersonalKeys: given.some(({ keys, shadow }) => keys === 'personal' && !shadow),
@@ -175,8 +175,8 @@ function createDecide(
   otherUpstreams: OtherUpstreams,
 ): Pick<Rules, 'decide' | 'rulesFor' | 'rulesBelow' | 'conditionsFor'> {
   const rules = [CONSOLE_RULE, OWN_RULE, ...given]
-  const literal = growTree(rules, LITERAL)
-  const lenient = growTree(rules, LENIENT)
+  const literal = buildRuleTree(rules, LITERAL)
+  const lenient = buildRuleTree(rules, LENIENT)
   const rulesArePlain = given.every(isPlainRule)
   const conditions = new Map(given.map(rule => [rule, conditionsOf(rule)]))
   /** By path, for a few methods each. */

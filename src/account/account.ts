@@ -4,7 +4,7 @@ import { foreignAnswer, ifReachable, languageOf, type OwnAnswer, pageAnswer, red
 import { clearCookie, endedCookie, readEnded } from '../http/cookies.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import type { SignedInCaller } from '../identify/admission.ts'
-import { type KeyWish, LONGEST_NAME } from '../keys/personal-keys.ts'
+import { type KeyRequest, LONGEST_NAME } from '../keys/personal-keys.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { type DeviceNames, deviceKind, loadDeviceNames } from '../pages/device-name.ts'
 import { OWN_PATHS } from '../paths.ts'
@@ -72,7 +72,7 @@ export async function accountAnswer(
 const NAME = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]+$/u
 
 /** What the form for a new key has, or the address that a sign-in for it leads back to, as far as it is valid. */
-export function readDraft(fields: URLSearchParams, maxDays: number): Partial<KeyWish> {
+export function readDraft(fields: URLSearchParams, maxDays: number): Partial<KeyRequest> {
   const name = (fields.get('name') ?? '').trim()
   const days = fields.get('days') ?? ''
   const hasName = NAME.test(name) && [...name].length <= LONGEST_NAME
@@ -81,7 +81,7 @@ export function readDraft(fields: URLSearchParams, maxDays: number): Partial<Key
 }
 
 /** The opposite of `readDraft`. */
-export function draftQuery({ name, days }: KeyWish): string {
+export function draftQuery({ name, days }: KeyRequest): string {
   return `?${new URLSearchParams({ name, days: String(days) })}`
 }
 

@@ -3,7 +3,7 @@
 import { html } from 'hono/html'
 import {
   type KeyProblem,
-  type KeyWish,
+  type KeyRequest,
   LONGEST_NAME,
   MOST_KEYS,
   type NewKey,
@@ -22,7 +22,7 @@ export interface KeysView {
   /** Why there is no new key. */
   readonly problem?: KeyProblem | 'bad_name' | 'bad_days' | undefined
   /** What the form begins with. */
-  readonly draft?: Partial<KeyWish> | undefined
+  readonly draft?: Partial<KeyRequest> | undefined
 }
 
 const DEFAULT_DAYS = 90

@@ -4,7 +4,7 @@
 import { errorAnswer, foreignAnswer, languageOf, type OwnAnswer, pageAnswer, redirectAnswer } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import type { SignedInCaller } from '../identify/admission.ts'
-import type { KeyWish } from '../keys/personal-keys.ts'
+import type { KeyRequest } from '../keys/personal-keys.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { OWN_PATHS } from '../paths.ts'
 import { userIdOf } from '../session/session-record.ts'
@@ -47,7 +47,7 @@ interface WrongWish extends Pick<KeysView, 'draft'> {
   readonly problem: KeysView['problem']
 }
 
-function readWish(form: URLSearchParams, maxDays: number): KeyWish | WrongWish {
+function readWish(form: URLSearchParams, maxDays: number): KeyRequest | WrongWish {
   const draft = readDraft(form, maxDays)
   const { name, days } = draft
   if (name === undefined) return { problem: 'bad_name', draft }

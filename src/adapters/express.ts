@@ -25,7 +25,7 @@ declare global {
 }
 
 const ADMITTED = Symbol('menshen.admitted')
-type WithAdmitted = IncomingMessage & { [ADMITTED]?: Admitted<Role, never> }
+type AdmittedMessage = IncomingMessage & { [ADMITTED]?: Admitted<Role, never> }
 
 /** In front of every other middleware and route: our own pages, the rules, and `req.user`. */
 export function menshen(auth: AnyMenshen): RequestHandler {
@@ -102,7 +102,7 @@ export function requireRole(...roles: [UserRole, ...UserRole[]]): RequestHandler
 }
 
 function require(name: 'requireUser' | 'requireRole', roles?: readonly Role[]): RequestHandler {
-  return async (request: WithAdmitted, response, next) => {
+  return async (request: AdmittedMessage, response, next) => {
     const admitted = request[ADMITTED]
     if (!admitted) throw notInFront(name, 'app.use(menshen(auth)) has to come first')
     const answer = admitted.require(roles)

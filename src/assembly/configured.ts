@@ -19,7 +19,7 @@ import { createSiteHandlers } from '../gateway/site.ts'
 import { STATUS_ROUTES } from '../gateway/status.ts'
 import { refuseFailure } from '../gateway/upgrade.ts'
 import { chooseBetween } from '../hosts/choose.ts'
-import { LOGIN_OF_HOSTS } from '../hosts/handoff.ts'
+import { HOSTS_LOGIN } from '../hosts/handoff.ts'
 import { createKnownHosts } from '../hosts/known-hosts.ts'
 import { HANDOFF_ROUTES, hostRoutes } from '../hosts/routes.ts'
 import { createHostSite } from '../hosts/site.ts'
@@ -60,7 +60,7 @@ export function buildConfigured(
 
   const hosts = config.hosts && createKnownHosts(settings, hostRules, parts.hostTickets)
   const upstreams = parts.upstreamPool.choose(settings, config)
-  const site = createAuthSite(cookies, parts.now, hosts && LOGIN_OF_HOSTS)
+  const site = createAuthSite(cookies, parts.now, hosts && HOSTS_LOGIN)
   const authContext = { ...contextOf({ settings, site, rules, upstreams }), hostRules, hosts }
   const authRoutes = {
     ...everywhere,

@@ -21,7 +21,7 @@ import type { Log } from '../log.ts'
 import type { Measure, MeasureSync } from '../measure.ts'
 import { createAudit } from '../observe/audit.ts'
 import { createTrailReader } from '../observe/audit-trail.ts'
-import { createMetricsReader, type Gathering, gatherAlone } from '../observe/exposition.ts'
+import { createMetricsReader, type GatherMetrics, gatherAlone } from '../observe/exposition.ts'
 import type { EventCounter } from '../observe/metrics.ts'
 import { observedStore, openObservation } from '../observe/observation.ts'
 import type { ProviderOptions } from '../provider/provider.ts'
@@ -58,7 +58,7 @@ export interface ProcessOptions {
   readonly log: Log
   readonly now: () => number
   /** How metrics are put together with those of other processes. */
-  readonly gatherMetrics?: Gathering
+  readonly gatherMetrics?: GatherMetrics
   /** Counts events that the command itself reports. */
   readonly countedEvents?: EventCounter
   /** Functions of the program around us. */

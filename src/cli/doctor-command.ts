@@ -21,7 +21,12 @@ import { type Finding, failure, good, runProbes, warning } from '../doctor/findi
 import { isRunning } from '../doctor/proxy-probe.ts'
 import { misspeltFinding } from '../doctor/settings-probes.ts'
 import { storeProbes } from '../doctor/store-probes.ts'
-import { createTestSignIns, type Mapping, TEST_SIGN_IN_SECONDS, type TestSignIns } from '../doctor/test-sign-ins.ts'
+import {
+  createTestSignIns,
+  type MappingReport,
+  TEST_SIGN_IN_SECONDS,
+  type TestSignIns,
+} from '../doctor/test-sign-ins.ts'
 import { MenshenError } from '../errors.ts'
 import { createCore, type Menshen } from '../menshen.ts'
 import { refuseToListen, startDevelopment } from '../options.ts'
@@ -246,7 +251,7 @@ const LOOK_EVERY_MS = 300
 
 export interface TestSignInResult {
   /** Absent if nobody has signed in within ten minutes. */
-  readonly mapping?: Mapping
+  readonly mapping?: MappingReport
   /** Whether a browser went to the provider. */
   readonly isBegun: boolean
 }
@@ -359,7 +364,7 @@ function onlyTestSignIns({ listener, callbackPaths }: Pick<Menshen, 'listener' |
 
 // The result of a test sign-in on a terminal.
 
-export function mappingLines(mapping: Mapping, language: OperatorLanguage): string {
+export function mappingLines(mapping: MappingReport, language: OperatorLanguage): string {
   const { provider, came, fields, role, groups, problem, remedy, notes = [] } = mapping
   const said = (given: Phrase) => phraseIn(language, given)
   const lines = [
@@ -379,7 +384,7 @@ export function mappingLines(mapping: Mapping, language: OperatorLanguage): stri
 }
 
 /** The same for programs. */
-export function mappingIn(mapping: Mapping, language: OperatorLanguage): object {
+export function mappingIn(mapping: MappingReport, language: OperatorLanguage): object {
   const { problem, remedy, notes } = mapping
   const said = (given: Phrase) => phraseIn(language, given)
   return {
@@ -390,7 +395,7 @@ export function mappingIn(mapping: Mapping, language: OperatorLanguage): object 
   }
 }
 
-function filling({ source, place = '', value }: Mapping['fields'][number]): Phrase {
+function filling({ source, place = '', value }: MappingReport['fields'][number]): Phrase {
   if (source === undefined) return phrase('mapping_empty')
   const from = phrase('mapping_from', { place, source })
   return value === undefined ? from : phrase('mapping_value', { from, value })

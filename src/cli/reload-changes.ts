@@ -36,7 +36,7 @@ export interface ReloadOptions {
   readonly listens: boolean
 }
 
-export interface Changes {
+export interface ConfigurationChanges {
   readonly snapshot: Snapshot
   /** The names of settings, parts of the configuration and files. */
   readonly changed: readonly string[]
@@ -53,22 +53,25 @@ export async function takeSnapshot(sources: ConfigurationSources): Promise<Snaps
   }
 }
 
-export async function readChanges(before: Snapshot, { sources, hadEnvFile, listens }: ReloadOptions): Promise<Changes> {
+export async function readChanges(
+  before: Snapshot,
+  { sources, hadEnvFile, listens }: ReloadOptions,
+): Promise<ConfigurationChanges> {
   // A file that is being replaced, or a volume that is away for a moment, must not remove all rules.
-  if (hadEnvFile && !existsSync(ENV_FILE)) throw refusal(ENV_FILE, `${ENV_FILE} is gone; expected it where it was.`)
+  if (hadEnvFile && !existsSync(ENV_FILE)) throw reloadError(ENV_FILE, `${ENV_FILE} is gone; expected it where it was.`)
   const snapshot = await loadInTime(takeSnapshot(sources), before.configFile ?? ENV_FILE)
   const { configFile } = snapshot
   if (before.configFile && !configFile)
-    throw refusal(before.configFile, `${before.configFile} is gone; expected it where it was.`)
+    throw reloadError(before.configFile, `${before.configFile} is gone; expected it where it was.`)
   const changed = changedParts(before.parts, snapshot.parts)
   const waiting = changed.filter(name => isSetting(name) && !rowOf(name).reloads)
   if (waiting.length > 0)
-    throw refusal(
+    throw reloadError(
       ENV_FILE,
       `${waiting.join(', ')}: changed, which counts only after a restart; nothing else was changed either.`,
     )
   if (snapshot.isDevelopment !== (sources.development !== undefined))
-    throw refusal(configFile ?? ENV_FILE, 'The development provider starts and ends only with a restart.')
+    throw reloadError(configFile ?? ENV_FILE, 'The development provider starts and ends only with a restart.')
   assertUsable(snapshot, listens)
   return { snapshot, changed }
 }
@@ -79,11 +82,11 @@ const READ_WITHIN_MS = 5000
 async function loadInTime<T>(loading: Promise<T>, file: string): Promise<T> {
   return withDeadline(loading, READ_WITHIN_MS, () => {
     const sentence = `${file} is not loaded after ${READ_WITHIN_MS / 1000} seconds; expected no await in it that takes so long.`
-    throw refusal(file, sentence)
+    throw reloadError(file, sentence)
   })
 }
 
-export function refusal(file: string, sentence: string): ConfigurationError {
+export function reloadError(file: string, sentence: string): ConfigurationError {
   return new ConfigurationError(file, new MenshenError('bad_settings', sentence))
 }
 

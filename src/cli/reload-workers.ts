@@ -10,7 +10,7 @@ import type { PreparedReload, Reloader, ReloadTarget } from './reload.ts'
 import {
   type ReloadOptions,
   readChanges,
-  refusal,
+  reloadError,
   type Snapshot,
   takeSnapshot,
   withConfigFile,
@@ -75,7 +75,7 @@ export function reloadWorkers(channel: WorkerChannel, started: Snapshot, options
     const reload = ++reloads
     const asked = [...following]
     const answers = await askAll(channel, asked, { type: 'prepare_reload', reload })
-    for (const answer of answers) if (answer?.type === 'reload_refused') throw refusal(answer.file, answer.detail)
+    for (const answer of answers) if (answer?.type === 'reload_refused') throw reloadError(answer.file, answer.detail)
     // A worker that has started in the meantime has read the files itself.
     const prepared = asked.filter((_, n) => answers[n] !== undefined)
     const fingerprint = fingerprintOf(snapshot.parts)
@@ -105,7 +105,7 @@ export function reloadWorkers(channel: WorkerChannel, started: Snapshot, options
         if (prepared) return prepared
         await pause(TRY_AGAIN_MS)
       }
-      throw refusal(inUse.configFile ?? '', 'The files changed again and again while they were read.')
+      throw reloadError(inUse.configFile ?? '', 'The files changed again and again while they were read.')
     },
     whenDue(reload) {
       onDue = reload

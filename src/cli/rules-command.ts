@@ -8,12 +8,12 @@ import type { DestinationProblem } from '../access/affected-paths.ts'
 import type { PathProblem } from '../access/request-path.ts'
 import { DEFAULT_ROLES, roleNamesIn, roleOf, rolesFor } from '../access/roles.ts'
 import {
-  judge,
+  answerRuleQuery,
   type RuleQuery,
+  type RuleVerdict,
   readTime,
   subjectOf,
-  type UnsaidCondition,
-  type Verdict,
+  type UncheckedCondition,
   VISITOR,
 } from '../access/rule-query.ts'
 import { createRules, isClosed, type Rules } from '../access/rules.ts'
@@ -93,7 +93,7 @@ export function runRulesCommand(
 ): Outcome {
   const rules = createRules(given, upstreamPrefixes)
   const judgeQuery: Judge = query =>
-    judge(query.host === undefined ? rules : rulesOfHost(hosts, query.host), query, signInPaths)
+    answerRuleQuery(query.host === undefined ? rules : rulesOfHost(hosts, query.host), query, signInPaths)
   const derive: Derive = asked => withRole(withMachineGroups(asked, machines), roles, mainProvider)
   const known = [VISITOR, ...roleNamesIn(roles)]
   const { values, positionals } = readCommandArguments(args, ROW)
@@ -177,7 +177,7 @@ interface HostQuery extends RuleQuery {
   readonly host?: string | undefined
 }
 
-type Judge = (query: HostQuery) => Verdict
+type Judge = (query: HostQuery) => RuleVerdict
 /** `isDerived` if the role is not what was said but what `roles` give to this user. */
 type DerivedQuery = HostQuery & { readonly isDerived?: true }
 type Derive = (asked: Omit<HostQuery, 'role'> & { readonly role?: string | undefined }) => DerivedQuery
@@ -315,14 +315,14 @@ function destinationText(problem: DestinationProblem): string {
   return problem in PROBLEMS ? PROBLEMS[problem as PathProblem] : 'it is not a path'
 }
 
-const UNSAID: Readonly<Record<UnsaidCondition, string>> = {
+const UNSAID: Readonly<Record<UncheckedCondition, string>> = {
   networks: 'networks (--from)',
   hours: 'hours (--at)',
   maxAge: 'maxAge (--auth-age)',
   origin: 'origin',
 }
 
-function reasonOf(verdict: Verdict): string {
+function reasonOf(verdict: RuleVerdict): string {
   if ('destinationProblem' in verdict)
     return `because the destination cannot be judged: ${destinationText(verdict.destinationProblem)}`
   if (verdict.outcome === 'bad_request') return `because the path is ambiguous: ${PROBLEMS[verdict.problem]}`

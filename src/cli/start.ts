@@ -126,13 +126,13 @@ interface StartParts {
   readonly countedEvents: EventCounter
 }
 
-interface Running extends Closable, Reopenable {
+interface RunningGateway extends Closable, Reopenable {
   /** Logs and counts an event. */
   readonly report: Report
   readonly target: ReloadTarget
 }
 
-async function startOne(options: CoreOptions, parts: StartParts): Promise<Running> {
+async function startOne(options: CoreOptions, parts: StartParts): Promise<RunningGateway> {
   const { settings } = options
   const { snapshot, reloadOptions, inherited, report } = parts
   const menshen = await createCore(options)
@@ -154,7 +154,7 @@ async function startOne(options: CoreOptions, parts: StartParts): Promise<Runnin
   }
 }
 
-async function startAll(env: Environment, parts: StartParts): Promise<Running> {
+async function startAll(env: Environment, parts: StartParts): Promise<RunningGateway> {
   const { snapshot, reloadOptions, inherited, report, countedEvents } = parts
   const channel = createWorkerChannel()
   // Before the first worker starts: each asks for permission to serve.

@@ -2,7 +2,7 @@
 // a worker that hangs or has exited still count, because a sum that goes down looks like a restart to Prometheus.
 
 import cluster from 'node:cluster'
-import { countersOf, type Gathering, gatherAlone, mergeSnapshots, writeMetrics } from '../observe/exposition.ts'
+import { countersOf, type GatherMetrics, gatherAlone, mergeSnapshots, writeMetrics } from '../observe/exposition.ts'
 import type { EventCounter } from '../observe/metrics.ts'
 import type { MetricsSnapshot } from '../observe/series.ts'
 import type { PrimaryChannel, WorkerChannel } from './worker-messages.ts'
@@ -13,7 +13,7 @@ const WORKER_DEADLINE_MS = 1000
 const PRIMARY_DEADLINE_MS = 2000
 
 /** In a worker: answers the primary, and asks it. Without an answer it gives its own numbers. */
-export function gatherFromWorkers(channel: PrimaryChannel): Gathering {
+export function gatherFromWorkers(channel: PrimaryChannel): GatherMetrics {
   return read => {
     channel.handle(async message =>
       message.type === 'read_metrics' ? { type: 'metrics_read', snapshot: await read() } : undefined,

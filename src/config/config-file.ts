@@ -9,7 +9,7 @@ import { hostName } from './host-names.ts'
 import { audience } from './kinds.ts'
 import { type MachineConfig, machinesShape } from './machines.ts'
 import { pathPrefix } from './path-prefix.ts'
-import { type Accepted, type ProviderConfig, providerObject } from './provider-config.ts'
+import { type AcceptedValues, type ProviderConfig, providerObject } from './provider-config.ts'
 import { accepted } from './provider-fields.ts'
 import { conditionShapes, conditionsOfUsers, type RuleConditions } from './rule-conditions.ts'
 import { checkShape } from './shape-problems.ts'
@@ -157,7 +157,7 @@ export interface RoleConfig<R extends Role = Role> {
   readonly username?: readonly string[] | undefined
   readonly groups?: readonly string[] | undefined
   /** By the path of any claim: `{ 'dept.name': ['财务部'] }`. */
-  readonly claim?: Accepted | undefined
+  readonly claim?: AcceptedValues | undefined
 }
 
 /** `R` are the roles that it names, `F` the fields of the user info that it maps. */

@@ -49,9 +49,9 @@ export function refuseHosts(
   { hosts = {} }: { readonly hosts?: Readonly<Record<string, unknown>> | undefined },
   source?: string,
 ): void {
-  const portal = new URL(BASE_URL)
+  const authHost = new URL(BASE_URL)
   const problems: Problem[] = []
-  const byName = new Map([[portal.hostname, 'BASE_URL']])
+  const byName = new Map([[authHost.hostname, 'BASE_URL']])
   for (const host of Object.keys(hosts)) {
     const path = `hosts.${host}`
     const refuse = (message: string, setting?: string) =>
@@ -60,15 +60,15 @@ export function refuseHosts(
         ...(setting !== undefined && { namedSettings: [setting] }),
         message: `${source ? `${source}: ` : ''}${path}: ${message}`,
       })
-    const { host: asSent, hostname } = new URL(`${portal.protocol}//${host}`)
+    const { host: asSent, hostname } = new URL(`${authHost.protocol}//${host}`)
     const other = byName.get(hostname)
-    if (host === portal.host || (asSent === portal.host && asSent !== host))
+    if (host === authHost.host || (asSent === authHost.host && asSent !== host))
       refuse(
         'this is the host of BASE_URL, whose upstreams and rules are at the top; expected another host.',
         'BASE_URL',
       )
     else if (asSent !== host)
-      refuse(`browsers leave the port of ${portal.protocol.slice(0, -1)} out; expected "${asSent}".`)
+      refuse(`browsers leave the port of ${authHost.protocol.slice(0, -1)} out; expected "${asSent}".`)
     else if (other)
       refuse(
         `has the name of ${other} and another port, and cookies are the same for all ports; expected another name.`,

@@ -13,7 +13,7 @@ import type { Secret } from './secret.ts'
 
 interface FieldOptions<V> {
   /** Applies where neither the preset nor the operator has a value. Without it, absent is a value. */
-  readonly default?: Frozen<V>
+  readonly default?: DeepReadonly<V>
   /** The setting that fills it for a single provider. It applies after a reload. */
   readonly setting?: FieldSetting<V>
   /** It is the address of this endpoint: `endpoints` of the plan has it under this name. */
@@ -33,10 +33,10 @@ type FieldSetting<V> = Omit<Row<unknown>, 'check' | 'type' | 'reloads'> & {
     | { readonly check: z.ZodType<unknown, string>; readonly toField: (value: never) => V | undefined }
   )
 
-type Frozen<T> = T extends readonly (infer E)[]
-  ? readonly Frozen<E>[]
+type DeepReadonly<T> = T extends readonly (infer E)[]
+  ? readonly DeepReadonly<E>[]
   : T extends object
-    ? { readonly [K in keyof T]: Frozen<T[K]> }
+    ? { readonly [K in keyof T]: DeepReadonly<T[K]> }
     : T
 
 function field<S extends z.ZodType, const O extends FieldOptions<z.infer<S>>>(schema: S, options: O) {

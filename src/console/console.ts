@@ -6,7 +6,7 @@ import { OWN_PATHS } from '../paths.ts'
 import { guarded } from '../sign-in/guarded.ts'
 import { createAuditStream, sendAuditCsv, sendAuditJson, showAudit } from './audit-tab.ts'
 import type { ConsoleContext } from './context.ts'
-import { askToEnd, endSession } from './end-sessions.ts'
+import { confirmEnd, endListedSession } from './end-sessions.ts'
 import { showHealth } from './health-tab.ts'
 import type { LiveStreams } from './live-streams.ts'
 import { createOverview } from './overview.ts'
@@ -23,8 +23,8 @@ export function createConsole(context: ConsoleContext, liveStreams: LiveStreams)
     [OWN_PATHS.consoleLive]: { GET: guarded(overview.stream) },
     [OWN_PATHS.consoleSessions]: { GET: guarded(showSessions), HEAD: guarded(showSessions) },
     [OWN_PATHS.consoleSession]: { GET: guarded(showSession), HEAD: guarded(showSession) },
-    [OWN_PATHS.consoleEndQuestion]: { GET: guarded(askToEnd), HEAD: guarded(askToEnd) },
-    [OWN_PATHS.endSession]: { POST: guarded(endSession) },
+    [OWN_PATHS.consoleConfirmEnd]: { GET: guarded(confirmEnd), HEAD: guarded(confirmEnd) },
+    [OWN_PATHS.endSession]: { POST: guarded(endListedSession) },
     [OWN_PATHS.consoleAudit]: { GET: guarded(showAudit), HEAD: guarded(showAudit) },
     [OWN_PATHS.consoleAuditCsv]: { GET: guarded(sendAuditCsv) },
     [OWN_PATHS.consoleAuditJson]: { GET: guarded(sendAuditJson) },

@@ -19,7 +19,7 @@ import { isOwnForm } from '../util/fetch-metadata.ts'
 import { consoleFrame, type Viewer, viewerOf } from './console-frame.ts'
 import type { ConsoleContext } from './context.ts'
 
-export async function askToEnd(
+export async function confirmEnd(
   context: ConsoleContext,
   request: GatewayRequest,
   caller: SignedInCaller,
@@ -29,7 +29,7 @@ export async function askToEnd(
   const session = await getListed(context.auth.sessions, query.get('session'))
   if (!session) return backToList(context, request, cookies, { ended: 0 })
   const deviceName = await loadDeviceNames()
-  const page = endQuestionPage(languageOf(context.pages, request), {
+  const page = confirmEndPage(languageOf(context.pages, request), {
     viewer: viewerOf(caller),
     session,
     deviceName,
@@ -39,7 +39,7 @@ export async function askToEnd(
   return pageAnswer(context.pages, page, { cookies })
 }
 
-export async function endSession(
+export async function endListedSession(
   context: ConsoleContext,
   request: GatewayRequest,
   { loaded, cookies }: SignedInCaller,
@@ -89,7 +89,7 @@ function backToList(
 
 // Asks before a session, or all of its user, is ended.
 
-interface EndQuestion {
+interface EndConfirmation {
   readonly viewer: Viewer
   readonly session: ListedSession
   readonly deviceName: DeviceNames
@@ -98,7 +98,7 @@ interface EndQuestion {
   readonly all: boolean
 }
 
-export function endQuestionPage(words: Words, { viewer, session, deviceName, isOwn, all }: EndQuestion): string {
+export function confirmEndPage(words: Words, { viewer, session, deviceName, isOwn, all }: EndConfirmation): string {
   const { t } = words
   const { key, publicPart } = session
   const user = publicPart?.username ?? t('console.unreadable')
@@ -136,7 +136,7 @@ interface Looks {
 }
 
 function endForm({ t }: Words, key: string, user: string, { form, button }: Looks) {
-  return html`<form method="get" action="${OWN_PATHS.consoleEndQuestion}" class="${form}"><input type="hidden" name="session" value="${key}">
+  return html`<form method="get" action="${OWN_PATHS.consoleConfirmEnd}" class="${form}"><input type="hidden" name="session" value="${key}">
 <button type="submit" class="${button}" aria-label="${t('console.end_label', { user })}">${t('console.end')}</button>
 <button type="submit" name="all" value="yes" class="${button}" aria-label="${t('console.end_all_label', { user })}">${t('console.end_all')}</button></form>`
 }

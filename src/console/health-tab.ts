@@ -7,7 +7,7 @@ import { ifReachable, languageOf, type OwnAnswer, pageAnswer } from '../http/ans
 import type { GatewayRequest } from '../http/request.ts'
 import type { SignedInCaller } from '../identify/admission.ts'
 import type { History } from '../observe/history.ts'
-import { addSlot, emptySlot, quantile, TIMED, type Timed } from '../observe/history-slots.ts'
+import { addSlot, emptySlot, quantile, TIMED, type TimedOperation } from '../observe/history-slots.ts'
 import type { Instance } from '../observe/instances.ts'
 import { type Html, moment } from '../pages/layout.ts'
 import type { Words } from '../pages/words.ts'
@@ -52,7 +52,7 @@ export interface HealthView {
   readonly findings: readonly Finding[]
   /** Milliseconds, of the last hour; absent where there was nothing to measure. */
   readonly times: readonly {
-    readonly what: Timed
+    readonly what: TimedOperation
     readonly p50: number | undefined
     readonly p99: number | undefined
   }[]

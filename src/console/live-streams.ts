@@ -4,7 +4,7 @@
 import { busyAnswer, type OwnAnswer, safetyHeaders } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import type { SignedInCaller } from '../identify/admission.ts'
-import { createWatchList, type Watched } from '../util/watch-list.ts'
+import { createWatchList, type WatchItem } from '../util/watch-list.ts'
 import type { ConsoleContext } from './context.ts'
 
 /** What a page is told: the name of the event, and its content. */
@@ -25,7 +25,7 @@ const EVERY_MS = 5000
 /** More would be a leak. */
 const MOST_OPEN = 100
 
-interface Live extends Watched {
+interface Live extends WatchItem {
   tell(): void
   close(): void
 }

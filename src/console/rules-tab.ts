@@ -4,7 +4,14 @@
 import { isIP } from 'node:net'
 import { html } from 'hono/html'
 import { roleNamesIn } from '../access/roles.ts'
-import { judge, type RuleQuery, readTime, type UnsaidCondition, type Verdict, VISITOR } from '../access/rule-query.ts'
+import {
+  answerRuleQuery,
+  type RuleQuery,
+  type RuleVerdict,
+  readTime,
+  type UncheckedCondition,
+  VISITOR,
+} from '../access/rule-query.ts'
 import { isBuiltIn, isClosed } from '../access/rules.ts'
 import { ANY_ROLE, type Rule } from '../config/config-file.ts'
 import { languageOf, type OwnAnswer, pageAnswer } from '../http/answers.ts'
@@ -33,11 +40,11 @@ export async function showRules(
   const query = readRuleQuery(search, roles)
   const view = {
     viewer: viewerOf(caller),
-    hosts: hosts && { portal: new URL(context.settings.BASE_URL).host, names, chosen: host },
+    hosts: hosts && { authHost: new URL(context.settings.BASE_URL).host, names, chosen: host },
     rules: rules.inOrder,
     roles,
     query,
-    verdict: query.path === '' ? undefined : judge(rules, query, context.paths.signIn),
+    verdict: query.path === '' ? undefined : answerRuleQuery(rules, query, context.paths.signIn),
     shadowRules: rules.inOrder
       .filter(({ shadow }) => shadow)
       .map(rule => ({ rule, refusals: shadowRefusals.of(rule) })),
@@ -86,12 +93,12 @@ export interface RulesView {
   readonly roles: readonly string[]
   readonly query: TypedQuery
   /** Absent if nothing was asked. */
-  readonly verdict: Verdict | undefined
+  readonly verdict: RuleVerdict | undefined
   readonly shadowRules: readonly { readonly rule: Rule; readonly refusals: RefusalsOfRule }[]
 }
 
 interface HostChoice {
-  readonly portal: string
+  readonly authHost: string
   readonly names: readonly string[]
   readonly chosen: string | undefined
 }
@@ -109,7 +116,7 @@ export function rulesPage(words: Words, view: RulesView): string {
     body: html`<h2 id="ask">${t('rules.ask')}</h2>
 ${askForm(words, view)}
 <div role="status">${view.verdict ? verdictPart(words, view, view.verdict) : ''}</div>
-<h2 id="rules">${t('rules.table')}${hosts ? html` · ${hosts.chosen ?? hosts.portal}` : ''}</h2>
+<h2 id="rules">${t('rules.table')}${hosts ? html` · ${hosts.chosen ?? hosts.authHost}` : ''}</h2>
 <p class="lead">${t('rules.lead')}</p>
 ${table({ label: { by: 'rules' }, columns, rows })}
 ${shadowRules.length === 0 ? '' : shadowPart(words, view)}`,
@@ -117,8 +124,11 @@ ${shadowRules.length === 0 ? '' : shadowPart(words, view)}`,
 }
 
 /** Choosing one shows its rules; a path is needed to ask about one. */
-function hostField({ t }: Words, { portal, names, chosen }: HostChoice): Html {
-  const options = [option('', portal, chosen === undefined), ...names.map(name => option(name, name, name === chosen))]
+function hostField({ t }: Words, { authHost, names, chosen }: HostChoice): Html {
+  const options = [
+    option('', authHost, chosen === undefined),
+    ...names.map(name => option(name, name, name === chosen)),
+  ]
   return html`<label>${t('rules.host')}<select name="host">${options}</select></label>
 `
 }
@@ -149,7 +159,7 @@ function option(value: string, label: string, isChosen: boolean): Html {
   return html`<option value="${value}" ${isChosen ? html`selected` : ''}>${label}</option>`
 }
 
-function verdictPart(words: Words, { rules, query }: RulesView, verdict: Verdict): Html {
+function verdictPart(words: Words, { rules, query }: RulesView, verdict: RuleVerdict): Html {
   const { t, rich } = words
   const asked = html`<code>${query.method} ${query.path}</code>`
   const kind = verdict.outcome === 'admitted' || verdict.outcome === 'own' ? 'good' : 'bad'
@@ -170,7 +180,7 @@ ${names === undefined ? '' : html`<p>${t('rules.unsaid', { names })}</p>`}
 ${shadow ? html`<p>${rich('rules.would', { rule: ruleLink(words, rules, shadow.rule), outcome: html`${t(`rules.${shadow.outcome}`)}` })}</p>` : ''}</div>`
 }
 
-const UNSAID: Readonly<Record<UnsaidCondition, (words: Words) => string>> = {
+const UNSAID: Readonly<Record<UncheckedCondition, (words: Words) => string>> = {
   networks: ({ t }) => t('rules.from'),
   hours: ({ t }) => t('rules.at'),
   maxAge: ({ t }) => t('rules.auth_age'),
@@ -182,7 +192,7 @@ function ruleLink({ t }: Words, rules: readonly Rule[], rule: Rule): Html {
   return html`<a href="#rule-${place + 1}">${t('rules.number', { number: place + 1 })}</a> <code>${rule.path}</code>`
 }
 
-function ruleRow(words: Words, rule: Rule, n: number, verdict: Verdict | undefined): Html {
+function ruleRow(words: Words, rule: Rule, n: number, verdict: RuleVerdict | undefined): Html {
   const { t } = words
   const { path, exact, methods, shadow } = rule
   const decides = verdict && 'rule' in verdict && verdict.rule === rule

@@ -7,7 +7,13 @@ import { MenshenError } from '../errors.ts'
 import { preferredClientAuth } from '../provider/client-auth.ts'
 import { demandsOf } from '../provider/demands.ts'
 import { createMetadata, discoveryUrlOf, type Metadata, needsDiscovery } from '../provider/discovery.ts'
-import { type BoundedFetch, createBoundedFetch, NeverArrived, readAnswer, type WholeAnswer } from '../provider/fetch.ts'
+import {
+  type BoundedFetch,
+  createBoundedFetch,
+  readAnswer,
+  UnsentRequestError,
+  type WholeAnswer,
+} from '../provider/fetch.ts'
 import { TOLERANCE_SECONDS } from '../provider/id-token.ts'
 import { ONLY_PROVIDER, type ProviderPlan } from '../provider/plan.ts'
 import { createProvider, type Provider, type ProviderOptions } from '../provider/provider.ts'
@@ -414,7 +420,7 @@ function judge(what: string, plan: ProviderPlan, redirectUri: string, error: Ref
 function unusable(what: string, plan: ProviderPlan, error: unknown): Finding {
   if (!(error instanceof MenshenError)) return failure(what, whatFailed(error), phrase('check_client_key'))
   // A server that does not take a certificate breaks the connection off.
-  const isBroken = error.code === 'provider_unreachable' && !(error instanceof NeverArrived)
+  const isBroken = error.code === 'provider_unreachable' && !(error instanceof UnsentRequestError)
   if (plan.certificate && isBroken)
     return failure(what, phrase('certificate_broke', { reason: whatFailed(error) }), phrase('register_certificate'))
   const remedy = error.code === 'provider_unreachable' ? phrase('check_way_to_provider') : phrase('no_token_answer')

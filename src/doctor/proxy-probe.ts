@@ -69,7 +69,7 @@ export async function isRunning(options: ProxyProbeOptions): Promise<boolean> {
   return 'proof' in (await ask(options, {}))
 }
 
-type Missed = { readonly code: string; readonly reason: Phrase } | { readonly status: number }
+type ProbeFailure = { readonly code: string; readonly reason: Phrase } | { readonly status: number }
 
 const SOCKET_HEADERS = {
   connection: 'Upgrade',
@@ -82,7 +82,7 @@ async function ask(
   { settings, key, timeoutMs, now }: ProxyProbeOptions,
   more: object,
   ca?: string,
-): Promise<Arrival | Missed> {
+): Promise<Arrival | ProbeFailure> {
   const question = newQuestion(key, now())
   const headers = {
     'user-agent': DOCTOR_AGENT,
@@ -146,7 +146,7 @@ function parse(text: string): unknown {
   }
 }
 
-function noArrival(url: string, missed: Missed): Finding {
+function noArrival(url: string, missed: ProbeFailure): Finding {
   if ('code' in missed) {
     const { code, reason } = missed
     const isCertificate = /CERT|SIGNED|ISSUER|VERIFY/.test(code)
@@ -202,7 +202,7 @@ function judgeClient({ client, peer, isTrusted }: Arrival, { settings }: ProxyPr
   return good(what, phrase('client_address_arrives'))
 }
 
-function judgeUpgrade(socket: Arrival | Missed, { isGateway }: ProxyProbeOptions): Finding {
+function judgeUpgrade(socket: Arrival | ProbeFailure, { isGateway }: ProxyProbeOptions): Finding {
   const what = 'proxy upgrade'
   if (!isGateway) return good(what, phrase('upgrade_not_needed'))
   if ('proof' in socket && socket.hasUpgrade) return good(what, phrase('upgrade_passes'))

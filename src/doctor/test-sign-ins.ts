@@ -31,9 +31,9 @@ export interface TestSignIns {
   begin(ticket: string): Promise<TestSignIn | undefined>
   /** Whether somebody has opened its address. */
   isBegun(ticket: string): Promise<boolean>
-  finish(ticket: string, mapping: Mapping): Promise<void>
+  finish(ticket: string, mapping: MappingReport): Promise<void>
   /** What came of it, once; `undefined` while nothing has. */
-  result(ticket: string): Promise<Mapping | undefined>
+  result(ticket: string): Promise<MappingReport | undefined>
   /** Nobody can begin it any more. */
   withdraw(ticket: string): Promise<void>
 }
@@ -102,7 +102,7 @@ export const mappingSchema = z.object({
   /** What works, but not as well as it could. */
   notes: z.array(z.object({ seen: phraseSchema, remedy: phraseSchema })).optional(),
 })
-export type Mapping = z.infer<typeof mappingSchema>
+export type MappingReport = z.infer<typeof mappingSchema>
 
 type Plan = Pick<ProviderPlan, 'id' | 'userInfoFrom' | 'fields' | 'fieldTypes' | 'require' | 'emailVerified'>
 
@@ -111,7 +111,12 @@ const DEEPEST = 3
 const LONGEST_VALUE = 200
 const SOURCES: readonly UserInfoSource[] = ['userinfo', 'id_token', 'token', 'access_token']
 
-export function explainMapping(said: ProviderClaims, plan: Plan, roles: readonly RoleConfig[], show: boolean): Mapping {
+export function explainMapping(
+  said: ProviderClaims,
+  plan: Plan,
+  roles: readonly RoleConfig[],
+  show: boolean,
+): MappingReport {
   const came = SOURCES.flatMap(source => fieldsIn(said[source]).map(field => ({ source, ...field }))).slice(
     0,
     MOST_SHOWN,
@@ -125,7 +130,7 @@ export function explainMapping(said: ProviderClaims, plan: Plan, roles: readonly
 }
 
 /** A sign-in that came to nothing before there was anything to explain. */
-export function failedMapping(provider: string, problem: Phrase, remedy: Phrase): Mapping {
+export function failedMapping(provider: string, problem: Phrase, remedy: Phrase): MappingReport {
   return { provider, came: [], fields: [], problem, remedy }
 }
 
@@ -147,7 +152,7 @@ function fieldsIn(answer: unknown, prefix = '', depth = 1): NamedValue[] {
     })
 }
 
-function filled(said: ProviderClaims, plan: Plan, show: boolean): Mapping['fields'] {
+function filled(said: ProviderClaims, plan: Plan, show: boolean): MappingReport['fields'] {
   const { fields, userInfoFrom } = plan
   const sources = userInfoFrom.filter(source => said[source] !== undefined)
   const { answers } = trustEmails(
@@ -179,7 +184,7 @@ function outcome(
   said: ProviderClaims,
   plan: Plan,
   roles: readonly RoleConfig[],
-): Pick<Mapping, 'role' | 'groups' | 'problem' | 'remedy'> {
+): Pick<MappingReport, 'role' | 'groups' | 'problem' | 'remedy'> {
   try {
     const { userInfo, groups, claims } = mapUser(said, plan)
     const provider = plan.id === ONLY_PROVIDER ? undefined : plan.id

@@ -1,4 +1,4 @@
-// The entrance of embedding applications: answers are values instead of writes to a response.
+// The transport of embedding applications: answers are values instead of writes to a response.
 
 import { type IncomingHttpHeaders, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
@@ -28,7 +28,7 @@ import { destroyAfter } from '../util/destroy-after.ts'
 import { isForeignSocket } from '../util/fetch-metadata.ts'
 import type { GatewayContext } from './context.ts'
 import { ALLOWED } from './listener.ts'
-import { type Transport, handleRequest, isOwn } from './pipeline.ts'
+import { handleRequest, isOwn, type Transport } from './pipeline.ts'
 import type { OwnRoutes } from './routes.ts'
 import { announcesBody, isAuthCheck } from './upgrade.ts'
 
@@ -203,7 +203,11 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
       const upgrade = wasUpgraded(request) ? request : undefined
       if (upgrade) listenToErrors(upgrade)
       const hasBody = upgrade !== undefined && announcesBody(upgrade)
-      const admitted = await handleRequest(context, entrance, headOf(request, source), { source: request, upgrade, hasBody })
+      const admitted = await handleRequest(context, entrance, headOf(request, source), {
+        source: request,
+        upgrade,
+        hasBody,
+      })
       removeKeys(request)
       if (source.incoming) removeKeys(source.incoming)
       return admitted

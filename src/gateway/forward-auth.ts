@@ -27,7 +27,7 @@ import { isForeignSocket } from '../util/fetch-metadata.ts'
 import { keyHeadersOf } from '../util/key-form.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 import type { GatewayContext } from './context.ts'
-import { type Handlers, isOwn, authorize } from './pipeline.ts'
+import { authorize, type Handlers, isOwn } from './pipeline.ts'
 
 export type ForwardAuth = (request: GatewayRequest) => MaybePromise<OwnAnswer>
 

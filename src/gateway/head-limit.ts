@@ -7,7 +7,7 @@ import { errorFields } from '../errors.ts'
 import { isRequest } from '../http/form.ts'
 import { type RequestHead, readPath } from '../http/request.ts'
 import { REQUEST_ID } from '../observe/observed-request.ts'
-import { refuse } from '../proxy/tunnel.ts'
+import { answerSocket } from '../proxy/tunnel.ts'
 import { Http2Request, MOST_HEADERS } from '../server/http2-messages.ts'
 import { answerLargeHead, chosenHeaders, refuseLargeHead } from './bad-requests.ts'
 import type { GatewayContext } from './context.ts'
@@ -58,7 +58,7 @@ export function limitHeads(context: GatewayContext, site: SiteHandlers): SiteHan
       const { observed, answer } = refuseLargeHead(context, headOfMany(incoming))
       const { status } = answer.response
       socket.once('close', () => observe.ended(observed, status, socket))
-      refuse(socket, observed, { status })
+      answerSocket(socket, observed, { status })
     },
 
     embedded: {

@@ -1,4 +1,4 @@
-// The entrance of the HTTP server: writes answers to a response of node:http, and forwards what is admitted.
+// The transport of the HTTP server: writes answers to a response of node:http, and forwards what is admitted.
 
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { errorFields } from '../errors.ts'
@@ -14,7 +14,7 @@ import {
   sentBy,
   unreadableAnswer,
 } from '../http/answers.ts'
-import { hasBody, type GatewayRequest } from '../http/request.ts'
+import { type GatewayRequest, hasBody } from '../http/request.ts'
 import type { Admission } from '../identify/admission.ts'
 import { CLIENT_LEFT, type ObservedRequest, observedFields } from '../observe/observed-request.ts'
 import { type ForwardOptions, sendContinue } from '../proxy/forward.ts'
@@ -25,7 +25,7 @@ import { deniedAnswer } from '../sign-in/step-up.ts'
 import { type MaybePromise, orElse } from '../util/maybe-promise.ts'
 import type { GatewayContext } from './context.ts'
 import { toGrpcResponse } from './grpc-answers.ts'
-import { type Transport, handleRequest, isOwn, reply } from './pipeline.ts'
+import { handleRequest, isOwn, reply, type Transport } from './pipeline.ts'
 import type { OwnRoutes } from './routes.ts'
 
 /** The methods that an application may get. TRACE would show a script the cookies that it must not see. */
@@ -69,7 +69,10 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes, ho
 
     precheck(request) {
       if (request.method === 'TRACE')
-        return toGrpcResponse(request, errorAnswer(pages, request, 'method_not_allowed', { headers: { allow: ALLOWED } }))
+        return toGrpcResponse(
+          request,
+          errorAnswer(pages, request, 'method_not_allowed', { headers: { allow: ALLOWED } }),
+        )
       // A host without an application is for forward-auth.
       return isEmptyHost ? toGrpcResponse(request, errorAnswer(pages, request, 'not_found')) : undefined
     },

@@ -1,8 +1,8 @@
 // What happens to a request, in order:
 //
-//   observe        it gets an id, and is counted when it ends           handle
+//   observe        it gets an id, and is counted when it ends           handleRequest
 //   own route?     /login, /callback, … are answered by us              route
-//   screen         what is refused whatever the rules say               pass
+//   precheck       what is refused whatever the rules say               authorize
 //   identify       the session of its ticket, refreshed if due          admit
 //                  or, without one, its key or bearer token
 //   rule           what the rules say about the caller                  admit
@@ -10,7 +10,7 @@
 //   or forward     to the application, or to the home page              decide
 //
 // The HTTP server, WebSocket upgrades, forward-auth and embedding applications differ in what some of these steps do: each
-// has an Entrance. Every step works without a promise where it can: nearly all signed-in requests find their session in the
+// has a Transport. Every step works without a promise where it can: nearly all signed-in requests find their session in the
 // cache, and need no turn of the event loop.
 
 import { isTooLong, pathProblem } from '../access/request-path.ts'
@@ -20,14 +20,14 @@ import type { Admission } from '../identify/admission.ts'
 import { admit } from '../identify/admit.ts'
 import type { IdentifyContext } from '../identify/context.ts'
 import { ticketOf } from '../identify/session.ts'
-import { type ObservedRequest, type Outcome, requestFields } from '../observe/observed-request.ts'
+import { type ObservedRequest, type RequestOutcome, requestFields } from '../observe/observed-request.ts'
 import { isOwnPath, isResourceMetadataPath } from '../paths.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
 import { andThen, type MaybePromise, orElse } from '../util/maybe-promise.ts'
 
 /** Every answer says how the metrics count the request. */
 interface WithOutcome {
-  readonly outcome: Outcome
+  readonly outcome: RequestOutcome
 }
 
 /** `Target` is where an answer goes to. */
@@ -44,7 +44,7 @@ export interface Handlers<Target, Answer extends WithOutcome, Result> extends Se
   forward(request: GatewayRequest, admission: Admission, target: Target): MaybePromise<Result>
 }
 
-/** A way in. */
+/** One way in which requests arrive. */
 export interface Transport<Target, Answer extends WithOutcome, Result> extends Handlers<Target, Answer, Result> {
   /** Traces begin with the request. In an embedding application they begin with its own. */
   readonly isTraced: boolean
@@ -179,6 +179,6 @@ export function reply<Target, Answer extends WithOutcome, Result>(
 }
 
 /** How the metrics count the request. What comes last counts. */
-function count(observed: ObservedRequest, outcome: Outcome): void {
+function count(observed: ObservedRequest, outcome: RequestOutcome): void {
   observed.outcome = outcome
 }

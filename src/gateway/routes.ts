@@ -78,7 +78,11 @@ function routeName({ callback, callbacks }: OwnPaths, path: string): string {
   return callbacks.has(path) ? callback : path
 }
 
-function answerWithoutForm({ pages, observe }: GatewayContext, request: GatewayRequest, reason: FormProblem): OwnAnswer {
+function answerWithoutForm(
+  { pages, observe }: GatewayContext,
+  request: GatewayRequest,
+  reason: FormProblem,
+): OwnAnswer {
   if (reason === 'already_read')
     observe.report('form_already_read', {
       ...requestFields(request),

@@ -1,4 +1,4 @@
-// The entrance of WebSockets: the same checks of session and rule as for a page, and of the origin; answers go to the socket.
+// The transport of WebSockets: the same checks of session and rule as for a page, and of the origin; answers go to the socket.
 
 import type { IncomingMessage, RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
@@ -7,17 +7,17 @@ import { errorFields } from '../errors.ts'
 import { reportForeign, unreadableName } from '../http/answers.ts'
 import { type GatewayRequest, readPath } from '../http/request.ts'
 import type { Admission } from '../identify/admission.ts'
-import { CLIENT_LEFT, type ObservedRequest, type Outcome, requestFields } from '../observe/observed-request.ts'
+import { CLIENT_LEFT, type ObservedRequest, type RequestOutcome, requestFields } from '../observe/observed-request.ts'
 import { NOTICES } from '../pages/notices.ts'
 import { OWN_PATHS } from '../paths.ts'
-import { refuse, type SocketRefusal, type TunnelOptions } from '../proxy/tunnel.ts'
+import { answerSocket, type SocketRefusal, type TunnelOptions } from '../proxy/tunnel.ts'
 import { challengeFor } from '../sign-in/challenge.ts'
 import { isForeignSocket } from '../util/fetch-metadata.ts'
 import { orElse } from '../util/maybe-promise.ts'
 import { lastResponse } from './bad-requests.ts'
 import type { GatewayContext } from './context.ts'
 import { isForwardAuth } from './forward-auth.ts'
-import { type Transport, handleRequest, reply } from './pipeline.ts'
+import { handleRequest, reply, type Transport } from './pipeline.ts'
 
 export type UpgradeListener = (incoming: IncomingMessage, socket: Duplex, head: Buffer) => void
 
@@ -28,7 +28,7 @@ interface Upgrade {
 }
 
 interface SocketAnswer extends SocketRefusal {
-  readonly outcome: Outcome
+  readonly outcome: RequestOutcome
 }
 
 export function createUpgradeListener(context: GatewayContext, listener: RequestListener): UpgradeListener {
@@ -66,7 +66,7 @@ export function createUpgradeListener(context: GatewayContext, listener: Request
       return { outcome: 'error', status: 503 }
     },
 
-    send: (observed, answer, { incoming }) => refuse(incoming.socket, observed, answer),
+    send: (observed, answer, { incoming }) => answerSocket(incoming.socket, observed, answer),
   }
 
   function precheck(request: GatewayRequest, { incoming }: Upgrade): SocketAnswer | undefined {
@@ -162,7 +162,7 @@ const FAILURES = {
 } as const
 
 const SENDER = {
-  send: (observed: ObservedRequest, answer: SocketAnswer, socket: Socket) => refuse(socket, observed, answer),
+  send: (observed: ObservedRequest, answer: SocketAnswer, socket: Socket) => answerSocket(socket, observed, answer),
 }
 
 /** The answer in place of an application that failed. */

@@ -13,7 +13,7 @@ import { drain, sentBy } from '../http/answers.ts'
 import { type RequestHead, readPath } from '../http/request.ts'
 import { type ObservedRequest, observedFields } from '../observe/observed-request.ts'
 import { isOwnPath, OWN_PATHS } from '../paths.ts'
-import { refuse } from '../proxy/tunnel.ts'
+import { answerSocket } from '../proxy/tunnel.ts'
 
 /** What answers a request. `undefined`: nothing that we have. */
 export type ChooseSite<Site> = (head: SiteHead) => Site | undefined
@@ -185,7 +185,7 @@ function refuseSocket(context: GatewayContext, incoming: IncomingMessage, stream
   if (stream !== socket) stream.on('error', () => socket.destroy()).resume()
   const observed = beginRefused(context, incoming)
   socket.once('close', () => context.observe.ended(observed, MISDIRECTED, socket))
-  refuse(socket, observed, { status: MISDIRECTED })
+  answerSocket(socket, observed, { status: MISDIRECTED })
 }
 
 function unknownHostResponse(): Response {

@@ -37,14 +37,14 @@ export function handoffAnswer(
 
 /** The path of the portal that leads to a page of this host, and the cookie with the nonce. */
 function startHandoff({ settings, auth }: SignInContext, { headers }: GatewayRequest, wanted: string) {
-  const known = readCookie(headers.cookie, auth.cookies.entry)
+  const known = readCookie(headers.cookie, auth.cookies.handoff)
   // All tabs of a browser share one, so that none of them spoils the entry of another.
   const nonce = known && isTicket(known) ? known : newTicket()
   const encoded = encodeAddress(settings.BASE_URL + wanted)
   const to = encoded.length > LONGEST_ADDRESS ? encodeAddress(`${settings.BASE_URL}/`) : encoded
   return {
-    path: `${OWN_PATHS.enter}?to=${to}&n=${challengeOf(nonce)}`,
-    cookie: setCookie(auth.cookies.entry, nonce, NONCE_SECONDS),
+    path: `${OWN_PATHS.handoff}?to=${to}&n=${challengeOf(nonce)}`,
+    cookie: setCookie(auth.cookies.handoff, nonce, NONCE_SECONDS),
   }
 }
 
@@ -59,7 +59,7 @@ export function challengeOf(nonce: string): string {
 
 /** Whether the browser that began the entry is the one that ends it. */
 export function hasNonce({ auth }: SignInContext, { headers }: GatewayRequest, challenge: string): boolean {
-  const nonce = readCookie(headers.cookie, auth.cookies.entry)
+  const nonce = readCookie(headers.cookie, auth.cookies.handoff)
   if (!nonce) return false
   const [given, expected] = [Buffer.from(challengeOf(nonce)), Buffer.from(challenge)]
   return given.length === expected.length && timingSafeEqual(given, expected)
@@ -81,19 +81,19 @@ export function authHostLogin(
 }
 
 /** In the query of the login page: the user has signed out at a host. */
-export const LEFT_HOST = 'signed_out'
+export const SIGNED_OUT_FIELD = 'signed_out'
 
 /** What the login page knows of hosts. */
-export const LOGIN_OF_HOSTS: Pick<Site, 'hasLeftHost' | 'shownReturnPath'> = {
-  hasLeftHost: query => query.has(LEFT_HOST),
+export const HOSTS_LOGIN: Pick<Site, 'hasLeftHost' | 'shownReturnPath'> = {
+  hasLeftHost: query => query.has(SIGNED_OUT_FIELD),
   shownReturnPath(path) {
-    const isHandoff = path.startsWith(`${OWN_PATHS.enter}?`)
-    return (isHandoff && new URLSearchParams(path.slice(OWN_PATHS.enter.length)).get('to')) || path
+    const isHandoff = path.startsWith(`${OWN_PATHS.handoff}?`)
+    return (isHandoff && new URLSearchParams(path.slice(OWN_PATHS.handoff.length)).get('to')) || path
   },
 }
 
 /** A page of a host, as `to` of /_menshen/enter names it. */
-export interface WantedPage {
+export interface HostPage {
   readonly host: string
   readonly origin: string
   /** With its query. */
@@ -103,7 +103,7 @@ export interface WantedPage {
 const LONGEST_TO = 8192
 
 /** `undefined` if it is not an address of a configured host. */
-export function readWanted(to: string, hosts: KnownHosts, { signIn }: OwnPaths): WantedPage | undefined {
+export function readHostPage(to: string, hosts: KnownHosts, { signIn }: OwnPaths): HostPage | undefined {
   // A URL parser drops or changes these, and browsers do it differently than servers.
   if (to.length > LONGEST_TO || /[\p{Cc}\s]|^[^?]*\\/u.test(to)) return undefined
   // With a user in front of the host, also an empty one, it is not an address that browsers show.

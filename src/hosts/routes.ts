@@ -23,7 +23,7 @@ import type { SignedInCaller } from '../identify/admission.ts'
 import { applyRules } from '../identify/judge.ts'
 import { identify } from '../identify/session.ts'
 import { requestFields } from '../observe/observed-request.ts'
-import { enteringPage, RETURN_FIELD } from '../pages/notices.ts'
+import { handoffPage, RETURN_FIELD } from '../pages/notices.ts'
 import { OWN_PATHS, type OwnPaths } from '../paths.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
 import { isTicket } from '../session/ticket.ts'
@@ -31,19 +31,19 @@ import { guarded } from '../sign-in/guarded.ts'
 import { startStepUp } from '../sign-in/step-up.ts'
 import { isFromOwnOrigin, isNotDocument, isOwnNavigation } from '../util/fetch-metadata.ts'
 import type { AuthHostContext, HostContext } from './context.ts'
-import { authHostLogin, hasNonce, readWanted, type WantedPage } from './handoff.ts'
+import { authHostLogin, type HostPage, hasNonce, readHostPage } from './handoff.ts'
 import { hostCookie } from './site.ts'
-import { ENTRY_BRAKE_SECONDS, type HandoffCode } from './tickets.ts'
+import { HANDOFF_BACKOFF_SECONDS, type HandoffCode } from './tickets.ts'
 
 // GET /_menshen/enter?to=<address>&n=<hash of the nonce> at the portal.
 
 interface EntryRequest {
-  readonly wanted: WantedPage
+  readonly wanted: HostPage
   readonly challenge: string
 }
 
 /** The answer to a request that cannot be an entry, signed in or not. */
-function refuseEntry(context: AuthHostContext, request: GatewayRequest): OwnAnswer | undefined {
+function refuseHandoff(context: AuthHostContext, request: GatewayRequest): OwnAnswer | undefined {
   if (isNotDocument(request)) return foreignAnswer(context, request)
   return readEntry(context, request) ? undefined : errorAnswer(context.pages, request, 'bad_request')
 }
@@ -54,12 +54,12 @@ function readEntry({ hosts, paths }: AuthHostContext, { search }: GatewayRequest
   const [challenge, ...moreN] = query.getAll('n')
   if (to === undefined || challenge === undefined || !isTicket(challenge)) return undefined
   if (moreTo.length > 0 || moreN.length > 0) return undefined
-  const wanted = readWanted(to, hosts, paths)
+  const wanted = readHostPage(to, hosts, paths)
   return wanted && { wanted, challenge }
 }
 
 /** For a signed-in user. */
-async function enterHost(
+async function handOffToHost(
   context: AuthHostContext,
   request: GatewayRequest,
   caller: SignedInCaller,
@@ -79,9 +79,9 @@ async function enterHost(
   if (stepUp) return stepUp
   const language = chosenLanguage(pages, request)?.lang
   const code = await hosts.codes.issue(host, { challenge, ticket, path, language })
-  const location = `${origin}${OWN_PATHS.entered}?code=${code}`
+  const location = `${origin}${OWN_PATHS.handoffDone}?code=${code}`
   if (!isEndOfSignIn(request, loaded, context.now())) return signedInAnswer(pages, request, location, cookies)
-  const html = enteringPage(languageOf(pages, request), host, location)
+  const html = handoffPage(languageOf(pages, request), host, location)
   return pageAnswer(pages, html, { cookies, headers: { refresh: `1; url=${location}` } })
 }
 
@@ -122,7 +122,7 @@ async function stepUpForHost(
 
 type EntryFailure = 'unknown_code' | 'other_browser' | 'session_ended'
 
-async function finishEntry(context: HostContext, request: GatewayRequest): Promise<OwnAnswer> {
+async function finishHandoff(context: HostContext, request: GatewayRequest): Promise<OwnAnswer> {
   const { host, auth, pages, observe } = context
   // Before the code is spent: no image or frame of another site enters.
   if (isNotDocument(request)) return foreignAnswer(context, request)
@@ -140,7 +140,7 @@ async function finishEntry(context: HostContext, request: GatewayRequest): Promi
   observe.report('host_entered', { ...requestFields(request, loaded), host: host.name })
   return signedInAnswer(pages, request, entry.path, [
     hostCookie(cookies, ticket, loaded, context.settings, context.now()),
-    clearCookie(cookies.entry),
+    clearCookie(cookies.handoff),
     ...(entry.language === undefined || chosenLanguage(pages, request) ? [] : [languageCookie(pages, entry.language)]),
   ])
 }
@@ -153,7 +153,7 @@ async function failedEntry(
   entry?: HandoffCode,
 ): Promise<OwnAnswer> {
   const { host, auth, pages, observe } = context
-  const { entryFailed } = auth.cookies
+  const { handoffFailed: entryFailed } = auth.cookies
   const location = entry?.path ?? '/'
   // Another tab of this browser was faster, or the user has come back by a button of the browser.
   if ((await identify(context, request)).loaded) return redirectAnswer(pages, request.method, location)
@@ -166,7 +166,7 @@ async function failedEntry(
   return redirectAnswer(pages, request.method, location, {
     outcome: 'visitor',
     // The code is spent now: with the same one again, it is unknown.
-    cookies: [setCookie(entryFailed, 'yes', ENTRY_BRAKE_SECONDS)],
+    cookies: [setCookie(entryFailed, 'yes', HANDOFF_BACKOFF_SECONDS)],
   })
 }
 
@@ -215,15 +215,15 @@ function pageOfButton(
   return readReturnPath(signed, auth.keys.returnPath, own, now())
 }
 
-const enterSignedIn = guarded(enterHost)
+const handOffSignedIn = guarded(handOffToHost)
 
 /** Signs in first, if need be, and comes back. */
-async function enter(context: AuthHostContext, request: GatewayRequest, form: URLSearchParams): Promise<OwnAnswer> {
-  return refuseEntry(context, request) ?? enterSignedIn(context, request, form)
+async function handOff(context: AuthHostContext, request: GatewayRequest, form: URLSearchParams): Promise<OwnAnswer> {
+  return refuseHandoff(context, request) ?? handOffSignedIn(context, request, form)
 }
 
 /** At BASE_URL, where there are hosts. */
-export const HANDOFF_ROUTES: RouteTable<AuthHostContext> = { [OWN_PATHS.enter]: { GET: enter } }
+export const HANDOFF_ROUTES: RouteTable<AuthHostContext> = { [OWN_PATHS.handoff]: { GET: handOff } }
 
 const TO_AUTH_HOST = { GET: toAuthHost, HEAD: toAuthHost, POST: toAuthHost }
 
@@ -234,6 +234,6 @@ export function hostRoutes({ login, callback }: OwnPaths): RouteTable<HostContex
   )
   return {
     ...Object.fromEntries([...left, login, callback].map(path => [path, TO_AUTH_HOST])),
-    [OWN_PATHS.entered]: { GET: finishEntry },
+    [OWN_PATHS.handoffDone]: { GET: finishHandoff },
   }
 }

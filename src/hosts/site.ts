@@ -7,7 +7,7 @@ import type { LoadedSession } from '../session/session-cache.ts'
 import { latestEnd } from '../session/session-record.ts'
 import type { Site } from '../sign-in/context.ts'
 import type { ApplicationHost } from './context.ts'
-import { authHostLogin, handoffAnswer, LEFT_HOST } from './handoff.ts'
+import { authHostLogin, handoffAnswer, SIGNED_OUT_FIELD } from './handoff.ts'
 
 interface HostSiteOptions {
   readonly settings: Pick<Settings, 'SESSION_MAX_HOURS'>
@@ -31,7 +31,7 @@ export function createHostSite(host: ApplicationHost, { settings, cookies, now }
     nextSignIn(context, request, wanted) {
       const { settings, paths } = context
       // BASE_URL would sign the user in again, and gets none of our cookies that prevent it.
-      if (settings.AUTO_SIGN_IN !== 'off') return { location: `${authUrl}${paths.login}?${LEFT_HOST}`, cookies: [] }
+      if (settings.AUTO_SIGN_IN !== 'off') return { location: `${authUrl}${paths.login}?${SIGNED_OUT_FIELD}`, cookies: [] }
       const path = wanted && safeReturnPath(wanted, settings.BASE_URL, paths.signIn)
       if (!path) return { location: authUrl + paths.login, cookies: [] }
       const { location, cookie } = authHostLogin(context, host, request, path)

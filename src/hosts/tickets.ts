@@ -13,7 +13,7 @@ import { decodeJson, encodeJson, sealValue, unsealValue } from '../session/seali
 import type { LoadedSession } from '../session/session-cache.ts'
 import { latestEnd } from '../session/session-record.ts'
 import { isTicket, newTicket, sealingKey } from '../session/ticket.ts'
-import { newFreshness, type Freshness, type Store, type StoredValue } from '../stores/store.ts'
+import { type Freshness, newFreshness, type Store, type StoredValue } from '../stores/store.ts'
 import { atMost } from '../util/at-most.ts'
 import { ownCopy } from '../util/own-copy.ts'
 
@@ -54,7 +54,7 @@ export function createHostTickets({ store, settings }: HostTicketsOptions): Host
 
   function getCached(host: string, ticket: string): string | undefined {
     const cached = cache.get(ticket)
-    if (cached?.host !== host || !store.isCurrent(cached.key, cached.version, cached.proof)) return undefined
+    if (cached?.host !== host || !store.isCurrent(cached.key, cached.version, cached.freshness)) return undefined
     return cached.sessionTicket
   }
 
@@ -65,7 +65,7 @@ export function createHostTickets({ store, settings }: HostTicketsOptions): Host
       return undefined
     }
     const { version, freshness = newFreshness() } = stored
-    remember(ticket, { host, key, version, proof: freshness, sessionTicket: opened.ticket })
+    remember(ticket, { host, key, version, freshness, sessionTicket: opened.ticket })
     return opened.ticket
   }
 
@@ -83,7 +83,7 @@ export function createHostTickets({ store, settings }: HostTicketsOptions): Host
         expiresAt: latestEnd(session.signedInAt, settings.SESSION_MAX_HOURS),
         labels: [labelOf(session.key)],
       })
-      if (version !== undefined) remember(ticket, { host, key, version, proof: newFreshness(), sessionTicket })
+      if (version !== undefined) remember(ticket, { host, key, version, freshness: newFreshness(), sessionTicket })
       return ticket
     },
 
@@ -121,7 +121,7 @@ interface CachedTicket {
   readonly host: string
   readonly key: string
   readonly version: number
-  readonly proof: Freshness
+  readonly freshness: Freshness
   readonly sessionTicket: string
 }
 
@@ -160,7 +160,7 @@ export interface HandoffCodes {
 }
 
 const CODE_SECONDS = 60
-export const ENTRY_BRAKE_SECONDS = 10
+export const HANDOFF_BACKOFF_SECONDS = 10
 
 const codeSchema: z.ZodType<HandoffCode> = z.object({
   challenge: z.string(),
@@ -194,7 +194,7 @@ export function createHandoffCodes({
 
     async isFirstFailure(host, { ticket, path }) {
       const key = `entry-failed:${hash('sha256', `${host} ${ticket} ${path}`, 'base64url')}`
-      const entry = { value: Buffer.of(1), expiresAt: now() + ENTRY_BRAKE_SECONDS * 1000, labels: [] }
+      const entry = { value: Buffer.of(1), expiresAt: now() + HANDOFF_BACKOFF_SECONDS * 1000, labels: [] }
       return (await store.create(key, entry)) !== undefined
     },
   }

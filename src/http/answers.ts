@@ -14,8 +14,8 @@ import type { Report } from '../events.ts'
 import {
   CLIENT_LEFT,
   type ObservedRequest,
-  type Outcome,
   REQUEST_ID,
+  type RequestOutcome,
   requestFields,
 } from '../observe/observed-request.ts'
 import type { Look } from '../pages/look.ts'
@@ -48,7 +48,7 @@ export interface ReportedPages {
 
 /** `outcome` is how the metrics count a request that gets this answer. */
 export interface ResponseAnswer {
-  readonly outcome: Outcome
+  readonly outcome: RequestOutcome
   readonly response: Response
   /** In place of the body of `response`, if many answers have the same: none of them needs a copy. */
   readonly sharedBody?: Uint8Array<ArrayBuffer>
@@ -56,7 +56,7 @@ export interface ResponseAnswer {
 
 /** A status and headers, without a body. */
 export interface StatusAnswer {
-  readonly outcome: Outcome
+  readonly outcome: RequestOutcome
   readonly status: number
   readonly common: CommonHeaders
   /** Who the caller is, if a proxy is told. */
@@ -70,7 +70,7 @@ export type OwnAnswer = ResponseAnswer | StatusAnswer
 
 interface Extra {
   /** `own` unless it says otherwise. */
-  readonly outcome?: Outcome
+  readonly outcome?: RequestOutcome
   readonly status?: number
   readonly cookies?: readonly string[]
   readonly headers?: Readonly<Record<string, string>>

@@ -27,9 +27,9 @@ export interface CookieNames {
   /** For the next page: sessions have just been ended. */
   readonly ended: string
   /** At a host of `hosts`: the nonce of an entry. */
-  readonly entry: string
+  readonly handoff: string
   /** At a host of `hosts`: an entry has just failed. */
-  readonly entryFailed: string
+  readonly handoffFailed: string
   /** A late callback has just sent this browser to the provider again. */
   readonly retry: string
   /** The user has to click to sign in: AUTO_SIGN_IN does not count for this browser. */
@@ -52,8 +52,8 @@ export function cookieNames(settings: Pick<Settings, 'BASE_URL'>): CookieNames {
     moved: `${prefix}menshen_moved`,
     language: `${prefix}menshen_language`,
     ended: `${prefix}menshen_ended`,
-    entry: `${prefix}menshen_entry`,
-    entryFailed: `${prefix}menshen_entry_failed`,
+    handoff: `${prefix}menshen_entry`,
+    handoffFailed: `${prefix}menshen_entry_failed`,
     retry: `${prefix}menshen_retry`,
     manual: `${prefix}menshen_manual`,
   }
@@ -129,7 +129,7 @@ export function clearFragment(callbackPath: string): string {
 
 // For the login page after a sign-out: where it counted, and the state with which the browser went to the provider, if it did.
 
-export interface SignedOut {
+export interface SignOutNotice {
   readonly where: 'here' | 'everywhere'
   readonly state?: string | undefined
 }
@@ -137,11 +137,11 @@ export interface SignedOut {
 /** Long enough for the way through the provider. */
 const CONFIRMED_SECONDS = 120
 
-export function signedOutCookie({ signedOut }: CookieNames, { where, state }: SignedOut): string {
+export function signedOutCookie({ signedOut }: CookieNames, { where, state }: SignOutNotice): string {
   return setCookie(signedOut, state === undefined ? where : `${where}.${state}`, CONFIRMED_SECONDS)
 }
 
-export function readSignedOut({ signedOut }: CookieNames, header: string | undefined): SignedOut | undefined {
+export function readSignedOut({ signedOut }: CookieNames, header: string | undefined): SignOutNotice | undefined {
   const [where, state] = readCookie(header, signedOut)?.split('.') ?? []
   return where === 'here' || where === 'everywhere' ? { where, state } : undefined
 }

@@ -5,7 +5,12 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { performance } from 'node:perf_hooks'
 import { type ReadTarget, readTarget } from '../access/request-path.ts'
 import { isTrusted, type Networks, plainAddress, withoutPort } from '../config/networks.ts'
-import { type ObservedRequest, type Outcome, REQUEST_ID, type RequestTrace } from '../observe/observed-request.ts'
+import {
+  type ObservedRequest,
+  REQUEST_ID,
+  type RequestOutcome,
+  type RequestTrace,
+} from '../observe/observed-request.ts'
 import { createRecent } from '../util/recent.ts'
 import type { ProxyRequest } from './caller.ts'
 
@@ -60,7 +65,7 @@ class ArrivedRequest implements ObservedRequest {
   readonly startedAt = performance.now()
   readonly method: string
   path = ''
-  outcome: Outcome = 'own'
+  outcome: RequestOutcome = 'own'
   user?: string
   upstream?: string
   askedAt?: number

@@ -10,7 +10,7 @@ import { ANY_AUDIENCE, type RoleConfig, type Rule } from '../config/config-file.
 import type { Settings } from '../config/settings.ts'
 import { MenshenError } from '../errors.ts'
 import type { Caller } from '../http/caller.ts'
-import { type BearerUser, TokenRefused } from '../provider/bearer.ts'
+import { type BearerUser, TokenRejection } from '../provider/bearer.ts'
 import { authenticationIn } from '../provider/id-token.ts'
 import type { Audience, Audiences, Provider } from '../provider/provider.ts'
 import { mayNeedIntrospection, type Providers, providerOfToken, scopeOf } from '../provider/providers.ts'
@@ -56,7 +56,7 @@ export interface BearerCallersOptions {
 }
 
 type Verdict = BearerCaller | RefusedToken
-type Judged<V> = readonly [verdict: V, until: number]
+type TimedVerdict<V> = readonly [verdict: V, until: number]
 
 interface CachedVerdict<V = Verdict | 'limited'> {
   /** `limited` if the client that brought it first was; that is not cached. */
@@ -83,14 +83,14 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
   }
 
   /** The verdict, and until when it counts at most. */
-  async function judge(token: string, audiences: Audiences, owner: string | undefined): Promise<Judged<Verdict>> {
+  async function judge(token: string, audiences: Audiences, owner: string | undefined): Promise<TimedVerdict<Verdict>> {
     try {
       const provider = await providerOfToken(providers, token)
       const user = await provider.verifyBearer(token, audiences, owner)
       return [toCaller(provider, user), user.expiresAt ?? Number.POSITIVE_INFINITY]
     } catch (error) {
       if (!(error instanceof MenshenError) || error.code !== 'provider_refused') throw error
-      const detail = error instanceof TokenRefused ? error.detail : undefined
+      const detail = error instanceof TokenRejection ? error.detail : undefined
       return [{ refused: error.message, detail }, Number.POSITIVE_INFINITY]
     }
   }
@@ -100,7 +100,7 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
     token: string,
     audiences: Audiences,
     { owner, count }: TokenClient,
-  ): Promise<Judged<Verdict | 'limited'>> {
+  ): Promise<TimedVerdict<Verdict | 'limited'>> {
     const giveBack = await count()
     if (!giveBack) return ['limited', 0]
     const judged = await judge(token, audiences, owner)
@@ -109,7 +109,7 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
   }
 
   /** From now on others that bring the same token wait for this verdict. The caller has to await it. */
-  function start<V extends Verdict | 'limited'>(key: string, judged: Promise<Judged<V>>): CachedVerdict<V> {
+  function start<V extends Verdict | 'limited'>(key: string, judged: Promise<TimedVerdict<V>>): CachedVerdict<V> {
     const verdict = judged.then(([verdict]) => verdict)
     const entry: CachedVerdict<V> = {
       verdict,

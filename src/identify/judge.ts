@@ -2,7 +2,7 @@
 
 import { decideRequest, rulesForRequest, shadowDecision } from '../access/affected-paths.ts'
 import { decodedPath, shownPath } from '../access/ambiguous-paths.ts'
-import { type Unmet, unmetOf } from '../access/conditions.ts'
+import { type UnmetCondition, unmetOf } from '../access/conditions.ts'
 import type { Subject } from '../access/roles.ts'
 import { admits, type Decision, isClosed, lacksScopes } from '../access/rules.ts'
 import type { Rule } from '../config/config-file.ts'
@@ -34,7 +34,7 @@ export function applyRules(
 /** Why a decision does not admit a caller: the rule is not for them, or one of its conditions is not met. */
 interface Refusal {
   readonly rule: Rule
-  readonly unmet?: Unmet
+  readonly unmet?: UnmetCondition
 }
 
 /** `undefined` if the decision admits the caller. */
@@ -93,7 +93,7 @@ function denied(
   }
 }
 
-function notMet(identification: CallerIdentification, unmet: Unmet): Admission {
+function notMet(identification: CallerIdentification, unmet: UnmetCondition): Admission {
   const { rule: refusedBy } = unmet
   // A program with a key cannot sign in again.
   if (unmet.code === 'step_up' && identification.bearer?.who.keyKind)

@@ -23,13 +23,13 @@ interface LostCookieOptions {
   readonly now: () => number
 }
 
-interface Landing {
+interface SignInRedirect {
   readonly location: string
   readonly sessionKey: string
 }
 
 export function createLostCookieDetector({ settings, now }: LostCookieOptions): LostCookieDetector {
-  const expected = new WeakMap<object, Landing>()
+  const expected = new WeakMap<object, SignInRedirect>()
   /** Until when each new session may be seen for the first time, the oldest first. */
   const unseen = new Map<string, number>()
 

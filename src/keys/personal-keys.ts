@@ -19,7 +19,14 @@ import { type Identity, type SessionUser, userFields } from '../session/session-
 import { type DataKeys, SUB_LABEL, type UserId } from '../session/session-record.ts'
 import { identifyIn, type SessionDirectory } from '../session/sessions.ts'
 import { allEntries, entryPages } from '../stores/pages.ts'
-import { type Entry, newFreshness, type Freshness, type Store, type StoredEntry, type StoredValue } from '../stores/store.ts'
+import {
+  type Entry,
+  type Freshness,
+  newFreshness,
+  type Store,
+  type StoredEntry,
+  type StoredValue,
+} from '../stores/store.ts'
 import { atMost } from '../util/at-most.ts'
 import { keySha256, newKey } from '../util/key-form.ts'
 import { type ConfirmedUser, createKeyOwners, type KeyOwner, type KeyOwners, openOwner, ownerKeyOf } from './owners.ts'
@@ -49,7 +56,7 @@ export interface PersonalKeys {
   /** By the SHA-256 of the key. Without a promise if it is cached. */
   find(id: string): KeyUser | undefined | Promise<KeyUser | undefined>
   /** Returns the key, which nobody can read again; or why there is none. */
-  create(user: ConfirmedUser, wish: KeyWish): Promise<NewKey | KeyProblem>
+  create(user: ConfirmedUser, wish: KeyRequest): Promise<NewKey | KeyProblem>
   /** The user's own, the newest first. */
   listOf(user: UserId): Promise<PersonalKey[]>
   /** Revokes a key if it belongs to this user. */
@@ -71,7 +78,7 @@ export interface PersonalKeys {
 }
 
 /** What a user asks for. */
-export interface KeyWish {
+export interface KeyRequest {
   readonly name: string
   readonly days: number
 }
@@ -369,10 +376,10 @@ interface KeyListingOptions {
 }
 
 export function createKeyListing({ store, allKeys }: KeyListingOptions): KeyListing {
-  type Found = ListedKey | typeof UNREADABLE
+  type KeyResult = ListedKey | typeof UNREADABLE
 
   /** Without those that ended with their owner. */
-  async function openEach(entries: readonly StoredEntry[]): Promise<Found[]> {
+  async function openEach(entries: readonly StoredEntry[]): Promise<KeyResult[]> {
     const sets = await allKeys()
     const owners = new Map<string, Promise<StoredEntry | undefined>>()
     const readOwner = (key: string) => {
@@ -381,7 +388,7 @@ export function createKeyListing({ store, allKeys }: KeyListingOptions): KeyList
       return read
     }
 
-    async function open(entry: StoredEntry): Promise<Found[]> {
+    async function open(entry: StoredEntry): Promise<KeyResult[]> {
       for (const keys of sets) {
         const record = openRecord(entry, keys)
         if (!record) continue
@@ -441,7 +448,7 @@ export function createKeyListing({ store, allKeys }: KeyListingOptions): KeyList
     async *revokeBefore(time) {
       for await (const entries of entryPages(store, LABEL)) {
         const found = (await openEach(entries)).filter(key => key === UNREADABLE || key.createdAt < time)
-        const remove = async (key: Found) => key === UNREADABLE || store.remove(recordKeyOf(key.id))
+        const remove = async (key: KeyResult) => key === UNREADABLE || store.remove(recordKeyOf(key.id))
         const removed = await Promise.allSettled(found.map(remove))
         for (const [n, key] of found.entries()) {
           const result = removed[n]

@@ -1,12 +1,12 @@
 // One line for each request, when it has ended.
 import type { Report } from '../events.ts'
-import { type Connection, type Observer, observedFields } from './observed-request.ts'
+import { type Observer, observedFields, type RequestConnection } from './observed-request.ts'
 
 export function createAccessLog(write: Report): Observer {
   /** How much of what a connection has sent was written down already, with its earlier requests. */
-  const counted = new WeakMap<Connection, number>()
+  const counted = new WeakMap<RequestConnection, number>()
 
-  function bytesOf(connection: Connection): number {
+  function bytesOf(connection: RequestConnection): number {
     const before = counted.get(connection) ?? 0
     counted.set(connection, connection.bytesWritten)
     return connection.bytesWritten - before

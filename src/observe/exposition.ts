@@ -43,9 +43,9 @@ export function countersOf(snapshot: MetricsSnapshot): MetricsSnapshot {
 // The metrics of this process, or of all workers.
 
 /** Takes a function that reads the metrics of this process, and returns one that writes those of all. */
-export type Gathering = (read: () => Promise<MetricsSnapshot>) => () => Promise<string>
+export type GatherMetrics = (read: () => Promise<MetricsSnapshot>) => () => Promise<string>
 
-export const gatherAlone: Gathering = read => async () => writeMetrics(await read())
+export const gatherAlone: GatherMetrics = read => async () => writeMetrics(await read())
 
 interface Sources {
   readonly metrics: Metrics

@@ -5,7 +5,7 @@ import { addDuration, BUCKET_COUNT, emptyBuckets, quantileOf } from './histogram
 
 /** The kinds of work whose durations are kept. */
 export const TIMED = ['request', 'provider', 'store'] as const
-export type Timed = (typeof TIMED)[number]
+export type TimedOperation = (typeof TIMED)[number]
 
 export interface Slot {
   /** When it began, in milliseconds since the epoch. */
@@ -13,7 +13,7 @@ export interface Slot {
   /** How often each thing happened. */
   readonly counts: Record<string, number>
   /** The buckets of histogram.ts. */
-  readonly times: Record<Timed, number[]>
+  readonly times: Record<TimedOperation, number[]>
   /** How many sessions there were at its end. */
   sessions?: number
 }
@@ -36,7 +36,7 @@ export function count({ counts }: Slot, name: string): void {
   counts[name] = (counts[name] ?? 0) + 1
 }
 
-export function addTime({ times }: Slot, timed: Timed, ms: number): void {
+export function addTime({ times }: Slot, timed: TimedOperation, ms: number): void {
   addDuration(times[timed], ms / 1000)
 }
 
@@ -55,7 +55,7 @@ export function addSlot(into: Slot, from: Slot): void {
 }
 
 /** The milliseconds that this share of the times did not exceed; `undefined` if there were none. */
-export function quantile({ times }: Slot, timed: Timed, share: number): number | undefined {
+export function quantile({ times }: Slot, timed: TimedOperation, share: number): number | undefined {
   const seconds = quantileOf(times[timed], share)
   return seconds === undefined ? undefined : seconds * 1000
 }

@@ -12,7 +12,7 @@ import {
   type Range,
   type Slot,
   slotsOf,
-  type Timed,
+  type TimedOperation,
 } from './history-slots.ts'
 import { createInstances, type Instance, WRITE_EVERY_MS } from './instances.ts'
 import type { Observer } from './observed-request.ts'
@@ -134,14 +134,14 @@ export interface Plot {
   readonly sessions: Column
   readonly requests: Readonly<Record<'admitted' | 'visitor' | 'refused' | 'error', Column>>
   /** In milliseconds. */
-  readonly times: Readonly<Record<Timed, { readonly p50: Column; readonly p99: Column }>>
+  readonly times: Readonly<Record<TimedOperation, { readonly p50: Column; readonly p99: Column }>>
 }
 
 export const FAILURE_REASONS = [...LOGIN_ERRORS, 'unknown_error'] as const
 
 export function plotOf(slots: readonly Slot[]): Plot {
   const counted = (name: string) => slots.map(({ counts }) => counts[name] ?? 0)
-  const timed = (name: Timed) => ({
+  const timed = (name: TimedOperation) => ({
     p50: slots.map(slot => rounded(quantile(slot, name, 0.5))),
     p99: slots.map(slot => rounded(quantile(slot, name, 0.99))),
   })

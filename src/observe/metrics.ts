@@ -6,7 +6,7 @@ import { EVENTS, type EventCode } from '../events.ts'
 import type { Work } from '../measure.ts'
 import { REPORTED_END_REASONS } from '../session/end-reasons.ts'
 import { readVersion } from '../util/version.ts'
-import type { Observer, Outcome } from './observed-request.ts'
+import type { Observer, RequestOutcome } from './observed-request.ts'
 import { createProcessMetrics, PROCESS_METRICS } from './process-metrics.ts'
 import { type Counters, createCounter, createHistogram, type MetricRow, type MetricsSnapshot } from './series.ts'
 
@@ -151,7 +151,7 @@ function statusClass(status: number): string {
 /** Errors without a code of ours. Their text is never a label. */
 const UNKNOWN = 'unknown_error'
 
-const OUTCOMES: readonly Outcome[] = ['admitted', 'visitor', 'refused', 'own', 'error']
+const OUTCOMES: readonly RequestOutcome[] = ['admitted', 'visitor', 'refused', 'own', 'error']
 const PROVIDER_CALLS: readonly Work['provider'][] = [
   'token',
   'pushed_request',

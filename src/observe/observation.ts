@@ -13,11 +13,11 @@ import { createHistory } from './history.ts'
 import { thisInstance } from './instances.ts'
 import { createMetrics, type EventCounter } from './metrics.ts'
 import {
-  type Connection,
   currentRequest,
   type ObservedRequest,
   type Observer,
   observedFields,
+  type RequestConnection,
   type Tracing,
 } from './observed-request.ts'
 
@@ -34,7 +34,7 @@ export interface Observation {
   /** A request has arrived. Absent without tracing. */
   readonly begun: Tracing['begin'] | undefined
   /** A request has ended. `status` is 0 if the application that embeds Menshen answers it. */
-  ended(request: ObservedRequest, status: number, connection?: Connection): void
+  ended(request: ObservedRequest, status: number, connection?: RequestConnection): void
   /** The application has answered, or with 0 failed to. */
   answered(request: ObservedRequest, status: number): void
 }

@@ -7,7 +7,7 @@ import type { Measure, TraceCall, Work } from '../measure.ts'
 import { identityFields } from '../session/session-fields.ts'
 
 /** `own`: a page of ours; `error`: something of ours, or the application behind, failed. */
-export type Outcome = 'admitted' | 'visitor' | 'refused' | 'own' | 'error'
+export type RequestOutcome = 'admitted' | 'visitor' | 'refused' | 'own' | 'error'
 
 /** The header that carries the id of a request. */
 export const REQUEST_ID = 'x-request-id'
@@ -23,7 +23,7 @@ export interface ObservedRequest {
   readonly userAgent?: string | undefined
   /** Without its query; empty where it could not be read. */
   path: string
-  outcome: Outcome
+  outcome: RequestOutcome
   user?: string
   /** The origin of the application that it was forwarded to. */
   upstream?: string
@@ -95,13 +95,13 @@ export interface Observer {
   /** `result` is `ok` or the code of an error of ours. */
   onWork?<Kind extends keyof Work>(kind: Kind, what: Work[Kind], result: string, seconds: number): void
   /** It has ended, one way or another. `status` is 0 if it was answered by an application that we do not see. */
-  onRequest?(request: ObservedRequest, status: number, ms: number, connection: Connection | undefined): void
+  onRequest?(request: ObservedRequest, status: number, ms: number, connection: RequestConnection | undefined): void
   /** The head of the application's answer is here. `status` is 0 if there is none. */
   onAnswer?(request: ObservedRequest, status: number): void
 }
 
 /** Over which it was answered. */
-export interface Connection {
+export interface RequestConnection {
   readonly bytesWritten: number
 }
 

@@ -119,14 +119,14 @@ export function confirmSignOutPage(words: Words): string {
 
 // Between a sign-in and a host of `hosts`. The script goes on immediately.
 
-export function enteringPage(words: Words, host: string, url: string): string {
+export function handoffPage(words: Words, host: string, url: string): string {
   const text = words.rich('entering.text', { host: html`<code>${host}</code>` })
   return continuePage(words, words.t('entering.title'), text, url)
 }
 
 // For a browser that came from another site, and proves its device only when a page of ours asks. The script goes on immediately.
 
-export function provingPage(words: Words, path: string): string {
+export function deviceProofNotice(words: Words, path: string): string {
   return continuePage(words, words.t('proving.title'), words.t('proving.text'), path)
 }
 

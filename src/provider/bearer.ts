@@ -11,7 +11,7 @@ import type { Metadata } from './discovery.ts'
 import { readAnswer } from './fetch.ts'
 import {
   ALGORITHMS,
-  faultOf,
+  invalidPartOf,
   isAccessTokenIssuer,
   isTokenIssuer,
   LONGEST_TOKEN,
@@ -87,7 +87,7 @@ async function verify(token: string, keys: ProviderKeys, now: number): Promise<J
     })
   } catch (error) {
     // Unavailable keys say nothing about the token.
-    throw error instanceof MenshenError ? error : refused(faultOf(error))
+    throw error instanceof MenshenError ? error : refused(invalidPartOf(error))
   }
 }
 
@@ -108,7 +108,7 @@ export function hasAccessType({ typ, token_use, token_type }: Readonly<Record<st
 }
 
 /** Why a token is not valid: a code, and a sentence where the code is not enough. */
-export class TokenRefused extends MenshenError {
+export class TokenRejection extends MenshenError {
   readonly detail: string | undefined
 
   constructor(reason: string, detail?: string) {
@@ -117,8 +117,8 @@ export class TokenRefused extends MenshenError {
   }
 }
 
-export function refused(reason: string, detail?: string): TokenRefused {
-  return new TokenRefused(reason, detail)
+export function refused(reason: string, detail?: string): TokenRejection {
+  return new TokenRejection(reason, detail)
 }
 
 // The user of an access token: a JWT is verified by the provider's keys, any other token is sent to the provider's

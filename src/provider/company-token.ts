@@ -4,7 +4,7 @@ import { phrase, phrasedError } from '../text/text.ts'
 import { createCachedValue } from '../util/cached-value.ts'
 import { getPath } from '../util/json-path.ts'
 import { endpointOf } from './discovery.ts'
-import { type Answer, readAnswer } from './fetch.ts'
+import { type ProviderAnswer, readAnswer } from './fetch.ts'
 import type { Texts } from './plan.ts'
 import type { ProviderConnection } from './provider-connection.ts'
 import { readAccepted } from './refusal.ts'
@@ -37,7 +37,7 @@ export function createCompanyToken(connection: ProviderConnection): CompanyToken
     return readTokenSet(await readAnswer(await fetch(url.href)), plan, now())
   }
 
-  async function call(url: string, params: Texts, { accessToken }: TokenSet): Promise<Answer> {
+  async function call(url: string, params: Texts, { accessToken }: TokenSet): Promise<ProviderAnswer> {
     const target = new URL(url)
     target.searchParams.set('access_token', accessToken)
     for (const [name, value] of Object.entries(params)) target.searchParams.set(name, value)

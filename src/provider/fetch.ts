@@ -13,13 +13,13 @@ import type { ClientCertificate } from './mutual-tls.ts'
 export const USER_AGENT = 'menshen'
 
 /** A status and the parsed body: `undefined` if it is not JSON. */
-export interface Answer {
+export interface ProviderAnswer {
   readonly status: number
   readonly body: unknown
 }
 
 /** The request cannot have arrived, so that it is safe to send it again. */
-export class NeverArrived extends MenshenError {
+export class UnsentRequestError extends MenshenError {
   constructor(code: string, cause: unknown) {
     const message = phrase('no_connection_made', { code })
     super('provider_unreachable', phraseIn('en', message), cause, message)
@@ -145,7 +145,7 @@ function typeOf(body: CallInit['body'] | null): Record<string, string> {
 /** Created once: undici would create one with a stack for each connection that it closes. */
 const OVER = new Error('the conversation is over')
 
-export async function readAnswer(response: WholeAnswer): Promise<Answer> {
+export async function readAnswer(response: WholeAnswer): Promise<ProviderAnswer> {
   const type = response.headers.get('content-type') ?? ''
   const text = decode(await response.bytes())
   const body = text === undefined ? undefined : (readJson(text) ?? readForm(text, type))
@@ -208,7 +208,7 @@ function asMenshenError(error: unknown): MenshenError {
   // The error of a lookup is wrapped.
   if (error instanceof Error && error.cause instanceof MenshenError) return error.cause
   const code = innermostCode(error)
-  if (BEFORE_SENDING.has(code)) return new NeverArrived(code, error)
+  if (BEFORE_SENDING.has(code)) return new UnsentRequestError(code, error)
   return phrasedError('provider_unreachable', phrase('connection_broke', { code }), error)
 }
 

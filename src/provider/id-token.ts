@@ -48,7 +48,7 @@ export interface TokenChecks {
   readonly now: () => number
 }
 
-export interface Expected {
+export interface IdTokenExpectation {
   readonly isNonce: (given: unknown) => boolean
   readonly accessToken: string
   /** Not signed in before this, in milliseconds; absent where it does not matter (no `max_age`, or a refresh). */
@@ -83,7 +83,7 @@ export async function checkIdToken(
   { plan, keys, now }: TokenChecks,
   metadata: Metadata,
   token: string,
-  expected: Expected,
+  expected: IdTokenExpectation,
 ): Promise<JWTPayload & { sub: string }> {
   const claims = await verifySigned({ plan, keys, now }, metadata, token, ['sub', 'iat', 'exp'])
   const { sub, aud, azp, iat = 0, auth_time, nonce, at_hash } = claims
@@ -137,7 +137,7 @@ export async function verifyJwt(
 }
 
 /** The part of a token that is wrong: a claim, `signature`, `key`, `alg` or `form`. */
-export function faultOf(error: unknown): string {
+export function invalidPartOf(error: unknown): string {
   if (error instanceof errors.JWTClaimValidationFailed || error instanceof errors.JWTExpired) return error.claim
   if (error instanceof errors.JWSSignatureVerificationFailed) return 'signature'
   if (error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys) return 'key'
@@ -146,7 +146,9 @@ export function faultOf(error: unknown): string {
 
 /** Unavailable keys say nothing about the token. */
 function invalid(name: TokenName, token: string, error: unknown, now: number): MenshenError {
-  return error instanceof MenshenError ? error : new InvalidToken(name, faultOf(error), whyInvalid(token, error, now))
+  return error instanceof MenshenError
+    ? error
+    : new InvalidToken(name, invalidPartOf(error), whyInvalid(token, error, now))
 }
 
 function whyInvalid(token: string, error: unknown, now: number): Phrase | undefined {

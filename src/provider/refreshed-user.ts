@@ -20,17 +20,17 @@ import { phrase, phrasedError } from '../text/text.ts'
 import { getPath, textFrom } from '../util/json-path.ts'
 import { unverifiedClaims } from './id-token.ts'
 import type { ProviderConnection } from './provider-connection.ts'
-import { SubjectChanged, type TokenSet } from './token.ts'
+import { SubjectMismatch, type TokenSet } from './token.ts'
 import {
   answersOf,
   type ExclusiveClaims,
   exclusiveClaimsIn,
   type MappedUser,
-  type Mapping,
   mapAnswers,
   type ProviderClaims,
   requestUserInfo,
   type UserInfo,
+  type UserMapping,
 } from './user.ts'
 
 /** The user as the session has them. */
@@ -73,7 +73,7 @@ export async function askAgain(
 function assertSameUser(userinfo: object, expected: unknown): void {
   const sub = getPath(userinfo, 'sub')
   if (expected === undefined || sub === expected) return
-  if (typeof sub === 'string' && sub !== '') throw new SubjectChanged('user info')
+  if (typeof sub === 'string' && sub !== '') throw new SubjectMismatch('user info')
   throw phrasedError('provider_answer', phrase('user_info_of_another'))
 }
 
@@ -81,7 +81,7 @@ function storedEmail({ claims, isLost, userInfo }: UserBefore): unknown {
   return claims.email ?? (isLost('email') ? userInfo.email : undefined)
 }
 
-export function mapRefreshedUser(claims: ProviderClaims, plan: Mapping, before: UserBefore): MappedUser {
+export function mapRefreshedUser(claims: ProviderClaims, plan: UserMapping, before: UserBefore): MappedUser {
   const fresh = answersOf(claims, plan)
   const fates = claimFates(claims, fresh, plan, before)
   const withFate = (fate: ClaimFate) => [...fates].filter(([, one]) => one === fate).map(([path]) => path)
@@ -107,7 +107,7 @@ type ClaimFate = 'fresh' | 'carried' | 'lost' | 'gone'
 function claimFates(
   claims: ProviderClaims,
   fresh: readonly unknown[],
-  plan: Mapping,
+  plan: UserMapping,
   before: UserBefore,
 ): ReadonlyMap<string, ClaimFate> {
   const lacksIdToken = claims.id_token === undefined && plan.userInfoFrom.includes('id_token')
@@ -147,7 +147,7 @@ function idTokenNames({ exclusiveClaims, idToken }: UserBefore): readonly string
 }
 
 /** With the names of before as far as their claims stay, and no other source has them now. */
-function exclusiveClaimsAfter(claims: ProviderClaims, plan: Mapping, before: UserBefore): ExclusiveClaims {
+function exclusiveClaimsAfter(claims: ProviderClaims, plan: UserMapping, before: UserBefore): ExclusiveClaims {
   const now = exclusiveClaimsIn(claims, plan)
   const { id_token, token, ...others } = claims
   const elsewhere = new Set(answersOf(others, plan).flatMap(answer => Object.keys(Object(answer))))
@@ -158,12 +158,12 @@ function exclusiveClaimsAfter(claims: ProviderClaims, plan: Mapping, before: Use
 }
 
 /** Compared by the path that has named the user. Without a value there, the answers prove nothing. */
-function assertSameSubject(answers: readonly unknown[], { fields }: Mapping, before: UserBefore): void {
+function assertSameSubject(answers: readonly unknown[], { fields }: UserMapping, before: UserBefore): void {
   const { sub } = before.userInfo
   const source = fields.sub.find(source => textFrom([before.claims], [source]) === sub)
   const found = textFrom(answers, source === undefined ? fields.sub : [source])
   if (found === sub) return
-  if (found !== '') throw new SubjectChanged('user info')
+  if (found !== '') throw new SubjectMismatch('user info')
   throw phrasedError('provider_answer', phrase('answer_unusable', { fields: 'sub' }))
 }
 

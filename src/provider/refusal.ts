@@ -6,7 +6,7 @@ import { type Phrase, phrase, phrasedError, phraseIn, phraseOf, quoted } from '.
 import { getPath, notAccepted } from '../util/json-path.ts'
 import { causeOf } from './demands.ts'
 import type { Metadata } from './discovery.ts'
-import type { Answer } from './fetch.ts'
+import type { ProviderAnswer } from './fetch.ts'
 import type { ProviderPlan } from './plan.ts'
 
 /** The provider has answered with an error. Decide by `status` and `errorCode`. */
@@ -45,13 +45,17 @@ export function withCause(refusal: RefusalError, plan: ProviderPlan, known: Meta
   return new RefusalError(code, sentence, status, errorCode, { remedy: cause.remedy })
 }
 
-interface Expected {
+interface SuccessFormat {
   readonly at?: string | undefined
   readonly success: ProviderPlan['tokenAnswer']['success']
 }
 
 /** The answer proper. Its status and its body have to report success: status 200 alone does not. */
-export function readAccepted({ status, body }: Answer, { at, success }: Expected, verdicts: readonly string[]): object {
+export function readAccepted(
+  { status, body }: ProviderAnswer,
+  { at, success }: SuccessFormat,
+  verdicts: readonly string[],
+): object {
   const codes = errorCodes(body)
   const verdict = codes.find(code => verdicts.includes(code))
   if (verdict !== undefined)

@@ -10,7 +10,7 @@ import { getPath } from '../util/json-path.ts'
 import { askAsClient } from './client-auth.ts'
 import { endpointOf, type Metadata } from './discovery.ts'
 import { askForTokensWithProof, type DpopKey, newDpopKey } from './dpop.ts'
-import { type Answer, NeverArrived, readAnswer, type WholeAnswer } from './fetch.ts'
+import { type ProviderAnswer, readAnswer, UnsentRequestError, type WholeAnswer } from './fetch.ts'
 import {
   authenticationIn,
   checkIdToken,
@@ -52,7 +52,7 @@ export interface TokenSet {
 }
 
 /** The response is about another user than the session. */
-export class SubjectChanged extends MenshenError {
+export class SubjectMismatch extends MenshenError {
   constructor(source: 'id_token' | 'user info') {
     super('provider_refused', `the ${source} after the refresh is about another user`)
   }
@@ -200,7 +200,7 @@ async function checkRefreshed(
     if (before === undefined) return
     if (iss !== old.iss) throw new MenshenError('provider_refused', 'the refreshed id_token is of another issuer')
     if (sub === undefined) throw new MenshenError('provider_refused', 'the refreshed id_token names no user')
-    if (sub !== old.sub) throw new SubjectChanged('id_token')
+    if (sub !== old.sub) throw new SubjectMismatch('id_token')
   }
   try {
     const claims = await checkIdToken(connection, known, idToken, { isNonce, accessToken })
@@ -235,7 +235,7 @@ async function retryUnarrived<T>(request: () => Promise<T>, timeoutMs: number): 
     try {
       return await request()
     } catch (error) {
-      if (!(error instanceof NeverArrived) || performance.now() - startedAt > timeoutMs / 2) throw error
+      if (!(error instanceof UnsentRequestError) || performance.now() - startedAt > timeoutMs / 2) throw error
       await pause(wait)
     }
   }
@@ -315,7 +315,7 @@ function withStandardNames(body: object, names: Texts): Readonly<Record<string, 
 }
 
 /** `key` is the one that the token request was proven by; the token is bound to it if the answer says so. */
-export function readTokenSet(answer: Answer, plan: ProviderPlan, now: number, key?: DpopKey): TokenSet {
+export function readTokenSet(answer: ProviderAnswer, plan: ProviderPlan, now: number, key?: DpopKey): TokenSet {
   const body = readAccepted(answer, plan.tokenAnswer, [...VERDICTS, ...plan.refreshEnds])
   const { names, lifetimeSeconds, tokenType } = plan.tokenAnswer
   const given = withStandardNames(body, names)

@@ -9,7 +9,7 @@ import { getPath, namesFrom, notAccepted, notAmong, shapeOf, textFrom } from '..
 import type { Metadata } from './discovery.ts'
 import { askWithBoundToken } from './dpop.ts'
 import { trustEmails } from './email-trust.ts'
-import { type Answer, type BoundedFetch, readAnswer, type WholeAnswer } from './fetch.ts'
+import { type BoundedFetch, type ProviderAnswer, readAnswer, type WholeAnswer } from './fetch.ts'
 import { verifySigned } from './id-token.ts'
 import type { ProviderPlan, UserInfoSource } from './plan.ts'
 import type { ProviderConnection } from './provider-connection.ts'
@@ -49,22 +49,25 @@ const OMITTED_SOURCES = ['id_token', 'token'] as const
 
 export type ProviderClaims = Readonly<Partial<Record<UserInfoSource, unknown>>>
 
-export type Mapping = Pick<ProviderPlan, 'userInfoFrom' | 'fields' | 'fieldTypes' | 'require' | 'emailVerified'>
+export type UserMapping = Pick<ProviderPlan, 'userInfoFrom' | 'fields' | 'fieldTypes' | 'require' | 'emailVerified'>
 
 const DEMANDED = ['sub', 'username'] as const
 
 /** Throws if the user has no `sub` or `username`, or does not meet `require`. */
-export function mapUser(claims: ProviderClaims, plan: Mapping): MappedUser {
+export function mapUser(claims: ProviderClaims, plan: UserMapping): MappedUser {
   return { ...mapAnswers(answersOf(claims, plan), plan), exclusiveClaims: exclusiveClaimsIn(claims, plan) }
 }
 
-export function answersOf(claims: ProviderClaims, { userInfoFrom }: Pick<Mapping, 'userInfoFrom'>): readonly unknown[] {
+export function answersOf(
+  claims: ProviderClaims,
+  { userInfoFrom }: Pick<UserMapping, 'userInfoFrom'>,
+): readonly unknown[] {
   return userInfoFrom.map(source => claims[source]).filter(answer => answer !== undefined)
 }
 
 export function exclusiveClaimsIn(
   claims: ProviderClaims,
-  { userInfoFrom }: Pick<Mapping, 'userInfoFrom'>,
+  { userInfoFrom }: Pick<UserMapping, 'userInfoFrom'>,
 ): ExclusiveClaims {
   const namesIn = (source: UserInfoSource) => Object.keys(Object(claims[source]))
   const named = OMITTED_SOURCES.filter(source => userInfoFrom.includes(source)).map(source => {
@@ -77,7 +80,7 @@ export function exclusiveClaimsIn(
 /** The user by these answers; the first that has a value decides. A `require` by an unknown claim is not checked. */
 export function mapAnswers(
   given: readonly unknown[],
-  plan: Mapping,
+  plan: UserMapping,
   isUnknown: (path: string) => boolean = () => false,
 ): MappedUser {
   if (plan.fieldTypes === 'text') assertTexts(given, plan)
@@ -101,7 +104,7 @@ export function mapAnswers(
   for (const answer of answers.toReversed()) claims = { ...claims, ...Object(answer) }
   const required = Object.entries(plan.require).filter(([path]) => !isUnknown(path))
   const unmet = required.length > 0 ? notAmong(claims, Object.fromEntries(required)) : undefined
-  if (unmet !== undefined) throw new RequirementUnmet(unmet, userInfo.sub)
+  if (unmet !== undefined) throw new RequirementError(unmet, userInfo.sub)
   const groups = namesFrom(answers, plan.fields.groups)
   return { userInfo, groups, claims, ...(hasUnverified && { hasUnverifiedEmail: true as const }) }
 }
@@ -114,7 +117,7 @@ function assertNoMachine({ username, sub }: UserInfo): void {
 }
 
 /** The user does not meet `require` of the configuration. */
-export class RequirementUnmet extends MenshenError {
+export class RequirementError extends MenshenError {
   /** The user's. */
   readonly sub: string
 
@@ -125,7 +128,7 @@ export class RequirementUnmet extends MenshenError {
   }
 }
 
-function furtherFields(answers: readonly unknown[], { fields }: Mapping): Record<string, string> {
+function furtherFields(answers: readonly unknown[], { fields }: UserMapping): Record<string, string> {
   const further = Object.entries(fields).filter(([field]) => !OURS.has(field))
   if (further.length === 0) return {}
   return Object.fromEntries(further.map(([field, sources]) => [field, textFrom(answers, sources)]))
@@ -133,7 +136,7 @@ function furtherFields(answers: readonly unknown[], { fields }: Mapping): Record
 
 const OURS: ReadonlySet<string> = new Set(USER_FIELDS)
 
-function assertTexts(answers: readonly unknown[], { fields }: Mapping): void {
+function assertTexts(answers: readonly unknown[], { fields }: UserMapping): void {
   for (const [field, sources] of Object.entries(fields)) {
     // Specification 5.4 has no groups: a provider that sends some sends a list.
     if (field === 'groups') continue
@@ -147,7 +150,7 @@ function assertTexts(answers: readonly unknown[], { fields }: Mapping): void {
 function missing(
   field: UserField,
   answers: readonly unknown[],
-  { fields, emailVerified }: Mapping,
+  { fields, emailVerified }: UserMapping,
   isUnverified: boolean,
 ): MenshenError {
   const places = fields[field].map(source => [source].flat().join(' with ')).join(', ') || phrase('nowhere')
@@ -197,7 +200,11 @@ async function emailOrNone(
 }
 
 /** OpenID Connect Core 5.3.2: some sign it. Then it has to be signed by one of their keys, and for us. */
-async function readUserInfo(connection: ProviderConnection, known: Metadata, response: WholeAnswer): Promise<Answer> {
+async function readUserInfo(
+  connection: ProviderConnection,
+  known: Metadata,
+  response: WholeAnswer,
+): Promise<ProviderAnswer> {
   const isSigned = /^application\/(jwt|jose)\b/i.test(response.headers.get('content-type') ?? '')
   if (!isSigned || connection.plan.kind !== 'oidc' || response.status !== 200) return readAnswer(response)
   // What the metadata promises is for id_tokens.

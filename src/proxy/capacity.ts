@@ -7,10 +7,10 @@
 // quarter more slots exist for those who hold few.
 
 import { createWaitingLine } from '../util/waiting-line.ts'
-import { createWatchList, type Watched } from '../util/watch-list.ts'
+import { createWatchList, type WatchItem } from '../util/watch-list.ts'
 
 /** Something that uses the application, or waits to. */
-export interface SlotHolder extends Watched, LongLived {
+export interface SlotHolder extends WatchItem, StreamCandidate {
   /**
    * Set by the capacity. `waiting` is in the queue; `slot` and `stream` use the application; an `ending` one has lost its stream
    * slot to another owner, and leaves when its connection is free.
@@ -288,7 +288,7 @@ export function createSlotShares({ many, few }: Share): SlotShares {
 // owner who holds most gives one back, so that no owner can take them from all others.
 
 /** An exchange or a socket that may need a slot for streams. */
-export interface LongLived {
+export interface StreamCandidate {
   /** The user, or the address of a visitor. */
   readonly owner: string
   /** Whether it does not end on its own. */
@@ -297,7 +297,7 @@ export interface LongLived {
   waitsForClient(): boolean
 }
 
-export interface StreamSlots<Item extends LongLived> {
+export interface StreamSlots<Item extends StreamCandidate> {
   /** False if all are taken. */
   take(item: Item): boolean
   giveBack(item: Item): void
@@ -305,7 +305,7 @@ export interface StreamSlots<Item extends LongLived> {
   pickEviction(newcomer: Item): Item | undefined
 }
 
-export function createStreamSlots<Item extends LongLived>(most: number): StreamSlots<Item> {
+export function createStreamSlots<Item extends StreamCandidate>(most: number): StreamSlots<Item> {
   const byOwner = new Map<string, Set<Item>>()
   let taken = 0
 
@@ -334,7 +334,7 @@ export function createStreamSlots<Item extends LongLived>(most: number): StreamS
 }
 
 /** An ordinary answer that flows is never ended. */
-function pickEvicted<Item extends LongLived>(held: Iterable<Item>): Item | undefined {
+function pickEvicted<Item extends StreamCandidate>(held: Iterable<Item>): Item | undefined {
   let endless: Item | undefined
   for (const item of held) {
     if (!item.isEndless && item.waitsForClient()) return item

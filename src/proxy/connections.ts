@@ -6,16 +6,16 @@ import { buildConnector, Client } from 'undici'
 import type { Settings } from '../config/settings.ts'
 import { dispatchExpecting, type ExpectingRequest, type Http1Destination } from './expect-continue.ts'
 import { createHttp2Pool, type Http2Pool } from './http2-connections.ts'
-import type { Http2Request } from './http2-exchange.ts'
+import type { UpstreamHttp2Request } from './http2-exchange.ts'
 
 /** A connection that serves one exchange. */
-export type Connection = Pick<Client, 'dispatch' | 'destroy'> & { readonly isHttp2?: true }
+export type UpstreamConnection = Pick<Client, 'dispatch' | 'destroy'> & { readonly isHttp2?: true }
 
 export interface Connections {
-  take(): Connection
+  take(): UpstreamConnection
   /** For a request whose body waits until the application asks for it. */
-  takeExpecting(onContinue: () => void): Connection
-  giveBack(connection: Connection): void
+  takeExpecting(onContinue: () => void): UpstreamConnection
+  giveBack(connection: UpstreamConnection): void
   /** From now on idle connections are closed. A request that still comes opens a new one. */
   keepNone(): void
   /** Cuts off exchanges that still use one. */
@@ -29,7 +29,7 @@ export interface Destination extends Http1Destination {
 }
 
 /** The application speaks another protocol than before. Nothing was sent: the exchange may begin again on a new connection. */
-export class ProtocolChanged extends Error {
+export class ProtocolChange extends Error {
   readonly code = 'ERR_PROTOCOL_CHANGED'
 }
 
@@ -64,7 +64,7 @@ export function createConnections(
     headersMs: headersTimeoutMs,
     idleMs: settings.UPSTREAM_IDLE_TIMEOUT_MS,
   }
-  const all = new Set<Connection>()
+  const all = new Set<UpstreamConnection>()
   // The one that was used last is the least likely to have been closed by the application.
   const idle: Client[] = []
   let mostIdle = settings.UPSTREAM_CONNECTIONS
@@ -80,7 +80,7 @@ export function createConnections(
         if (error || !socket || destination.isH2c || isHttp2(socket)) return done(error, socket)
         speaksHttp2 = false
         socket.destroy()
-        done(new ProtocolChanged(), null)
+        done(new ProtocolChange(), null)
       })
     },
   })
@@ -93,7 +93,7 @@ export function createConnections(
       if (error || !socket || !isHttp2(socket)) return error ? callback(error, null) : callback(null, socket as Socket)
       speaksHttp2 = true
       http2.adopt(socket)
-      callback(new ProtocolChanged(), null)
+      callback(new ProtocolChange(), null)
     })
   }
 
@@ -140,19 +140,21 @@ function isHttp2(socket: Socket): boolean {
   return (socket as Socket & { alpnProtocol?: unknown }).alpnProtocol === 'h2'
 }
 
-function viaHttp2(http2: Http2Pool, onContinue?: () => void): Connection {
+function viaHttp2(http2: Http2Pool, onContinue?: () => void): UpstreamConnection {
   return {
     isHttp2: true,
     dispatch(request, handler) {
-      const exchange = request as unknown as Http2Request
+      const exchange = request as unknown as UpstreamHttp2Request
       http2.dispatch(onContinue ? { ...exchange, onContinue } : exchange, handler)
       return true
     },
     async destroy() {},
-  } as Connection
+  } as UpstreamConnection
 }
 
-function createExpecting(shared: Pick<ExpectingRequest, 'destination' | 'deadlines' | 'onContinue'>): Connection {
+function createExpecting(
+  shared: Pick<ExpectingRequest, 'destination' | 'deadlines' | 'onContinue'>,
+): UpstreamConnection {
   let cut: ((reason: Error) => void) | undefined
   return {
     dispatch(request, handler) {
@@ -162,5 +164,5 @@ function createExpecting(shared: Pick<ExpectingRequest, 'destination' | 'deadlin
     async destroy() {
       cut?.(new Error('the connection is cut off'))
     },
-  } as Connection
+  } as UpstreamConnection
 }

@@ -29,7 +29,7 @@ import { GRPC_STATUS, isGrpc } from '../util/grpc.ts'
 import type { HeaderList } from '../util/header-list.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 import type { SlotHolder } from './capacity.ts'
-import { type Connection, ProtocolChanged } from './connections.ts'
+import { ProtocolChange, type UpstreamConnection } from './connections.ts'
 import { endGrpc } from './grpc-end.ts'
 import type { RequestHeaders, RequestTrailers } from './request-headers.ts'
 import { keptTrailers, type ResponseHeaders } from './response-headers.ts'
@@ -349,7 +349,7 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
   readonly #options: ExchangeOptions
   /** See the table at the top. */
   #state: 'queued' | 'asked' | 'answered' | 'sending' | 'over' | 'left' = 'queued'
-  #connection: Connection | undefined
+  #connection: UpstreamConnection | undefined
   #controller: Dispatcher.DispatchController | undefined
   #owner: string | undefined
   /** It is sent again at most once for each of two reasons. */
@@ -376,20 +376,20 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
     this.#dispatch(this.#connection)
   }
 
-  #take(): Connection {
+  #take(): UpstreamConnection {
     const { upstream, expectsContinue } = this.#options
     const { connections } = upstream
     return expectsContinue ? connections.takeExpecting(() => this.#options.onContinue()) : connections.take()
   }
 
-  #dispatch(connection: Connection): void {
+  #dispatch(connection: UpstreamConnection): void {
     if (connection.isHttp2) return void this.#dispatchByHttp2(connection)
     const { method, path, headers, body, upstream, isBodyUnusual } = this.#options
     const request = { method, path, headers, body, servername: upstream.servername, reset: isBodyUnusual }
     connection.dispatch(request as Dispatcher.DispatchOptions, this)
   }
 
-  #dispatchByHttp2(connection: Connection): void {
+  #dispatchByHttp2(connection: UpstreamConnection): void {
     const { method, path, headers, hasBody, isGrpc, incoming } = this.#options
     const source = hasBody ? sourceOf(incoming) : null
     const exchange = { method, path, headers, source, isGrpc, owner: () => this.owner }
@@ -520,7 +520,7 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
     const { method, hasBody, response } = this.#options
     if (this.#isOver || response.destroyed) return false
     // Nothing was sent: the application is asked by the other protocol.
-    if (error instanceof ProtocolChanged) return this.#maySwitch
+    if (error instanceof ProtocolChange) return this.#maySwitch
     // The application may have closed an idle connection just now: a request that changes nothing is sent again.
     const isHarmless = (method === 'GET' || method === 'HEAD') && !hasBody
     return this.#mayRepeat && isHarmless && STALE.has(error.code) && !response.headersSent
@@ -528,7 +528,7 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
 
   #sendAgain(error: Error): void {
     if (this.#isOver) return void this.#leave()
-    if (error instanceof ProtocolChanged) {
+    if (error instanceof ProtocolChange) {
       this.#maySwitch = false
       if (this.#connection) this.#options.upstream.connections.giveBack(this.#connection)
       this.#connection = this.#take()

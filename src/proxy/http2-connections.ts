@@ -28,11 +28,16 @@ import type { Socket } from 'node:net'
 import { LRUCache } from 'lru-cache'
 import { type Dispatcher, errors } from 'undici'
 import { atMost } from '../util/at-most.ts'
-import { type Http2Connection, type Http2Deadlines, Http2Exchange, type Http2Request } from './http2-exchange.ts'
+import {
+  type Http2Connection,
+  type Http2Deadlines,
+  Http2Exchange,
+  type UpstreamHttp2Request,
+} from './http2-exchange.ts'
 
 export interface Http2Pool {
   /** Calls the handler as undici does. */
-  dispatch(request: Http2Request, handler: Dispatcher.DispatchHandler): void
+  dispatch(request: UpstreamHttp2Request, handler: Dispatcher.DispatchHandler): void
   /** Takes over a connection that was opened for something else, and turned out to speak HTTP/2. */
   adopt(socket: Socket): void
   /** From now on a connection is closed with its last exchange. */

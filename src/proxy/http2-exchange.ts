@@ -36,7 +36,7 @@ export interface Http2Deadlines {
 }
 
 /** What is sent to the application. */
-export interface Http2Request {
+export interface UpstreamHttp2Request {
   readonly method: string
   readonly path: string
   /** Names and values in turn. */
@@ -78,7 +78,7 @@ export class Http2Exchange {
   /** Connections that have refused it. */
   readonly refusedBy: Http2Connection[] = []
   readonly #options: Http2ExchangeOptions
-  readonly #request: Http2Request
+  readonly #request: UpstreamHttp2Request
   readonly #handler: Dispatcher.DispatchHandler
   readonly #body: RepeatableBody | undefined
   #state: 'queued' | 'expecting' | 'sent' | 'answered' | 'over' = 'queued'
@@ -90,7 +90,7 @@ export class Http2Exchange {
   #timer: NodeJS.Timeout | undefined
   #continueTimer: NodeJS.Timeout | undefined
 
-  constructor(options: Http2ExchangeOptions, request: Http2Request, handler: Dispatcher.DispatchHandler) {
+  constructor(options: Http2ExchangeOptions, request: UpstreamHttp2Request, handler: Dispatcher.DispatchHandler) {
     this.#options = options
     this.#request = request
     this.#handler = handler
@@ -414,7 +414,7 @@ function mayHaveBody(method: string, status: number): boolean {
   return method !== 'HEAD' && status !== 204 && status !== 304
 }
 
-function headOf({ method, path, headers }: Http2Request, origin: string, expects: boolean): string[] {
+function headOf({ method, path, headers }: UpstreamHttp2Request, origin: string, expects: boolean): string[] {
   const scheme = origin.startsWith('https:') ? 'https' : 'http'
   const head = [':method', method, ':scheme', scheme, ':path', path]
   for (let i = 0; i < headers.length; i += 2) {

@@ -8,7 +8,7 @@ import { runInRequest } from '../observe/observed-request.ts'
 import type { CachedHeaders, IdentityHeaders } from '../session/session-cache.ts'
 import { identityFields } from '../session/session-fields.ts'
 import type { SigningKeys } from '../session/signing-keys.ts'
-import { type Encoded, encodeBounded, encodeHeaderValue, encodeNames } from '../util/header-values.ts'
+import { type EncodedValue, encodeBounded, encodeHeaderValue, encodeNames } from '../util/header-values.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 import { createAssertions, createPublishedKeys, type PublishedKeySet, type SignedAssertion } from './assertions.ts'
 
@@ -57,7 +57,7 @@ export function createIdentities({ settings, keys, now, report }: IdentityParts)
   function pairsOf(caller: Caller, token: string): string[] {
     const { userInfo } = caller.session
     const { username, role, groups } = caller.who
-    const checked = (header: string, { value, isCut }: Encoded) => {
+    const checked = (header: string, { value, isCut }: EncodedValue) => {
       if (isCut) report('identity_cut', { ...identityFields(caller), header })
       return value
     }

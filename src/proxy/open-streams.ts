@@ -11,7 +11,7 @@ import { runInRequest } from '../observe/observed-request.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
 import { authenticationOf } from '../session/session-record.ts'
 import type { Sessions } from '../session/sessions.ts'
-import { createWatchList, type Watched } from '../util/watch-list.ts'
+import { createWatchList, type WatchItem } from '../util/watch-list.ts'
 
 export interface OpenStreams {
   /** Watches a stream until the returned function is called. */
@@ -56,7 +56,7 @@ export function watchCaller(
     : streams.add(opened, VISITOR, close)
 }
 
-interface Stream extends Watched, StreamOwner {
+interface Stream extends WatchItem, StreamOwner {
   readonly request: ProxyRequest
   close(): void
   isWatched: boolean

@@ -198,7 +198,7 @@ export interface SocketRefusal {
 }
 
 /** Discards what still comes: unread bytes would make the system drop our answer. */
-export function refuse(
+export function answerSocket(
   socket: Socket,
   observed: ObservedRequest,
   { status, lines = [], cookies = [] }: SocketRefusal,

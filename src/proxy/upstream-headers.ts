@@ -6,7 +6,13 @@ import type { Report } from '../events.ts'
 import type { Caller } from '../http/caller.ts'
 import { identityFields } from '../session/session-fields.ts'
 import { plainName } from '../util/header-names.ts'
-import { type Encoded, encodeBounded, encodeHeaderValue, encodeNames, LONGEST_VALUE } from '../util/header-values.ts'
+import {
+  type EncodedValue,
+  encodeBounded,
+  encodeHeaderValue,
+  encodeNames,
+  LONGEST_VALUE,
+} from '../util/header-values.ts'
 
 /** Names and values in turn. */
 type Pairs = readonly string[]
@@ -64,7 +70,7 @@ export function createUpstreamHeaders(
 }
 
 /** Empty if one of the fields is: a half of a value could be another value. */
-function fill({ texts, fields }: Template, caller: Caller): Encoded {
+function fill({ texts, fields }: Template, caller: Caller): EncodedValue {
   let left = LONGEST_VALUE - texts.join('').length
   let value = texts[0] ?? ''
   let isCut = false
@@ -79,7 +85,7 @@ function fill({ texts, fields }: Template, caller: Caller): Encoded {
 }
 
 /** As the identity headers tell them: with the provider's id where there are several. */
-function encodeField(field: string, { who, session }: Caller, longest: number): Encoded {
+function encodeField(field: string, { who, session }: Caller, longest: number): EncodedValue {
   if (field === 'groups') return encodeNames(who.groups, longest)
   if (field === 'nickname') return encodeBounded(session.userInfo.nickname, encodeURIComponent, longest)
   const { role, username, sub } = who

@@ -11,7 +11,7 @@ import type { Settings } from '../config/settings.ts'
 import type { Report } from '../events.ts'
 import { type ObservedRequest, observedFields } from '../observe/observed-request.ts'
 import { isGrpc } from '../util/grpc.ts'
-import { createWatchList, type Watched } from '../util/watch-list.ts'
+import { createWatchList, type WatchItem } from '../util/watch-list.ts'
 import { Http2Response } from './http2-messages.ts'
 
 export interface SlowClients {
@@ -29,7 +29,7 @@ export function hasTakenAll(response: ServerResponse): boolean {
   return response.writableFinished || (response.writableEnded && response.socket?.writableLength === 0)
 }
 
-interface ClientConnection extends Watched {
+interface ClientConnection extends WatchItem {
   readonly socket: Socket
   /** The newest that did not end immediately; only the body of its request can still be on its way. */
   response: ServerResponse | undefined
@@ -48,7 +48,7 @@ interface ClientConnection extends Watched {
 }
 
 /** A stream of HTTP/2. */
-interface ClientStream extends Watched {
+interface ClientStream extends WatchItem {
   readonly response: Http2Response
   readonly observed: ObservedRequest
   delivered: number

@@ -10,8 +10,8 @@ import type { Report } from '../events.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
 import type { Provider } from '../provider/provider.ts'
 import { createSlots } from '../provider/slots.ts'
-import { SubjectChanged, type TokenSet } from '../provider/token.ts'
-import { type MappedUser, RequirementUnmet, type UserInfo } from '../provider/user.ts'
+import { SubjectMismatch, type TokenSet } from '../provider/token.ts'
+import { type MappedUser, RequirementError, type UserInfo } from '../provider/user.ts'
 import type { Store } from '../stores/store.ts'
 import { withDeadline } from '../util/deadline.ts'
 import type { EndReasons } from './end-reasons.ts'
@@ -166,8 +166,8 @@ async function orVerdict(answer: Promise<MappedUser>): Promise<MappedUser | Verd
   try {
     return await answer
   } catch (error) {
-    if (error instanceof SubjectChanged) return 'subject_changed'
-    if (error instanceof RequirementUnmet) return 'requirement_failed'
+    if (error instanceof SubjectMismatch) return 'subject_changed'
+    if (error instanceof RequirementError) return 'requirement_failed'
     throw error
   }
 }

@@ -10,7 +10,7 @@
 
 import { setTimeout as pause } from 'node:timers/promises'
 import { InvalidToken } from '../provider/id-token.ts'
-import { SubjectChanged, type TokenSet } from '../provider/token.ts'
+import { SubjectMismatch, type TokenSet } from '../provider/token.ts'
 import type { LoadedSession } from './session-cache.ts'
 
 export interface LateVerifications {
@@ -27,7 +27,7 @@ interface LateVerification {
   /** The id_token is valid. */
   done(verified: TokenSet): Promise<void>
   /** It is not. */
-  failed(error: InvalidToken | SubjectChanged): Promise<void>
+  failed(error: InvalidToken | SubjectMismatch): Promise<void>
 }
 
 const FIRST_PAUSE_MS = 1000
@@ -46,7 +46,7 @@ export function createLateVerifications({ now }: { readonly now: () => number })
       try {
         return await done(await verify())
       } catch (error) {
-        if (error instanceof SubjectChanged || isFinal(error)) return failed(error)
+        if (error instanceof SubjectMismatch || isFinal(error)) return failed(error)
       }
     }
   }

@@ -33,7 +33,7 @@ import type { Provider } from '../provider/provider.ts'
 import { RefusalError } from '../provider/refusal.ts'
 import type { SessionTokens } from '../provider/sign-out.ts'
 import { createSlots, type Slots } from '../provider/slots.ts'
-import { SubjectChanged, type TokenSet } from '../provider/token.ts'
+import { SubjectMismatch, type TokenSet } from '../provider/token.ts'
 import type { Store } from '../stores/store.ts'
 import { type Backoffs, createBackoffs } from './backoffs.ts'
 import {
@@ -305,7 +305,7 @@ function verifyLater(
     async failed(error) {
       const latest = await context.load(ticket)
       if (!isUnchanged(latest, saved)) return
-      if (error instanceof SubjectChanged) await endSession(context, saved, 'subject_changed')
+      if (error instanceof SubjectMismatch) await endSession(context, saved, 'subject_changed')
       else await endByFailure(context, saved, error)
     },
   })
@@ -338,7 +338,7 @@ async function failRefresh(
   // If another process has the lease by now, it may be about to succeed.
   if (!(await lease.isOurs())) return 'taken'
   backoffs.forget(seen.key)
-  if (error instanceof SubjectChanged) return endSession(context, seen, 'subject_changed', { during: 'refresh' })
+  if (error instanceof SubjectMismatch) return endSession(context, seen, 'subject_changed', { during: 'refresh' })
   return endByFailure(context, seen, error)
 }
 

@@ -97,7 +97,7 @@ const PROVIDER_SESSION_PREFIX = 'sid.'
 const SUBJECT_PREFIX = 'subject.'
 
 /** `provider` is absent where there is one only. */
-export interface SignedIn {
+export interface SignInDetails {
   readonly tokens: TokenSet
   readonly user: MappedUser
   readonly provider: string | undefined
@@ -108,7 +108,7 @@ export interface SignedIn {
   readonly device?: DeviceBinding | undefined
 }
 
-export function newSession(signedIn: SignedIn, userRole: Role): Session {
+export function newSession(signedIn: SignInDetails, userRole: Role): Session {
   const { tokens, user, provider, authentication = tokens.authentication, device } = signedIn
   const { userInfo, groups } = user
   const session = {

@@ -23,12 +23,12 @@ import { watchEnds } from './session-ends.ts'
 import { identityOf, type SessionUser, sessionFields, userFields } from './session-fields.ts'
 import { createSessionLimit } from './session-limit.ts'
 import { createSessionListing, type ListedSession, type SessionListing } from './session-listing.ts'
-import { isDue, newSession, type Session, type SessionData, type SignedIn } from './session-record.ts'
+import { isDue, newSession, type Session, type SessionData, type SignInDetails } from './session-record.ts'
 import { createStoredSessions, type DeviceChange, type StoredSessionsOptions } from './stored-sessions.ts'
 
 export interface Sessions extends SessionListing {
   /** `addData` returns the application's data for the session. */
-  open(signedIn: SignedIn, addData?: AddData): Promise<{ ticket: string; loaded: LoadedSession }>
+  open(signedIn: SignInDetails, addData?: AddData): Promise<{ ticket: string; loaded: LoadedSession }>
   /** The session of a ticket if it is in the cache, current and not due. Nearly every request ends here, without waiting. */
   getCached(ticket: string): LoadedSession | undefined
   /** While the store cannot be asked: the session of a ticket that it confirmed in the last ten minutes. */

@@ -6,7 +6,14 @@ import { MenshenError } from '../errors.ts'
 import type { Report } from '../events.ts'
 import type { TokenSet } from '../provider/token.ts'
 import type { MappedUser } from '../provider/user.ts'
-import { type Entry, newFreshness, type Freshness, type Store, type StoredEntry, type StoredValue } from '../stores/store.ts'
+import {
+  type Entry,
+  type Freshness,
+  newFreshness,
+  type Store,
+  type StoredEntry,
+  type StoredValue,
+} from '../stores/store.ts'
 import { ownCopy } from '../util/own-copy.ts'
 import type { DataKeyring } from './data-keys.ts'
 import { isNewerSession, unpackRecord } from './sealing.ts'
@@ -152,7 +159,7 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
 
   /** Synchronous: a change of the configuration during a wait would leave a user of the old one in the cache. */
   function keep(ticket: string, opened: ReadSession, before?: LoadedSession): LoadedSession {
-    const { key, version, expiresAt, signedInAt, seenAt, bytes, proof: freshness } = opened
+    const { key, version, expiresAt, signedInAt, seenAt, bytes, freshness } = opened
     const { session, who } = identify(opened.session, () => openClaims(opened.claimsPart, ticket, key))
     // To sign an assertion takes longer than all other headers. It says nothing of the tokens.
     const isSameUser = before?.session.userInfo === session.userInfo && sameIdentity(before.who, who)
@@ -187,7 +194,7 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
     const expiresAt = sessionEndsAt(session, signedInAt, maxHours)
     const bytes = unpackRecord(entry.value)?.sealedPart.length ?? 0
     const freshness = newFreshness()
-    return keep(ticket, { key, version, expiresAt, signedInAt, seenAt, session, bytes, claimsPart, proof: freshness }, before)
+    return keep(ticket, { key, version, expiresAt, signedInAt, seenAt, session, bytes, claimsPart, freshness }, before)
   }
 
   /** The origin of a session is in its public part alone. */
@@ -336,7 +343,7 @@ type ReadSession = Omit<
 > & {
   readonly bytes: number
   readonly claimsPart: Uint8Array
-  readonly proof: Freshness
+  readonly freshness: Freshness
 }
 
 /** `undefined` if the ticket does not open the record, or if its format is unknown. */
@@ -348,7 +355,7 @@ function readSession(stored: StoredValue, ticket: string, maxHours: number): Rea
   const { seenAt, claimsPart } = parts
   const { session, signedInAt, bytes } = opened
   const expiresAt = sessionEndsAt(session, signedInAt, maxHours)
-  return { key, version, expiresAt, signedInAt, seenAt, session, bytes, claimsPart, proof: freshness }
+  return { key, version, expiresAt, signedInAt, seenAt, session, bytes, claimsPart, freshness }
 }
 
 /** Reports each record that cannot be read. Records of a later version are reported once: there may be many. */

@@ -77,10 +77,10 @@ const usedSchema: z.ZodType<UsedAttempt> = z.object({
 })
 
 /** What is kept for the callback, besides what belongs to the protocol. */
-export type KeptFields = Omit<Attempt, 'provider' | 'verifier' | 'nonce' | 'startedAt'>
+export type AttemptFields = Omit<Attempt, 'provider' | 'verifier' | 'nonce' | 'startedAt'>
 
 /** The page that the visitor wants. */
-export type Wanted = Pick<Attempt, 'returnPath' | 'fragment'>
+export type ReturnTarget = Pick<Attempt, 'returnPath' | 'fragment'>
 
 /** The part of a provider's plan that decides how an attempt starts. */
 export type AttemptPlan = Pick<ProviderPlan, 'id' | 'kind' | 'state' | 'stateCheck' | 'pkce'> &
@@ -89,7 +89,7 @@ export type AttemptPlan = Pick<ProviderPlan, 'id' | 'kind' | 'state' | 'stateChe
 export interface Attempts {
   /** How long an attempt, and the cookie of its browser, lives. */
   readonly seconds: number
-  start(plan: AttemptPlan, browser: string | undefined, kept: KeptFields): Promise<AttemptStart>
+  start(plan: AttemptPlan, browser: string | undefined, kept: AttemptFields): Promise<AttemptStart>
   /** The attempt; `undefined` if this browser did not start it, or has redeemed it. */
   find(browser: string | undefined, state: string): Promise<Attempt | undefined>
   /** The same, and removes it. */

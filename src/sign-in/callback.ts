@@ -33,7 +33,7 @@ import type { ProviderPlan } from '../provider/plan.ts'
 import type { Provider, SignInCalls } from '../provider/provider.ts'
 import { type Providers, scopeOf } from '../provider/providers.ts'
 import type { TokenSet } from '../provider/token.ts'
-import { type MappedUser, RequirementUnmet } from '../provider/user.ts'
+import { type MappedUser, RequirementError } from '../provider/user.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
 import type { DeviceBinding } from '../session/session-record.ts'
 import type { ClosedSession } from '../session/sessions.ts'
@@ -42,7 +42,7 @@ import { type Attempt, looksLikeState, storesAttempt } from './attempts.ts'
 import { sessionCookie } from './auth-host.ts'
 import { manualCookies, noteLostSecret } from './auto-sign-in.ts'
 import type { SignInContext } from './context.ts'
-import { HookFailed, SignInRefused } from './hooks.ts'
+import { HookError, SignInRefusal } from './hooks.ts'
 import { answerLateCallback } from './late-callback.ts'
 import { returnPathOf } from './login.ts'
 import { authenticationAfter } from './step-up.ts'
@@ -111,9 +111,9 @@ async function orFailure<T>(
   try {
     return await step
   } catch (thrown) {
-    if (thrown instanceof SignInRefused)
+    if (thrown instanceof SignInRefusal)
       return new SignInFailure('access_denied', { provider, detail: REFUSED_BY_HOOK })
-    return thrown instanceof HookFailed
+    return thrown instanceof HookError
       ? new SignInFailure(error, { provider, ...thrown.fields }, { thrown: thrown.cause })
       : new SignInFailure(error, { provider }, { thrown })
   }
@@ -395,7 +395,7 @@ async function endKeysOfRefused(
   provider: Provider,
   { cause }: SignInFailure,
 ): Promise<void> {
-  if (!(cause?.thrown instanceof RequirementUnmet)) return
+  if (!(cause?.thrown instanceof RequirementError)) return
   const { sub } = cause.thrown
   const revoked = await auth.personalKeys.endAllOf({ sub, provider: scopeOf(provider) })
   if (revoked > 0) observe.report('key_revoked', { ...requestFields(request), sub, by: 'provider', revoked })

@@ -3,7 +3,7 @@
 import type { RoleConfig } from '../config/config-file.ts'
 import type { TestSignIns } from '../doctor/test-sign-ins.ts'
 import type { FailedRequests, Pages, ResponseAnswer } from '../http/answers.ts'
-import type { SignedOut } from '../http/cookies.ts'
+import type { SignOutNotice } from '../http/cookies.ts'
 import type { BeginRequest, GatewayRequest } from '../http/request.ts'
 import type { CallerIdentification } from '../identify/admission.ts'
 import type { Auth, IdentifyContext, SessionCookies } from '../identify/context.ts'
@@ -61,7 +61,7 @@ export interface Site extends SessionCookies {
   /** The page that a return path leads to, as the login page shows it. */
   shownReturnPath(path: string): string
   /** What tells the login page that the user has signed out. */
-  signedOut(context: SignInContext, request: GatewayRequest, signedOut: SignedOut): readonly string[]
+  signedOut(context: SignInContext, request: GatewayRequest, signedOut: SignOutNotice): readonly string[]
 }
 
 /** Where the browser goes, and the state if that is through the provider. */

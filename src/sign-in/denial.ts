@@ -29,7 +29,7 @@ import type { GatewayRequest } from '../http/request.ts'
 import { LONGEST_IN_COOKIE, returnQuery, safeReturnPath, signReturnPath } from '../http/return-path.ts'
 import type { Admission, CallerIdentification } from '../identify/admission.ts'
 import { recordAdmission } from '../identify/admit.ts'
-import { type Outcome, REQUEST_ID, requestFields } from '../observe/observed-request.ts'
+import { REQUEST_ID, type RequestOutcome, requestFields } from '../observe/observed-request.ts'
 import {
   conditionPage,
   conditionText,
@@ -229,7 +229,11 @@ export function returnCookie({ now, auth, pages }: SignInContext, wanted: string
 const REDIRECTED_SECONDS = 5
 
 /** `undefined` if the host is the right one, or the request is not for a page in a browser. */
-export function ownHostAnswer(pages: Pages, request: GatewayRequest, outcome: Outcome): ResponseAnswer | undefined {
+export function ownHostAnswer(
+  pages: Pages,
+  request: GatewayRequest,
+  outcome: RequestOutcome,
+): ResponseAnswer | undefined {
   const { settings, cookies } = pages
   const { method, path, search, headers } = request
   if (method !== 'GET' || headers['sec-fetch-dest'] !== 'document') return undefined

@@ -36,10 +36,10 @@ const MOST_DATA_BYTES = 16 * 1024
 const DEADLINE_MS = 10_000
 
 /** The application does not want this user. */
-export class SignInRefused extends Error {}
+export class SignInRefusal extends Error {}
 
 /** A function of the application failed, or returned data that cannot be stored. */
-export class HookFailed extends Error {
+export class HookError extends Error {
   /** For the log. */
   readonly fields: { readonly hook: 'onSignIn'; readonly user: string }
 
@@ -78,13 +78,13 @@ export function createHookCalls({ hooks, providers, settings, report }: HookCall
       if (!onSignIn) return undefined
       try {
         const data = await inTime('onSignIn', () => onSignIn(userOf(session)))
-        if (data === false) throw new SignInRefused()
+        if (data === false) throw new SignInRefusal()
         return data === true || data === undefined || data === null ? undefined : checkedData(data)
       } catch (error) {
-        if (error instanceof SignInRefused) throw error
+        if (error instanceof SignInRefusal) throw error
         if (error instanceof HookTooLate)
           report('hook_failed', { ...errorFields(error), ...requestFields(request), hook: 'onSignIn' })
-        throw new HookFailed(session.userInfo.username, error)
+        throw new HookError(session.userInfo.username, error)
       }
     },
 

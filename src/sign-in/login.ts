@@ -16,13 +16,13 @@ import type { GatewayRequest } from '../http/request.ts'
 import { readReturnPath, safeReturnPath, signedInQuery } from '../http/return-path.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { FRAGMENT_FIELD, loginPage, type SignInOption, VISITOR_FIELD } from '../pages/login-page.ts'
-import { provingPage, RETURN_FIELD } from '../pages/notices.ts'
+import { deviceProofNotice, RETURN_FIELD } from '../pages/notices.ts'
 import { displayName } from '../pages/shown-text.ts'
 import type { Providers } from '../provider/providers.ts'
 import type { EndReason } from '../session/end-reasons.ts'
 import { withDeadline } from '../util/deadline.ts'
 import { isByScript, isFromOtherSite, isFromOwnOrigin, isNotDocument, isOwnNavigation } from '../util/fetch-metadata.ts'
-import { storesAttempt, type Wanted } from './attempts.ts'
+import { type ReturnTarget, storesAttempt } from './attempts.ts'
 import { automaticProvider, manualCookies, startAutomatically } from './auto-sign-in.ts'
 import type { SignInContext } from './context.ts'
 import { ownHostAnswer, returnCookie, signedForForm } from './denial.ts'
@@ -99,7 +99,7 @@ async function deviceProofPage(
   wanted = '/',
 ): Promise<OwnAnswer | undefined> {
   if (!isFromOtherSite(request) || !(await context.auth.devices.couldProve(request))) return undefined
-  const html = provingPage(languageOf(context.pages, request), wanted)
+  const html = deviceProofNotice(languageOf(context.pages, request), wanted)
   return pageAnswer(context.pages, html, { headers: { refresh: `1; url=${wanted}` } })
 }
 
@@ -219,7 +219,7 @@ function continueAnswer({ pages }: SignInContext, request: GatewayRequest, locat
 const LONGEST_FRAGMENT = 2048
 
 /** The page of this tab; a form without one, such as of a program, has that of the cookie. */
-function wantedByForm(context: SignInContext, request: GatewayRequest, form: URLSearchParams): Wanted {
+function wantedByForm(context: SignInContext, request: GatewayRequest, form: URLSearchParams): ReturnTarget {
   const signed = form.get(RETURN_FIELD)
   const returnPath = (signed && verifiedPath(context, signed)) || returnPathOf(context, request)
   const fragment = form.get(FRAGMENT_FIELD) ?? undefined

@@ -3,7 +3,7 @@
 import type { Settings } from '../config/settings.ts'
 import { errorFields } from '../errors.ts'
 import { foreignAnswer, languageOf, type OwnAnswer, pageAnswer, redirectAnswer } from '../http/answers.ts'
-import { clearCookie, type SignedOut } from '../http/cookies.ts'
+import { clearCookie, type SignOutNotice } from '../http/cookies.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import type { SignedInCaller } from '../identify/admission.ts'
 import { ticketOf } from '../identify/session.ts'
@@ -12,7 +12,7 @@ import { confirmSignOutPage, RETURN_FIELD } from '../pages/notices.ts'
 import { userIdOf } from '../session/session-record.ts'
 import type { ClosedSession } from '../session/sessions.ts'
 import { newTicket } from '../session/ticket.ts'
-import { isOwnForm, isFromOwnOrigin, isOwnNavigation } from '../util/fetch-metadata.ts'
+import { isFromOwnOrigin, isOwnForm, isOwnNavigation } from '../util/fetch-metadata.ts'
 import type { NextPage, SignInContext } from './context.ts'
 
 /** The query that always asks first: for a redirect back to the question, which would count as a navigation of our own. */
@@ -84,7 +84,7 @@ function signedOut(
   context: SignInContext,
   request: GatewayRequest,
   { location, state, cookies: more }: NextPage,
-  where: SignedOut['where'],
+  where: SignOutNotice['where'],
 ): OwnAnswer {
   const { auth, site, pages } = context
   const cookies = [

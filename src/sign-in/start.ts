@@ -9,12 +9,12 @@ import { requestFields } from '../observe/observed-request.ts'
 import { isInAppOf } from '../provider/in-app.ts'
 import type { Texts } from '../provider/plan.ts'
 import type { Provider } from '../provider/provider.ts'
-import type { KeptFields } from './attempts.ts'
+import type { AttemptFields } from './attempts.ts'
 import type { SignInContext } from './context.ts'
 
 export interface AttemptOptions {
   /** What the attempt keeps until the callback: the page that is wanted, and whatever the callback has to know besides. */
-  readonly kept: KeptFields
+  readonly kept: AttemptFields
   /** Parameters of the authorization request besides those of the provider's plan, which they replace. */
   readonly params?: Texts
   /** A page starts it: other tabs may do so at the same moment, each with a new secret. See attemptCookie. */

@@ -3,7 +3,7 @@
 import type { Settings } from '../config/settings.ts'
 import { whatFailed } from '../doctor/finding.ts'
 import { refreshNote, remedyForError, remedyForFailure } from '../doctor/sign-in-remedy.ts'
-import { explainMapping, failedMapping, type Mapping } from '../doctor/test-sign-ins.ts'
+import { explainMapping, failedMapping, type MappingReport } from '../doctor/test-sign-ins.ts'
 import { errorFields, MenshenError } from '../errors.ts'
 import {
   errorAnswer,
@@ -104,7 +104,7 @@ async function tryMapping(
   { code, state }: RedeemableCode,
   { verifier, nonce, startedAt }: Attempt,
   show: boolean,
-): Promise<Mapping> {
+): Promise<MappingReport> {
   try {
     const tokens = await provider.redeem({ code, state, verifier, nonce, startedAt })
     using discarding = new DisposableStack()
@@ -117,7 +117,7 @@ async function tryMapping(
   }
 }
 
-function failedMappingOf(settings: Settings, plan: ProviderPlan, error: unknown): Mapping {
+function failedMappingOf(settings: Settings, plan: ProviderPlan, error: unknown): MappingReport {
   if (!(error instanceof MenshenError)) throw error
   return failedMapping(plan.id, whatFailed(error), remedyForFailure(error, plan, settings.BASE_URL + plan.callbackPath))
 }
@@ -126,7 +126,7 @@ async function endTestSignIn(
   context: SignInContext,
   request: GatewayRequest,
   ticket: string,
-  mapping: Mapping,
+  mapping: MappingReport,
 ): Promise<OwnAnswer> {
   await context.doctor.testSignIns.finish(ticket, mapping)
   return noticeAnswer(context.pages, request, 'trial_done')

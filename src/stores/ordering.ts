@@ -11,7 +11,11 @@ export interface SinceKey {
 const MOST_SKIPPED = 1000
 
 /** One page of keys that come newest first. `living` reads the entry of a key. */
-export function newestPage(keys: Iterable<SinceKey>, living: (key: string) => StoredEntry | undefined, limit: number): Page {
+export function newestPage(
+  keys: Iterable<SinceKey>,
+  living: (key: string) => StoredEntry | undefined,
+  limit: number,
+): Page {
   const entries: StoredEntry[] = []
   let last: SinceKey | undefined
   let skipped = 0

@@ -23,13 +23,13 @@ export interface StoredEntry extends Entry {
 
 /** An entry as it was read, without its labels. */
 export interface StoredValue extends Pick<StoredEntry, 'key' | 'version' | 'value' | 'expiresAt'> {
-  /** That the store holds it, as far as it has noted that. */
+  /** Until when the store knows this version to be the current one. */
   readonly freshness?: Freshness
 }
 
-/** What a store notes of a version that it was asked about: with what was read, and not in a table of its own. */
+/** What a store notes about a version that it was asked about. It is kept with the value that was read. */
 export interface Freshness {
-  /** While it is the store's own number, the version is held until `provenUntil`. */
+  /** While this is the store's own number, the version is current until `validUntil`. */
   validIn: number
   validUntil: number
 }
@@ -66,18 +66,18 @@ export interface Store {
   create(key: string, entry: Entry): Promise<number | undefined>
   read(key: string): Promise<StoredEntry | undefined>
   /**
-   * The same without waiting; absent where that is impossible. Reads the state as of the begin of the turn, like `holds`. The
+   * The same without waiting; absent where that is impossible. Reads the state as of the begin of the turn, like `isCurrent`. The
    * bytes of the value are valid until the store is used again.
    */
   readSync?(key: string): StoredValue | undefined
   /**
-   * A request has just been received: one look at the store may serve all requests of this event turn. Not for timers: the
-   * requests that are received after a timer may have arrived after its look.
+   * A request has just been received: one snapshot of the store may serve all requests of this event turn. Not for timers: the
+   * requests that are received after a timer may have arrived after its snapshot.
    */
   beginTurn?(): void
   /**
    * Whether the key provably still has this version, without waiting: the cheapest proof that something read earlier is
-   * still valid. False proves nothing; read again. `proof` is always the same one for this version.
+   * still valid. False proves nothing; read again. `freshness` is always the same object for this version.
    */
   isCurrent(key: string, version: number, freshness?: Freshness): boolean
   /**

@@ -59,7 +59,7 @@ function reasonOf(error: unknown): string {
 }
 
 /** Another exchange of the same kind has just failed, and the provider is not asked each time. */
-class RecentlyFailed extends TokenExchangeError {
+class RecentFailure extends TokenExchangeError {
   override readonly reason = 'recently_failed'
 
   constructor() {
@@ -111,7 +111,7 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
   }
 
   function assertNoFailure(key: string, provider: string | undefined): void {
-    if (backoffs.isOn(key) || backoffs.isOn(backoffOf(provider))) throw new RecentlyFailed()
+    if (backoffs.isOn(key) || backoffs.isOn(backoffOf(provider))) throw new RecentFailure()
   }
 
   /** Asks the provider, unless it has just failed. */
@@ -176,7 +176,7 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
       if (!lease) {
         const result = await leases.waitForHolder(name, async () => (await read(key, ticket)) !== undefined)
         // The failure of the lease's holder is that of all who wait.
-        if (result === 'failed') throw new RecentlyFailed()
+        if (result === 'failed') throw new RecentFailure()
         continue
       }
       try {

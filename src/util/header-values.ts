@@ -8,13 +8,13 @@ export function encodeHeaderValue(text: string): string {
   return text.replace(/[^\x21-\x7e]|%/gu, encodeURIComponent)
 }
 
-export interface Encoded {
+export interface EncodedValue {
   readonly value: string
   readonly isCut: boolean
 }
 
 /** Cut between two characters, so that the rest can be decoded. */
-export function encodeBounded(text: string, encode: (text: string) => string, longest = LONGEST_VALUE): Encoded {
+export function encodeBounded(text: string, encode: (text: string) => string, longest = LONGEST_VALUE): EncodedValue {
   const whole = encode(text.toWellFormed())
   if (whole.length <= longest) return { value: whole, isCut: false }
   let value = ''
@@ -27,7 +27,7 @@ export function encodeBounded(text: string, encode: (text: string) => string, lo
 }
 
 /** Separated by commas, which are encoded within names; cut between two names, because half of one could be another. */
-export function encodeNames(names: readonly string[], longest = LONGEST_VALUE): Encoded {
+export function encodeNames(names: readonly string[], longest = LONGEST_VALUE): EncodedValue {
   const kept: string[] = []
   let length = 0
   for (const name of names) {

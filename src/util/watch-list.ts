@@ -1,11 +1,11 @@
 // Checks everything that is open for longer than a moment: one timer for all, instead of one for each.
 
-export interface Watched {
+export interface WatchItem {
   /** Its index in the list; set by the list. */
   index: number
 }
 
-interface WatchList<Item extends Watched> {
+interface WatchList<Item extends WatchItem> {
   readonly items: readonly Item[]
   add(item: Item): void
   /** Does nothing if it is not in the list. */
@@ -14,7 +14,7 @@ interface WatchList<Item extends Watched> {
 }
 
 /** `look` may remove its item. */
-export function createWatchList<Item extends Watched>(everyMs: number, look: (item: Item) => void): WatchList<Item> {
+export function createWatchList<Item extends WatchItem>(everyMs: number, look: (item: Item) => void): WatchList<Item> {
   // A Set would leave old tables behind that keep deleted items in memory.
   const items: Item[] = []
   let timer: NodeJS.Timeout | undefined

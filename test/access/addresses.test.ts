@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { isTooLong, pathProblem } from '../../src/access/request-path.ts'
-import { judge } from '../../src/access/rule-query.ts'
+import { answerRuleQuery } from '../../src/access/rule-query.ts'
 import { admits, createRules, type Rules } from '../../src/access/rules.ts'
 import type { Rule } from '../../src/index.ts'
 import { cookieOf } from '../kit/client.ts'
@@ -239,7 +239,7 @@ test('rules check says what happens and why', () => {
     ['/api'],
   )
   const asked = { method: 'GET', role: 'common', groups: [], user: '' }
-  const outcome = (path: string, role = 'common') => judge(rules, { ...asked, role, path }).outcome
+  const outcome = (path: string, role = 'common') => answerRuleQuery(rules, { ...asked, role, path }).outcome
   for (const path of ORDINARY.filter(path => !path.startsWith('/api'))) assert.equal(outcome(path), 'admitted', path)
   assert.deepEqual(
     [outcome('/admin%2Fx'), outcome('/admin%2Fx', 'visitor'), outcome('/admin%2Fx', 'developer')],
@@ -250,5 +250,8 @@ test('rules check says what happens and why', () => {
     [outcome('/api%2Fx'), outcome('/api%2Fx', 'developer'), outcome('/api/queues/%2F/q')],
     ['refused', 'refused', 'admitted'],
   )
-  assert.deepEqual(judge(rules, { ...asked, path: '/a/..%2fb' }), { outcome: 'bad_request', problem: 'dot_segment' })
+  assert.deepEqual(answerRuleQuery(rules, { ...asked, path: '/a/..%2fb' }), {
+    outcome: 'bad_request',
+    problem: 'dot_segment',
+  })
 })

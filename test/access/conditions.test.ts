@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { createOpenHours, demandsKey, meets, requestFor } from '../../src/access/conditions.ts'
-import { judge, readTime } from '../../src/access/rule-query.ts'
+import { answerRuleQuery, readTime } from '../../src/access/rule-query.ts'
 import { createRules } from '../../src/access/rules.ts'
 import type { Day } from '../../src/config/rule-conditions.ts'
 import type { Rule } from '../../src/index.ts'
@@ -112,7 +112,7 @@ test('every interpretation of a path has its conditions, and all of them have to
     { path: '/pay/admin', roles: ['*'], networks: ['10.0.0.0/8'], amr: ['mfa'] },
   ] satisfies Rule[])
   const ask = (path: string, more: object) =>
-    judge(rules, { method: 'GET', path, role: 'common', groups: [], user: '', ...more }).outcome
+    answerRuleQuery(rules, { method: 'GET', path, role: 'common', groups: [], user: '', ...more }).outcome
   for (const path of ['/admin', '/Admin', '/admin.json', '/admin%2Fx', '/x%2f..%2fadmin', '/admin;v=1']) {
     assert.notEqual(ask(path, { from: '192.0.2.1' }), 'admitted', path)
   }
@@ -145,7 +145,7 @@ test('networks hold IPv4 addresses in every form, and no text that is no address
     { path: '/', public: true, networks: ['10.0.0.0/8', '2001:db8::/32', '::1', '192.0.2.7'] },
   ])
   const outcome = (from: string) =>
-    judge(rules, { method: 'GET', path: '/', role: 'visitor', groups: [], user: '', from }).outcome
+    answerRuleQuery(rules, { method: 'GET', path: '/', role: 'visitor', groups: [], user: '', from }).outcome
   for (const address of [
     '10.1.2.3',
     '::ffff:10.1.2.3',

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { judge } from '../../src/access/rule-query.ts'
+import { answerRuleQuery } from '../../src/access/rule-query.ts'
 import { createRules } from '../../src/access/rules.ts'
 import { createMenshen } from '../../src/index.ts'
 import { cookieOf } from '../kit/client.ts'
@@ -53,8 +53,8 @@ test('a question of forward-auth is answered 414', async t => {
 test('rules check and the console say so', () => {
   const asked = { method: 'GET', role: 'common', groups: [], user: '' }
   for (const path of TOO_LONG)
-    assert.deepEqual(judge(createRules(RULES), { ...asked, path }), { outcome: 'uri_too_long' })
-  assert.equal(judge(createRules(RULES), { ...asked, path: LONGEST }).outcome, 'admitted')
+    assert.deepEqual(answerRuleQuery(createRules(RULES), { ...asked, path }), { outcome: 'uri_too_long' })
+  assert.equal(answerRuleQuery(createRules(RULES), { ...asked, path: LONGEST }).outcome, 'admitted')
 })
 
 test('an application that imports Menshen gets a 414 to send', async t => {

@@ -12,7 +12,7 @@ import type { TokenSet } from '../../src/provider/token.ts'
 import { createDataKeyring } from '../../src/session/data-keys.ts'
 import { deriveKeys } from '../../src/session/derived-keys.ts'
 import { leaseLife } from '../../src/session/lease.ts'
-import type { SignedIn } from '../../src/session/session-record.ts'
+import type { SignInDetails } from '../../src/session/session-record.ts'
 import { createSessions, type Sessions } from '../../src/session/sessions.ts'
 import { createMemoryStore } from '../../src/stores/memory-store.ts'
 import type { Store } from '../../src/stores/store.ts'
@@ -121,7 +121,7 @@ const ZHANGSAN = {
 }
 
 /** What a sign-in of one and the same user brings. */
-export function signedIn(received: TokenSet): SignedIn {
+export function signedIn(received: TokenSet): SignInDetails {
   return { tokens: received, user: { userInfo: ZHANGSAN, groups: [], claims: {} }, provider: undefined }
 }
 

@@ -1,6 +1,6 @@
 // The console's pages of settings, rules, health and audit, with every sentence that they can say.
 
-import type { Verdict } from '../../src/access/rule-query.ts'
+import type { RuleVerdict } from '../../src/access/rule-query.ts'
 import { createRules } from '../../src/access/rules.ts'
 import { TOPIC_NAMES } from '../../src/config/settings.ts'
 import { auditPage } from '../../src/console/audit-tab.ts'
@@ -50,7 +50,7 @@ function rulesSamples(words: Words): string[] {
     interpretation: '/c',
     shadow: { outcome, rule: shadow },
   }))
-  const verdicts: (Verdict | undefined)[] = [
+  const verdicts: (RuleVerdict | undefined)[] = [
     undefined,
     { outcome: 'bad_request', problem: 'dot_segment' },
     { outcome: 'uri_too_long' },

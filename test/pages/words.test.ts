@@ -9,7 +9,7 @@ import type { AdviceCode } from '../../src/config/advice.ts'
 import type { Config } from '../../src/config/config-file.ts'
 import { SETTINGS } from '../../src/config/settings.ts'
 import { storeUnavailablePage } from '../../src/console/console-frame.ts'
-import { endQuestionPage } from '../../src/console/end-sessions.ts'
+import { confirmEndPage } from '../../src/console/end-sessions.ts'
 import { healthPage } from '../../src/console/health-tab.ts'
 import { overviewPage } from '../../src/console/overview.ts'
 import { sessionPage, sessionsPage } from '../../src/console/sessions-tab.ts'
@@ -182,7 +182,7 @@ function allPages(words: Words): string[] {
     ),
     ...listed.flatMap(session =>
       [true, false].map(all =>
-        endQuestionPage(words, { viewer: VIEWER, session, all, isOwn: all, deviceName: view.deviceName }),
+        confirmEndPage(words, { viewer: VIEWER, session, all, isOwn: all, deviceName: view.deviceName }),
       ),
     ),
     ...[[good], [warning], [failure]].map(findings => healthPage(words, { ...healthSample, findings })),

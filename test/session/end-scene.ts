@@ -6,7 +6,7 @@ import { MenshenError } from '../../src/errors.ts'
 import { createDataKeyring } from '../../src/session/data-keys.ts'
 import { deriveKeys } from '../../src/session/derived-keys.ts'
 import type { LoadedSession } from '../../src/session/session-cache.ts'
-import type { SignedIn } from '../../src/session/session-record.ts'
+import type { SignInDetails } from '../../src/session/session-record.ts'
 import { createSessions, type Sessions } from '../../src/session/sessions.ts'
 import { createMemoryStore } from '../../src/stores/memory-store.ts'
 import type { Store } from '../../src/stores/store.ts'
@@ -112,7 +112,12 @@ export function createEndScene({ expiresIn = 100 * 3600 } = {}) {
   }
 }
 
-function signedInAs(username: string, receivedAt: number, expiresIn: number, provider: string | undefined): SignedIn {
+function signedInAs(
+  username: string,
+  receivedAt: number,
+  expiresIn: number,
+  provider: string | undefined,
+): SignInDetails {
   const userInfo = { sub: '1', ou_id: '', nickname: '', phone_number: '', ou_name: '', email: '', username }
   return {
     tokens: { accessToken: 'access', refreshToken: 'refresh', expiresIn, receivedAt },

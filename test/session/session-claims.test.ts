@@ -8,7 +8,7 @@ import { Secret } from '../../src/config/secret.ts'
 import { planNamedProvider } from '../../src/provider/plan.ts'
 import { mapRefreshedUser, type UserBefore } from '../../src/provider/refreshed-user.ts'
 import type { TokenSet } from '../../src/provider/token.ts'
-import { type MappedUser, RequirementUnmet } from '../../src/provider/user.ts'
+import { type MappedUser, RequirementError } from '../../src/provider/user.ts'
 import { createDataKeyring } from '../../src/session/data-keys.ts'
 import { deriveKeys } from '../../src/session/derived-keys.ts'
 import { packRecord, unpackRecord } from '../../src/session/sealing.ts'
@@ -290,7 +290,7 @@ test('what a provider says that was configured anew during the call does not cou
   assert.ok(events.some(([event]) => event === 'identity_refresh_failed'))
   refreshUser(() => {
     replaceProvider()
-    throw new RequirementUnmet('dept', 'sub')
+    throw new RequirementError('dept', 'sub')
   })
   await refresh(ticket)
   assert.ok(await sessions.get(ticket), 'nobody is signed out by a requirement that is gone')

@@ -4,7 +4,7 @@ import { connect, createServer, type Socket } from 'node:net'
 import { after, beforeEach, describe, type TestContext, test } from 'node:test'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import { openRedisStore } from '../../src/stores/redis/redis-store.ts'
-import { newFreshness, type Freshness, type Store } from '../../src/stores/store.ts'
+import { type Freshness, newFreshness, type Store } from '../../src/stores/store.ts'
 import { startRedis } from '../kit/redis-server.ts'
 import { createRandom } from '../security/random.ts'
 
@@ -176,7 +176,11 @@ describe('The records at hand', () => {
     const held = versions.filter((version, n) => store.isCurrent(`k${n}`, version)).length
     assert.ok(held > 5 && held * 10_000 <= 100_000, `${held} are held`)
     await store.create('large', entry('x'.repeat(200_000)))
-    assert.equal(store.isCurrent('large', await versionOf(store, 'large')), false, 'one that is too long is read each time')
+    assert.equal(
+      store.isCurrent('large', await versionOf(store, 'large')),
+      false,
+      'one that is too long is read each time',
+    )
     const none = await open(t, server.port, 1000, Date.now, 0)
     assert.equal(none.isCurrent('k1', await versionOf(none, 'k1')), false)
   })
@@ -224,7 +228,8 @@ describe('The records at hand', () => {
       await store.create(`k${i}`, entry('a'))
       known.push({ key: `k${i}`, version: await versionOf(store, `k${i}`), proof: newFreshness() })
     }
-    const held = () => known.filter(({ key, version, proof }) => store.isCurrent(key, version, proof)).map(({ key }) => key)
+    const held = () =>
+      known.filter(({ key, version, proof }) => store.isCurrent(key, version, proof)).map(({ key }) => key)
     assert.equal(held().length, 10)
     for (let i = 0; i < 10; i++) await other.create(`other ${i}`, entry('a'))
     for (let i = 0; i < 10; i++) await store.read(`other ${i}`)

@@ -10,14 +10,14 @@ import type { Report } from '../../events.ts'
 import { withDeadline } from '../../util/deadline.ts'
 import {
   type ClusterAddress,
-  type RedisHost,
   parseRedisAddress,
   type RedisAddress,
+  type RedisHost,
   type SentinelAddress,
   type SingleAddress,
 } from './redis-address.ts'
 import { type Commands, commandsOf, scripts } from './redis-commands.ts'
-import { decodeReply, type RedisEntry, keyOf, recordName } from './redis-record.ts'
+import { decodeReply, keyOf, type RedisEntry, recordName } from './redis-record.ts'
 
 export interface RedisConnection {
   readonly commands: Commands

@@ -24,8 +24,8 @@ import {
   encodeRecord,
   encodeVersion,
   GENERATION_LENGTH,
-  type RedisEntry,
   keptMs,
+  type RedisEntry,
   recordName,
 } from './redis-record.ts'
 

@@ -1,7 +1,7 @@
 // The properties of a Redis server that matter to sessions: version, eviction, persistence.
 import { RedisClient } from 'redis'
 import { withDeadline } from '../../util/deadline.ts'
-import { type RedisHost, parseRedisAddress, type RedisAddress } from './redis-address.ts'
+import { parseRedisAddress, type RedisAddress, type RedisHost } from './redis-address.ts'
 import { clientOptions, DEADLINE_MS, findPrimary, type TlsOptions, tlsOptionsOf } from './redis-connection.ts'
 
 export interface RedisServerInfo {

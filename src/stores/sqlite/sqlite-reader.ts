@@ -3,11 +3,11 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { newestPage, numberOf, positionOf, readSinceText, type SinceKey } from '../ordering.ts'
 import {
+  type Freshness,
   type ListQuery,
   type NewestQuery,
   newFreshness,
   type Page,
-  type Freshness,
   type StoredEntry,
   type StoredValue,
 } from '../store.ts'
@@ -19,7 +19,7 @@ import { readLabels } from './sqlite-labels.ts'
 export interface SqliteReader extends Pick<Snapshots, 'beginTurn' | 'isCurrent' | 'invalidate'> {
   /** The latest version of the record, if it has not expired. */
   living(key: string): StoredEntry | undefined
-  /** The same without labels, as of the last look of this event turn. */
+  /** The same without labels, as of the last snapshot of this event turn. */
   livingValue(key: string): StoredValue | undefined
   list(query: ListQuery): Page
   newest(query: NewestQuery): Page
@@ -97,7 +97,7 @@ export function createSqliteReader({ file, now, opened }: ReaderOptions): Sqlite
 
   const snapshots = createSnapshots({
     now,
-    // One statement if nothing was written since the last look. A new connection begins a new generation.
+    // One statement if nothing was written since the last snapshot. A new connection begins a new generation.
     readGeneration: () =>
       withConnection(({ dataVersion: latestDataVersion, state }) => {
         const [latest] = rowOf(latestDataVersion.get())
@@ -139,7 +139,7 @@ export function createSqliteReader({ file, now, opened }: ReaderOptions): Sqlite
         if (row === undefined) return undefined
         const [version, expiresAt, value] = rowOf(row) as [number, number, Uint8Array]
         if (expiresAt <= now()) return undefined
-        return { key, version, value, expiresAt, proof: snapshots.freshUntil(expiresAt) }
+        return { key, version, value, expiresAt, freshness: snapshots.freshUntil(expiresAt) }
       })
     },
 
@@ -274,21 +274,21 @@ function candidatesOf({ eventsBefore, eventsAfter }: Connection, query: TrailQue
     return { position, event: value === null ? undefined : { position, value, tags: readLabels(tags) } }
   })
 }
-// Proofs that a record is unchanged. Every write begins a new generation of the files. While the generation is the same, a record
-// that was looked up is unchanged, and one look at the generation serves all requests of an event turn.
+// Knows without reading it that a record is unchanged. Every write begins a new generation of the files. While the generation is the same, a record
+// that was looked up is unchanged, and one read of the generation serves all requests of an event turn.
 //
 // The requests of one turn arrived before it, so that none of them can depend on a later write of another process. The requests
-// after a timer may have arrived after it. So a look serves the callback that makes it, and if that is a request's, all others of
+// after a timer may have arrived after it. So a snapshot serves the callback that takes it, and if that is a request's, all others of
 // the same turn.
 
 export interface Snapshots {
   /** A request has just been received. */
   beginTurn(): void
-  /** Makes reads see all writes up to now, or up to an earlier look of this turn. */
+  /** Makes reads see all writes up to now, or up to an earlier snapshot of this turn. */
   refreshSnapshot(): void
   /** Whether the record has this version. It is looked up only if something has changed. */
   isCurrent(key: string, version: number, freshness?: Freshness): boolean
-  /** For what was read after `look`. */
+  /** For what was read after `refreshSnapshot`. */
   freshUntil(expiresAt: number): Freshness
   /** Something may have changed during the turn. */
   invalidate(): void
@@ -308,7 +308,7 @@ interface SnapshotsOptions {
 
 export function createSnapshots({ readGeneration, lookUp, now }: SnapshotsOptions): Snapshots {
   let generation: number | undefined
-  /** How many generations were seen: no proof is of 0. Unlike a generation, a small number that V8 keeps without an object. */
+  /** How many generations were seen: 0 is none. Unlike a generation, a small number that V8 keeps without an object. */
   let seen = 0
   let isTurnOfRequests = false
   let isSnapshotFresh = false
@@ -332,7 +332,7 @@ export function createSnapshots({ readGeneration, lookUp, now }: SnapshotsOption
     const latest = readGeneration()
     if (latest !== generation) seen++
     generation = latest
-    // Not before: after a failed look nothing is proven.
+    // Not before: after a failed read nothing is known to be current.
     isSnapshotFresh = true
     if (!isTurnOfRequests) process.nextTick(invalidate)
   }

@@ -4,10 +4,10 @@
 import { type Stats, statSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
-import { type Change, type ChangeResult, type ChangeApplier, createChangeApplier } from './sqlite-changes.ts'
+import { type Change, type ChangeApplier, type ChangeResult, createChangeApplier } from './sqlite-changes.ts'
 import { type FaultKind, faultOf, isBusy, isRefused } from './sqlite-faults.ts'
 import { openForWriting, readPragma } from './sqlite-file.ts'
-import { type BatchReply, type ChangeBatch, CLOSE_MESSAGE, monotonicMs, type ChangeOutcome } from './sqlite-messages.ts'
+import { type BatchReply, type ChangeBatch, type ChangeOutcome, CLOSE_MESSAGE, monotonicMs } from './sqlite-messages.ts'
 
 interface OpenFile {
   readonly database: DatabaseSync
