@@ -82,15 +82,15 @@ function settingRow(name: string, row: Row<unknown>): string[] {
   const standard = row.defaultNote ?? (row.default === undefined ? 'none' : `\`${row.default}\``)
   const isKnown = row.example === String(row.default) || row.expected.split(/[ ,]+/).includes(row.example)
   const example = isKnown ? '' : `, e.g. \`${row.example}\``
-  return [`\`${name}\``, standard, `${row.expected}${example}`, `${row.reloads ? '↻ ' : ''}${row.sentence}`]
+  return [`\`${name}\``, standard, `${row.expected}${example}`, `${row.reloads ? '↻ ' : ''}${row.description}`]
 }
 
 function commandsPage(): string {
   const overview = [
-    ['`menshen`', `${START.sentence}; \`npm start\` does the same`],
-    ...EXPLAINED.map(name => [`[\`menshen ${name}\`](#menshen-${name})`, COMMANDS[name].sentence]),
-    ['`menshen help`', COMMANDS.help.sentence],
-    ...GLOBAL_OPTIONS.map(({ names, sentence }) => [names.map(name => `\`${name}\``).join(', '), sentence]),
+    ['`menshen`', `${START.description}; \`npm start\` does the same`],
+    ...EXPLAINED.map(name => [`[\`menshen ${name}\`](#menshen-${name})`, COMMANDS[name].description]),
+    ['`menshen help`', COMMANDS.help.description],
+    ...GLOBAL_OPTIONS.map(({ names, description }) => [names.map(name => `\`${name}\``).join(', '), description]),
   ]
   return `# Commands
 
@@ -110,7 +110,7 @@ ${EXPLAINED.map(commandPart).join('\n')}`
 
 function commandPart(name: CommandName): string {
   const { usage, details, options, examples, fails }: CommandRow = COMMANDS[name]
-  const rows = Object.entries(options).map(([option, row]) => [`\`${optionForm(option, row)}\``, row.sentence])
+  const rows = Object.entries(options).map(([option, row]) => [`\`${optionForm(option, row)}\``, row.description])
   const parts = [
     `## menshen ${name}${details === undefined ? '' : `\n${details}`}\n`,
     `\`\`\`sh\n${usage.join('\n')}\n\`\`\`\n`,
@@ -127,9 +127,9 @@ function withEvents(page: string): string {
   return withTable(withTable(page, ['field', 'means'], fields), ['event', 'level', 'means'], events)
 }
 
-function eventRow([code, { level, sentence, fields, audited }]: [string, EventRow]): string[] {
+function eventRow([code, { level, message, fields, audited }]: [string, EventRow]): string[] {
   const own = fields.map(field => `\`${field}\``).join(', ')
-  return [`\`${code}\`${audited ? '*' : ''}`, level, own ? `${sentence} (${own})` : sentence]
+  return [`\`${code}\`${audited ? '*' : ''}`, level, own ? `${message} (${own})` : message]
 }
 
 function withMetrics(page: string): string {

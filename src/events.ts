@@ -23,20 +23,20 @@ export type CommonField = keyof typeof COMMON_FIELDS
 export const RELOAD_EVENTS = {
   config_reloaded: {
     level: 'info',
-    sentence: 'settings and configuration reloaded',
+    message: 'settings and configuration reloaded',
     // `changed` names settings and parts of the configuration; of the others it is how many there are now.
     fields: ['changed', 'rules', 'upstreams'],
     audited: true,
   },
   config_refused: {
     level: 'error',
-    sentence: 'changed settings or configuration rejected; the previous ones stay in use',
+    message: 'changed settings or configuration rejected; the previous ones stay in use',
     fields: ['file'],
   },
-  certificate_reloaded: { level: 'info', sentence: 'certificate reloaded', fields: ['file'] },
+  certificate_reloaded: { level: 'info', message: 'certificate reloaded', fields: ['file'] },
   certificate_refused: {
     level: 'error',
-    sentence: 'changed certificate rejected; the previous one stays in use',
+    message: 'changed certificate rejected; the previous one stays in use',
     fields: ['file'],
   },
 } as const satisfies Record<string, EventRow>
@@ -46,7 +46,7 @@ export const RELOAD_EVENTS = {
 
 export interface EventRow {
   readonly level: 'info' | 'warn' | 'error'
-  readonly sentence: string
+  readonly message: string
   /** Its fields besides the common ones. */
   readonly fields: readonly string[]
   /** Kept in the audit trail. */
@@ -56,134 +56,134 @@ export interface EventRow {
 export const EVENTS = {
   started: {
     level: 'info',
-    sentence: 'Menshen started',
+    message: 'Menshen started',
     fields: ['listening', 'preset', 'provider', 'store', 'workers', 'users', 'config', 'rules', 'upstreams'],
   },
-  stopping: { level: 'info', sentence: 'shutting down: finishing requests in flight', fields: ['signal'] },
-  stopped: { level: 'info', sentence: 'stopped', fields: [] },
-  close_failed: { level: 'error', sentence: 'shutdown incomplete: not everything could be closed', fields: [] },
+  stopping: { level: 'info', message: 'shutting down: finishing requests in flight', fields: ['signal'] },
+  stopped: { level: 'info', message: 'stopped', fields: [] },
+  close_failed: { level: 'error', message: 'shutdown incomplete: not everything could be closed', fields: [] },
   settings_missing: {
     level: 'error',
-    sentence: 'users cannot sign in: provider settings are missing',
+    message: 'users cannot sign in: provider settings are missing',
     fields: ['missing', 'remedy'],
   },
   local_base_url: {
     level: 'warn',
-    sentence: 'NODE_ENV is production, but BASE_URL is an address of this machine: browsers elsewhere cannot sign in',
+    message: 'NODE_ENV is production, but BASE_URL is an address of this machine: browsers elsewhere cannot sign in',
     fields: ['remedy'],
   },
   hook_failed: {
     level: 'error',
-    sentence: 'the onSignOut hook failed, or a hook timed out. A sign-out still takes effect; a sign-in does not',
+    message: 'the onSignOut hook failed, or a hook timed out. A sign-out still takes effect; a sign-in does not',
     fields: ['hook'],
   },
   misspelt_setting: {
     level: 'warn',
-    sentence: 'unknown setting ignored: the variable looks like a Menshen setting',
+    message: 'unknown setting ignored: the variable looks like a Menshen setting',
     fields: ['setting', 'remedy'],
   },
   weak_state_check: {
     level: 'warn',
-    sentence:
+    message:
       'the state is checked by its suffix only: another site can sign a visitor in to an account of its choice (login CSRF)',
     fields: ['remedy'],
   },
   https_without_tls: {
     level: 'warn',
-    sentence:
+    message:
       'BASE_URL is https, but this server serves plain http and trusts no proxy: all visitors appear to have one address',
     fields: ['remedy'],
   },
   trusts_everybody: {
     level: 'warn',
-    sentence:
+    message:
       'TRUSTED_PROXIES is too broad: anyone who can reach this service can spoof their address and bypass rate limits. List only your proxies.',
     fields: ['remedy'],
   },
   port_of_proxy: {
     level: 'warn',
-    sentence:
+    message:
       'BASE_URL has the port on which this server serves plain http: behind a proxy, browsers bypass the proxy or find no https',
     fields: ['remedy'],
   },
   tls_without_https: {
     level: 'warn',
-    sentence: 'this server serves https, but BASE_URL is http: browsers are sent to an address that does not respond',
+    message: 'this server serves https, but BASE_URL is http: browsers are sent to an address that does not respond',
     fields: ['remedy'],
   },
   unknown_node_env: {
     level: 'warn',
-    sentence: 'unknown NODE_ENV value; treated as production',
+    message: 'unknown NODE_ENV value; treated as production',
     fields: ['remedy'],
   },
   open_to_anyone: {
     level: 'warn',
-    sentence:
+    message:
       'every account of a public provider can sign in: the configuration has no require, roles or rules that restrict access',
     fields: ['remedy'],
   },
   admin_is_developer: {
     level: 'warn',
-    sentence:
+    message:
       'the configuration has no roles: the user named admin at the provider is a developer and can open the console',
     fields: ['remedy'],
   },
   revoke_without_address: {
     level: 'warn',
-    sentence: 'REVOKE is "always", but the provider has no revocation endpoint: tokens stay valid after sign-out',
+    message: 'REVOKE is "always", but the provider has no revocation endpoint: tokens stay valid after sign-out',
     fields: ['remedy'],
   },
   bearer_without_audience: {
     level: 'warn',
-    sentence:
+    message:
       'a rule accepts access tokens without naming an audience: tokens for this client, or for the address of the rule, are accepted',
     fields: ['remedy'],
   },
   max_age_with_keys: {
     level: 'warn',
-    sentence: 'a rule has both keys and maxAge: it rejects every key, because maxAge needs a sign-in',
+    message: 'a rule has both keys and maxAge: it rejects every key, because maxAge needs a sign-in',
     fields: ['remedy'],
   },
   console_for_nobody: {
     level: 'warn',
-    sentence: 'No one has the developer role, so no one can open the console. Grant it in `roles`.',
+    message: 'No one has the developer role, so no one can open the console. Grant it in `roles`.',
     fields: ['remedy'],
   },
   plain_http_allowed: {
     level: 'warn',
-    sentence: 'plain http is allowed in production: tokens and cookies can be intercepted',
+    message: 'plain http is allowed in production: tokens and cookies can be intercepted',
     fields: ['remedy'],
   },
   unverified_email_allowed: {
     level: 'warn',
-    sentence:
+    message:
       'Unverified e-mail addresses are accepted (ALLOW_UNVERIFIED_EMAIL=true): a user who can edit their address at the provider can impersonate someone else.',
     fields: ['remedy'],
   },
   auto_sign_in_without_effect: {
     level: 'warn',
-    sentence: 'AUTO_SIGN_IN has no effect with these providers: all visitors see the login page',
+    message: 'AUTO_SIGN_IN has no effect with these providers: all visitors see the login page',
     fields: ['remedy'],
   },
   machine_expired: {
     level: 'warn',
-    sentence: 'a row of machines has expired: its key is rejected',
+    message: 'a row of machines has expired: its key is rejected',
     fields: ['remedy'],
   },
   internal_error: {
     level: 'error',
-    sentence: 'unhandled error; after an exception this process finishes its requests and is replaced',
+    message: 'unhandled error; after an exception this process finishes its requests and is replaced',
     fields: [],
   },
-  worker_died: { level: 'error', sentence: 'worker died; starting another', fields: ['exitCode', 'signal'] },
+  worker_died: { level: 'error', message: 'worker died; starting another', fields: ['exitCode', 'signal'] },
   worker_not_started: {
     level: 'error',
-    sentence: 'worker could not be started; retrying',
+    message: 'worker could not be started; retrying',
     fields: ['code'],
   },
   inherited_socket_lost: {
     level: 'error',
-    sentence:
+    message:
       'all workers died and the inherited socket is closed; exiting so that the service manager restarts Menshen',
     fields: [],
   },
@@ -191,32 +191,32 @@ export const EVENTS = {
 
   sign_in: {
     level: 'info',
-    sentence: 'signed in',
+    message: 'signed in',
     // `replaced`: the browser had a session, which this one replaces.
     fields: ['role', 'replaced'],
     audited: true,
   },
   step_up_started: {
     level: 'info',
-    sentence: 'user sent to the provider to sign in again, as a rule requires',
+    message: 'user sent to the provider to sign in again, as a rule requires',
     fields: ['method', 'path'],
   },
   step_up: {
     level: 'info',
-    sentence: 'signed in again, as a rule requires; the new session replaces the old one',
+    message: 'signed in again, as a rule requires; the new session replaces the old one',
     fields: ['role', 'acr', 'amr'],
     audited: true,
   },
   step_up_failed: {
     level: 'warn',
     // `reason` is auth_time_missing or not_met.
-    sentence: 'signed in again, but the id_token does not meet the rule',
+    message: 'signed in again, but the id_token does not meet the rule',
     fields: ['role', 'acr', 'amr'],
     audited: true,
   },
   sign_in_failed: {
     level: 'warn',
-    sentence: 'sign-in failed',
+    message: 'sign-in failed',
     // In the audit trail: how many more of the same network, for the same reason, there were in that minute.
     // `step` is `start` if the browser was not sent to the provider.
     fields: ['count', 'hook', 'step'],
@@ -224,32 +224,32 @@ export const EVENTS = {
   },
   host_entered: {
     level: 'info',
-    sentence: 'user entered a host of `hosts`',
+    message: 'user entered a host of `hosts`',
     fields: ['host'],
     audited: true,
   },
   host_entry_failed: {
     level: 'warn',
-    sentence:
+    message:
       'user could not enter a host of `hosts`: the code was unknown, used, from another browser or issued before the sign-out, or the browser does not keep the cookie of the host',
     fields: ['host'],
   },
   unknown_host: {
     level: 'warn',
-    sentence: 'request for a host that is neither that of BASE_URL nor one of `hosts`',
+    message: 'request for a host that is neither that of BASE_URL nor one of `hosts`',
     fields: ['host'],
   },
   sign_in_restarted: {
     level: 'info',
     // `reason` is `used`, or `unknown` for an attempt that has expired or that this browser did not start.
-    sentence:
+    message:
       'the provider responded to a sign-in attempt that is over; the code was not redeemed, and the browser was sent to the provider again',
     fields: [],
   },
-  sign_out: { level: 'info', sentence: 'signed out', fields: ['ended'], audited: true },
+  sign_out: { level: 'info', message: 'signed out', fields: ['ended'], audited: true },
   session_ended: {
     level: 'info',
-    sentence: 'session ended other than by its own sign-out',
+    message: 'session ended other than by its own sign-out',
     // Whose sessions they were is `user` and `sub`; a developer who ended them is `byUser`.
     // Without `by` the reason is `idle`, `session_limit`, `refresh_failed` or `unbound`.
     // `during` is `refresh` if the answer of a token refresh ended it.
@@ -258,299 +258,299 @@ export const EVENTS = {
   },
   device_bound: {
     level: 'info',
-    sentence: 'session bound to its device: the browser registered a key',
+    message: 'session bound to its device: the browser registered a key',
     fields: [],
     audited: true,
   },
   device_refused: {
     level: 'warn',
-    sentence: 'a device proof was rejected; the session is unchanged',
+    message: 'a device proof was rejected; the session is unchanged',
     // `step` is `register` or `refresh`.
     fields: ['step'],
     audited: true,
   },
   device_missing: {
     level: 'warn',
-    sentence:
+    message:
       'the ticket of a device-bound session came without its second cookie and was rejected: it was copied, or the browser could not prove its device; reported once a minute per session',
     fields: [],
     audited: true,
   },
   no_session_to_end: {
     level: 'info',
-    sentence: 'the provider signed a user out who has no session here',
+    message: 'the provider signed a user out who has no session here',
     fields: ['by', 'ended'],
   },
   previous_session_left: {
     level: 'warn',
-    sentence: 'the session that a new sign-in replaces could not be ended; it expires with its tokens',
+    message: 'the session that a new sign-in replaces could not be ended; it expires with its tokens',
     fields: [],
   },
-  session_refreshed: { level: 'info', sentence: 'session tokens refreshed', fields: [] },
+  session_refreshed: { level: 'info', message: 'session tokens refreshed', fields: [] },
   id_token_unverified: {
     level: 'warn',
-    sentence:
+    message:
       'session tokens refreshed, but the keys for the id_token are unavailable; it is verified later, and the user data stays unchanged until then',
     fields: [],
   },
-  session_refresh_failed: { level: 'warn', sentence: 'token refresh failed', fields: ['outcome'], audited: true },
+  session_refresh_failed: { level: 'warn', message: 'token refresh failed', fields: ['outcome'], audited: true },
   identity_changed: {
     level: 'info',
-    sentence: 'the provider returned changed user data; it applies from now on',
+    message: 'the provider returned changed user data; it applies from now on',
     // The names of what changed, never the values.
     fields: ['changed'],
     audited: true,
   },
   identity_refresh_failed: {
     level: 'warn',
-    sentence: 'user data could not be refreshed from the provider; the session continues with the previous data',
+    message: 'user data could not be refreshed from the provider; the session continues with the previous data',
     fields: [],
   },
   token_exchange_failed: {
     level: 'warn',
     // `reason` is an error code of the provider or of ours, or recently_failed; `upstream` is its prefix.
-    sentence: 'the provider issued no token for an application; the request got 502, and no token was sent',
+    message: 'the provider issued no token for an application; the request got 502, and no token was sent',
     fields: ['method', 'path', 'upstream', 'audience'],
   },
   tokens_not_saved: {
     level: 'warn',
-    sentence: 'refreshed tokens could not be saved yet; retrying',
+    message: 'refreshed tokens could not be saved yet; retrying',
     fields: [],
   },
   short_token_life: {
     level: 'warn',
-    sentence: 'tokens expire within REFRESH_LEAD_SECONDS: every request refreshes them',
+    message: 'tokens expire within REFRESH_LEAD_SECONDS: every request refreshes them',
     fields: ['expiresIn', 'remedy'],
   },
-  last_seen_not_saved: { level: 'warn', sentence: "a session's last activity could not be saved", fields: [] },
+  last_seen_not_saved: { level: 'warn', message: "a session's last activity could not be saved", fields: [] },
   lease_not_released: {
     level: 'warn',
-    sentence: 'a lease could not be released; it expires',
+    message: 'a lease could not be released; it expires',
     fields: [],
   },
-  record_unreadable: { level: 'error', sentence: 'a session record cannot be decrypted with its ticket', fields: [] },
+  record_unreadable: { level: 'error', message: 'a session record cannot be decrypted with its ticket', fields: [] },
   newer_format: {
     level: 'error',
-    sentence: 'a record in the store was written by a newer version; it and others like it are treated as absent',
+    message: 'a record in the store was written by a newer version; it and others like it are treated as absent',
     fields: ['record'],
   },
   data_keys_closed: {
     level: 'warn',
-    sentence:
+    message:
       'no configured secret can decrypt the data keys of this store. Either SECRET, or without it CLIENT_SECRET, was replaced: append the previous secret after the new one in SECRET. Or another Menshen with another secret uses the same store: give each its own folder, or its own prefix in Redis. Until then the console does not show the names of other sessions, and signing out everywhere misses them',
     fields: ['record'],
   },
   sign_out_unconfirmed: {
     level: 'info',
-    sentence: 'a browser returned from signing out at the provider without its state: it may still be signed in there',
+    message: 'a browser returned from signing out at the provider without its state: it may still be signed in there',
     fields: [],
   },
   email_step_failed: {
     level: 'warn',
-    sentence: "the user's e-mail address could not be fetched; the sign-in continues without it",
+    message: "the user's e-mail address could not be fetched; the sign-in continues without it",
     fields: [],
   },
   email_unverified: {
     level: 'info',
-    sentence: "the user's e-mail address is ignored: the provider does not report it as verified",
+    message: "the user's e-mail address is ignored: the provider does not report it as verified",
     fields: [],
   },
-  provider_not_told: { level: 'warn', sentence: 'the provider could not be notified of a sign-out', fields: [] },
+  provider_not_told: { level: 'warn', message: 'the provider could not be notified of a sign-out', fields: [] },
   tokens_not_revoked: {
     level: 'warn',
-    sentence: 'unused tokens could not be revoked; they expire',
+    message: 'unused tokens could not be revoked; they expire',
     fields: [],
   },
   sign_in_incomplete: {
     level: 'warn',
-    sentence: 'user signed in, but a later step failed; the session is valid',
+    message: 'user signed in, but a later step failed; the session is valid',
     // `limit`: SESSIONS_PER_USER was not enforced. `key_owner`: personal keys keep the roles of before.
     fields: ['step'],
   },
   id_token_unusable: {
     level: 'warn',
-    sentence:
+    message:
       "ID token could not be verified: the provider can end this session only together with all of the user's sessions",
     fields: [],
   },
   metadata_unavailable: {
     level: 'warn',
-    sentence: 'provider metadata is unavailable; users cannot sign in with this provider until it is back',
+    message: 'provider metadata is unavailable; users cannot sign in with this provider until it is back',
     fields: [],
   },
-  token_refused: { level: 'warn', sentence: 'an access token was rejected', fields: [] },
+  token_refused: { level: 'warn', message: 'an access token was rejected', fields: [] },
   key_created: {
     level: 'info',
-    sentence: 'personal key created',
+    message: 'personal key created',
     fields: ['name', 'expires'],
     audited: true,
   },
   key_used: {
     level: 'info',
     // `key` is machine or personal; `name` is that of a personal key.
-    sentence: 'key used (reported once per key and day, UTC)',
+    message: 'key used (reported once per key and day, UTC)',
     fields: ['key', 'name'],
     audited: true,
   },
   key_revoked: {
     level: 'info',
     // `name` of one; `revoked` is how many ended with their user.
-    sentence: 'personal keys revoked, by themselves or with all sessions of their user',
+    message: 'personal keys revoked, by themselves or with all sessions of their user',
     fields: ['by', 'byUser', 'name', 'revoked'],
     audited: true,
   },
   key_refused: {
     level: 'warn',
     // `reason` is form, several (two that differ), unknown, expired, or not_accepted (the rule has no `keys`).
-    sentence: 'a key was rejected',
+    message: 'a key was rejected',
     fields: [],
   },
-  key_use_not_saved: { level: 'warn', sentence: "a personal key's last use could not be saved", fields: [] },
+  key_use_not_saved: { level: 'warn', message: "a personal key's last use could not be saved", fields: [] },
   // `claim` is what of it is wrong.
-  logout_token_refused: { level: 'warn', sentence: 'logout token rejected', fields: ['claim'] },
+  logout_token_refused: { level: 'warn', message: 'logout token rejected', fields: ['claim'] },
   cookie_lost: {
     level: 'warn',
-    sentence: 'a browser signed in but did not save the session cookie',
+    message: 'a browser signed in but did not save the session cookie',
     fields: ['baseUrl', 'host'],
   },
 
   shadow_refused: {
     level: 'warn',
-    sentence: 'a shadow rule would have denied access',
+    message: 'a shadow rule would have denied access',
     fields: ['rule', 'method', 'path', 'role'],
   },
   claims_left_out: {
     level: 'warn',
-    sentence: "the user's claims exceed 16 KB: some are dropped, and roles that depend on them are not granted",
+    message: "the user's claims exceed 16 KB: some are dropped, and roles that depend on them are not granted",
     fields: ['claims'],
   },
   identity_cut: {
     level: 'warn',
-    sentence: 'user data too long for applications: the header was truncated, or the claim left out',
+    message: 'user data too long for applications: the header was truncated, or the claim left out',
     fields: ['header', 'claim'],
   },
   rate_limited: {
     level: 'warn',
-    sentence: 'rate limited: an address exceeded RATE_LIMIT_PER_MINUTE and is rejected for the rest of a minute',
+    message: 'rate limited: an address exceeded RATE_LIMIT_PER_MINUTE and is rejected for the rest of a minute',
     // `again` if it is not the first of that minute: the audit trail keeps the first.
     fields: ['kind', 'again'],
     audited: true,
   },
   refused: {
     level: 'warn',
-    sentence: 'access denied to a signed-in user',
+    message: 'access denied to a signed-in user',
     fields: ['method', 'path', 'role', 'key'],
     audited: true,
   },
   visitor_refused: {
     level: 'warn',
-    sentence: "access denied to a visitor: outside a public page's networks or hours",
+    message: "access denied to a visitor: outside a public page's networks or hours",
     fields: ['method', 'path'],
   },
   path_refused: {
     level: 'warn',
-    sentence: 'ambiguous or malformed path rejected',
+    message: 'ambiguous or malformed path rejected',
     fields: ['method', 'path'],
   },
   foreign_origin: {
     level: 'warn',
-    sentence: 'cross-site request rejected',
+    message: 'cross-site request rejected',
     fields: ['method', 'path', 'origin'],
   },
   request: {
     level: 'info',
-    sentence: 'request completed (ACCESS_LOG)',
+    message: 'request completed (ACCESS_LOG)',
     fields: ['method', 'path', 'status', 'bytes', 'ms', 'upstream'],
   },
   metrics_refused: {
     level: 'warn',
-    sentence: 'metrics request rejected',
+    message: 'metrics request rejected',
     // `reason` is address (not in METRICS_FROM) or proxy (from TRUSTED_PROXIES, or with headers that proxies add).
     fields: ['remedy'],
   },
-  check_refused: { level: 'warn', sentence: 'forward-auth request could not be answered', fields: [] },
-  request_failed: { level: 'error', sentence: 'request failed', fields: ['method', 'path'] },
-  upgrade_failed: { level: 'error', sentence: 'upgrade failed', fields: ['path'] },
+  check_refused: { level: 'warn', message: 'forward-auth request could not be answered', fields: [] },
+  request_failed: { level: 'error', message: 'request failed', fields: ['method', 'path'] },
+  upgrade_failed: { level: 'error', message: 'upgrade failed', fields: ['path'] },
   upstream_failed: {
     level: 'error',
-    sentence: 'the upstream application did not respond, or its response broke off',
+    message: 'the upstream application did not respond, or its response broke off',
     fields: ['method', 'path', 'upstream'],
   },
   upstream_head_too_large: {
     level: 'error',
-    sentence: "the upstream application's response headers exceed MAX_HEADER_KB",
+    message: "the upstream application's response headers exceed MAX_HEADER_KB",
     fields: ['method', 'path', 'upstream'],
   },
   head_too_large: {
     level: 'warn',
-    sentence: 'request headers exceed MAX_HEADER_KB or 200 fields',
+    message: 'request headers exceed MAX_HEADER_KB or 200 fields',
     fields: ['method', 'path'],
   },
   upstream_busy: {
     level: 'warn',
-    sentence: 'request rejected: the upstream application has too many requests in progress or waiting',
+    message: 'request rejected: the upstream application has too many requests in progress or waiting',
     fields: ['method', 'path', 'upstream'],
   },
   address_unknown: {
     level: 'warn',
-    sentence: 'rate limits are off: requests have no client address',
+    message: 'rate limits are off: requests have no client address',
     fields: ['remedy'],
   },
   form_already_read: {
     level: 'warn',
-    sentence: 'a form could not be read: other code had already read the request body',
+    message: 'a form could not be read: other code had already read the request body',
     fields: ['path', 'remedy'],
   },
   client_cut_off: {
     level: 'info',
-    sentence:
+    message:
       'client disconnected by CLIENT_TIMEOUT_MS: it read nothing of the response or sent nothing of the body, took too long to send a form, or left too many responses unread',
     fields: [],
   },
   streams_unchecked: {
     level: 'warn',
-    sentence: 'open streams could not be checked against their sessions; they stay open',
+    message: 'open streams could not be checked against their sessions; they stay open',
     fields: [],
   },
 
-  store_unreachable: { level: 'warn', sentence: 'store unreachable; retrying', fields: ['store'] },
+  store_unreachable: { level: 'warn', message: 'store unreachable; retrying', fields: ['store'] },
   store_not_writable: {
     level: 'error',
-    sentence:
+    message:
       'write to the store failed: users cannot sign in, and `ready` returns 503 until a write succeeds; retried every five seconds',
     fields: [],
   },
-  store_writable: { level: 'info', sentence: 'store writable again', fields: [] },
-  store_reachable: { level: 'info', sentence: 'store reachable again', fields: ['store'] },
+  store_writable: { level: 'info', message: 'store writable again', fields: [] },
+  store_reachable: { level: 'info', message: 'store reachable again', fields: ['store'] },
   audit_not_written: {
     level: 'error',
-    sentence: 'audit events could not be written yet; they are kept in memory while there is room',
+    message: 'audit events could not be written yet; they are kept in memory while there is room',
     // `to` is store or file, `count` how many wait, `dropped` how many there was no room for.
     fields: ['to', 'count', 'dropped'],
   },
   audit_written_again: {
     level: 'info',
-    sentence: 'queued audit events written',
+    message: 'queued audit events written',
     fields: ['to', 'dropped'],
   },
   process_warning: {
     level: 'warn',
-    sentence: 'warning from Node or a library',
+    message: 'warning from Node or a library',
     fields: ['name', 'text'],
   },
   console_output: {
     level: 'info',
-    sentence: 'console output from a library or the configuration, where the log is JSON',
+    message: 'console output from a library or the configuration, where the log is JSON',
     fields: ['text'],
   },
-  not_ready: { level: 'error', sentence: 'not ready to serve', fields: [] },
+  not_ready: { level: 'error', message: 'not ready to serve', fields: [] },
   console_without_store: {
     level: 'warn',
-    sentence:
+    message:
       'a developer opened the overview or the health page while the store was unavailable; their session was confirmed at most ten minutes before',
     fields: ['path'],
   },
-  login_without_store: { level: 'error', sentence: 'store unavailable while showing the login page', fields: [] },
+  login_without_store: { level: 'error', message: 'store unavailable while showing the login page', fields: [] },
 } as const satisfies Record<string, EventRow>
 
 export type EventCode = keyof typeof EVENTS

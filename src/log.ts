@@ -35,8 +35,8 @@ export function createEventLog(log: Log, now: () => number): EventLog {
   const repeats = createRepeats<RepeatedEvent>(now, ({ code, origin }, count) => write(code, { ...origin, count }))
 
   function write(code: EventCode, fields: object = {}): void {
-    const { level, sentence } = EVENTS[code]
-    log[level]({ event: code, ...fields }, sentence)
+    const { level, message } = EVENTS[code]
+    log[level]({ event: code, ...fields }, message)
   }
 
   return {

@@ -32,7 +32,7 @@ export interface Menshen<R extends Role = Role, F extends string = string> exten
    * Ends the streams, finishes the sign-ins and refreshes that are under way, and closes the store. Whatever is not done
    * after this long (10 s) is left behind. A second call is the same as the first.
    */
-  close(patienceMs?: number): Promise<void>
+  close(timeoutMs?: number): Promise<void>
 }
 
 /** What the command can do besides. */
@@ -109,9 +109,9 @@ export async function createCore(options: CoreOptions): Promise<Core> {
       parts.certificate.expiresAt = expiresAt
     },
     reopenFiles: () => parts.audit.reopenFile(),
-    close(patienceMs = CLOSE_WITHIN_MS) {
+    close(timeoutMs = CLOSE_WITHIN_MS) {
       if (closed) return closed
-      deadline.start(patienceMs)
+      deadline.start(timeoutMs)
       parts.lifecycle.closing = true
       endStreams()
       closed = everything.disposeAsync().finally(() => deadline.stop())

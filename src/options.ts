@@ -274,8 +274,8 @@ async function start(options: MenshenOptions): Promise<Menshen> {
       if (closed) sendAnswer(response, closedAnswer()).catch(() => response.destroy())
       else core.listener(request, response)
     },
-    close(patienceMs) {
-      closed ??= core.close(patienceMs).finally(() => provider.disposeAsync())
+    close(timeoutMs) {
+      closed ??= core.close(timeoutMs).finally(() => provider.disposeAsync())
       return closed
     },
   }
@@ -463,9 +463,9 @@ function reportLocalAddress(log: Log | undefined, now: () => number, found: stri
 
 const LETS_IN = 'it lets anybody in, as'
 
-function warn(sentence: string): void {
+function warn(message: string): void {
   // biome-ignore lint/suspicious/noConsole: the program has given no log, and has to know
-  console.warn(`Menshen: ${sentence}`)
+  console.warn(`Menshen: ${message}`)
 }
 
 function reportMissing(log: Log, now: () => number, missing: readonly string[]): void {

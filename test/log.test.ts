@@ -67,5 +67,5 @@ test('what is still owed is written at the end', () => {
 test('every event has a code in snake_case, a level and a sentence of its own', () => {
   const rows = Object.entries(EVENTS)
   for (const [code] of rows) assert.match(code, /^[a-z]+(_[a-z]+)*$/)
-  assert.equal(new Set(rows.map(([, { sentence }]) => sentence)).size, rows.length)
+  assert.equal(new Set(rows.map(([, { message: sentence }]) => sentence)).size, rows.length)
 })

@@ -6,7 +6,7 @@ import { runDoctorCommand } from '../src/cli/doctor-command.ts'
 import { createPaint } from '../src/cli/terminal.ts'
 import { readSettings } from '../src/config/read.ts'
 import { type Environment, type Row, SETTINGS } from '../src/config/settings.ts'
-import { fill, placeholdersIn, type Sentence } from '../src/text/placeholders.ts'
+import { fill, type Message, placeholdersIn } from '../src/text/placeholders.ts'
 import { checkLabel, phrase, phraseIn, quoted, TABLES } from '../src/text/text.ts'
 
 import { freePort } from './kit/free-port.ts'
@@ -32,7 +32,7 @@ const ENGLISH = /\b[a-z]{2,} [a-z]{2,} [a-z]{2,}\b/
 
 const { en, 'zh-CN': zhCN } = TABLES
 const rows = Object.keys(zhCN).filter(key => /^(phrase|advice)\./.test(key)) as (keyof typeof zhCN)[]
-const formsOf = (row: Sentence) => (typeof row === 'string' ? [row] : Object.values(row))
+const formsOf = (row: Message) => (typeof row === 'string' ? [row] : Object.values(row))
 
 suite('what operators read', () => {
   test('what operators read has both languages for every sentence, with the same values', () => {
@@ -77,7 +77,7 @@ suite('what operators read', () => {
   })
 
   test('what operators read has both languages for every setting', () => {
-    for (const [name, { sentence, sentenceZh }] of Object.entries<Row<unknown>>(SETTINGS)) {
+    for (const [name, { description: sentence, descriptionZh: sentenceZh }] of Object.entries<Row<unknown>>(SETTINGS)) {
       assert.doesNotMatch(sentence.replaceAll(/`[^`]*`/g, ''), HAN, name)
       assert.match(sentenceZh ?? '', /\p{Script=Han}.*。$/u, `${name} is not described in Chinese`)
       const codes = (text = '') => [...text.matchAll(/`([^`]+)`/g)].map(([, code]) => code).sort()
@@ -94,8 +94,8 @@ suite('what operators read', () => {
   })
 
   test('what operators read names every check in words, and keeps what only its operator knows', () => {
-    const inChinese = (name: string) => checkLabel(name, { lang: 'zh-CN', sentences: zhCN })
-    const inEnglish = (name: string) => checkLabel(name, { lang: 'en', sentences: en })
+    const inChinese = (name: string) => checkLabel(name, { lang: 'zh-CN', messages: zhCN })
+    const inEnglish = (name: string) => checkLabel(name, { lang: 'en', messages: en })
     assert.equal(inChinese('provider'), '身份认证平台')
     assert.equal(inChinese('provider redirect address'), '身份认证平台 · 回调地址')
     assert.equal(inChinese('provider staff redirect address'), '身份认证平台 staff · 回调地址')

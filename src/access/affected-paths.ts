@@ -67,19 +67,19 @@ function replacesTree({ method, headers }: JudgedRequest): boolean {
 export function decideRequest(
   rules: Rules,
   request: JudgedRequest,
-  who: Subject | undefined,
+  subject: Subject | undefined,
   baseUrl: string,
 ): RequestDecision {
   const { method, path } = request
   // Nearly all requests.
-  if (method === 'GET' || method === 'POST') return rules.decide(method, path, who)
-  const decision = rules.decide(method, path, who, actsOnTree(request))
-  if (!needsDestination(method) || !admits(decision.rule, who)) return decision
+  if (method === 'GET' || method === 'POST') return rules.decide(method, path, subject)
+  const decision = rules.decide(method, path, subject, actsOnTree(request))
+  if (!needsDestination(method) || !admits(decision.rule, subject)) return decision
   const destination = readDestination(rules, request, baseUrl)
   if (destination === undefined) return decision
   if ('problem' in destination) return { ...decision, ...destination }
-  const second = rules.decide(method, destination.path, who, replacesTree(request))
-  if (!admits(second.rule, who)) return { ...second, destination: destination.path }
+  const second = rules.decide(method, destination.path, subject, replacesTree(request))
+  if (!admits(second.rule, subject)) return { ...second, destination: destination.path }
   const conditions = new Set([...(decision.conditions ?? []), ...(second.conditions ?? [])])
   return conditions.size === 0 ? decision : { ...decision, conditions: [...conditions] }
 }
@@ -88,16 +88,16 @@ export function decideRequest(
 export function shadowDecision(
   rules: Rules,
   request: JudgedRequest,
-  who: Subject | undefined,
+  subject: Subject | undefined,
   baseUrl: string,
 ): Decision | undefined {
   const { method, path } = request
-  const decision = rules.shadowDecision(method, path, who, actsOnTree(request))
-  if (!needsDestination(method) || (decision && !admits(decision.rule, who))) return decision
+  const decision = rules.shadowDecision(method, path, subject, actsOnTree(request))
+  if (!needsDestination(method) || (decision && !admits(decision.rule, subject))) return decision
   const destination = readDestination(rules, request, baseUrl)
   const second =
     destination && 'path' in destination
-      ? rules.shadowDecision(method, destination.path, who, replacesTree(request))
+      ? rules.shadowDecision(method, destination.path, subject, replacesTree(request))
       : undefined
   return second ?? decision
 }

@@ -79,25 +79,25 @@ export function answerRuleQuery(rules: Rules, query: RuleQuery, signInPaths?: Re
   if (isTooLong(path)) return { outcome: 'uri_too_long' }
   const problem = pathProblem(path)
   if (problem) return { outcome: 'bad_request', problem }
-  const who = subjectOf(query)
+  const subject = subjectOf(query)
   const { destination: typed, depth } = query
   const headers = {
     ...(typed !== undefined && { destination: encodedTarget(typed) }),
     ...(depth !== undefined && { depth }),
   }
   const request = { method, path, headers }
-  const decision = decideRequest(rules, request, who, ANY_BASE_URL)
+  const decision = decideRequest(rules, request, subject, ANY_BASE_URL)
   const { rule, interpretation, isBelow, destination } = decision
   if (isOwnPath(path, signInPaths) && rule.path !== OWN_PATHS.console) return { outcome: 'own' }
   if (rules.hasBearer && isResourceMetadataPath(path)) return { outcome: 'own' }
   if (decision.problem) return { outcome: 'bad_request', destinationProblem: decision.problem }
-  const shadow = shadowDecision(rules, request, who, ANY_BASE_URL)
+  const shadow = shadowDecision(rules, request, subject, ANY_BASE_URL)
   return {
-    ...judgement(decision, who, query),
+    ...judgement(decision, subject, query),
     interpretation,
     ...(isBelow && { isBelow }),
     ...(destination !== undefined && { destination }),
-    ...(shadow && { shadow: judgement(shadow, who, query) }),
+    ...(shadow && { shadow: judgement(shadow, subject, query) }),
   }
 }
 
@@ -108,10 +108,10 @@ interface DecisionVerdict {
   readonly unsaid?: readonly UncheckedCondition[]
 }
 
-function judgement({ rule, conditions }: Decision, who: Subject | undefined, query: RuleQuery): DecisionVerdict {
-  if (!admits(rule, who)) return { outcome: who === undefined ? 'login' : 'refused', rule }
+function judgement({ rule, conditions }: Decision, subject: Subject | undefined, query: RuleQuery): DecisionVerdict {
+  if (!admits(rule, subject)) return { outcome: subject === undefined ? 'login' : 'refused', rule }
   if (!conditions) return { outcome: 'admitted', rule }
-  const unmet = unmetBy(conditions, who, query)
+  const unmet = unmetBy(conditions, subject, query)
   if (unmet?.code === 'step_up') return { outcome: 'step_up', rule: unmet.rule }
   if (unmet) return { outcome: 'refused', rule: unmet.rule, condition: unmet.code }
   const unsaid = unsaidOf(conditions, query)
@@ -123,13 +123,13 @@ const NOW = 0
 
 function unmetBy(
   conditions: readonly Conditions[],
-  who: Subject | undefined,
+  subject: Subject | undefined,
   query: RuleQuery,
 ): UnmetCondition | undefined {
   const { from, at, authAge = 0, acr = [], amr } = query
   const levels = acr.length === 0 ? [undefined] : acr
   const results = levels.map(level => {
-    const authentication = who && { time: NOW - authAge * 1000, acr: level, amr }
+    const authentication = subject && { time: NOW - authAge * 1000, acr: level, amr }
     return unmetOf(conditions, { address: from, at, isOwnOrigin: true, authentication }, NOW)
   })
   return results.every(result => result !== undefined) ? results[0] : undefined

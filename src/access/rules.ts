@@ -62,9 +62,9 @@ export interface Rules {
   /** Whether any rule lets programs in by their users' own keys. */
   readonly hasPersonalKeys: boolean
   /** `isTree`: the request acts on everything below the path as well. */
-  decide(method: string, path: string, who: Subject | undefined, isTree?: boolean): Decision
+  decide(method: string, path: string, subject: Subject | undefined, isTree?: boolean): Decision
   /** The rule that decides. */
-  ruleFor(method: string, path: string, who: Subject | undefined): Rule
+  ruleFor(method: string, path: string, subject: Subject | undefined): Rule
   /** The rules of every interpretation of a path, that of the path as it is first. */
   rulesFor(method: string, path: string): readonly Rule[]
   /** The rules that decide about what is below a path. */
@@ -74,7 +74,7 @@ export interface Rules {
   /** The conditions of the rules of a path. */
   conditionsFor(method: string, path: string): readonly Conditions[]
   /** What a shadow rule would decide instead, if there is one. */
-  shadowDecision(method: string, path: string, who: Subject | undefined, isTree?: boolean): Decision | undefined
+  shadowDecision(method: string, path: string, subject: Subject | undefined, isTree?: boolean): Decision | undefined
 }
 
 /** Our own pages are for every signed-in user, whatever the rules say of the application. */
@@ -95,10 +95,10 @@ export function createRules(given: readonly Rule[], prefixes: readonly string[] 
     hasPersonalKeys: given.some(({ keys, shadow }) => keys === 'personal' && !shadow),
     decide,
     ...lookups,
-    ruleFor: (method, path, who) => decide(method, path, who).rule,
+    ruleFor: (method, path, subject) => decide(method, path, subject).rule,
     areOfOneUpstream: (path, other) => prefixOf(decodedOnce(path)) === prefixOf(decodedOnce(other)),
-    shadowDecision(method, path, who, isTree) {
-      const decision = decideWithShadow?.(method, path, who, isTree)
+    shadowDecision(method, path, subject, isTree) {
+      const decision = decideWithShadow?.(method, path, subject, isTree)
       return decision?.rule.shadow ? decision : undefined
     },
   }
@@ -182,16 +182,16 @@ function createDecide(
   /** By path, for a few methods each. */
   const verdicts = createPathCache<readonly PathVerdict[]>()
 
-  function decide(method: string, path: string, who: Subject | undefined, isTree = false): Decision {
+  function decide(method: string, path: string, subject: Subject | undefined, isTree = false): Decision {
     const verdict = verdictFor(method, path)
-    if (!admits(verdict.literal.rule, who)) return verdict.literal
+    if (!admits(verdict.literal.rule, subject)) return verdict.literal
     const { others, admitted } = interpretedFor(verdict, path)
-    for (const { rule, interpretation } of others) if (!admits(rule, who)) return { rule, interpretation }
-    return isTree ? decideBelow(belowFor(verdict, path), who, admitted) : admitted
+    for (const { rule, interpretation } of others) if (!admits(rule, subject)) return { rule, interpretation }
+    return isTree ? decideBelow(belowFor(verdict, path), subject, admitted) : admitted
   }
 
-  function decideBelow(below: readonly Rule[], who: Subject | undefined, admitted: Decision): Decision {
-    const stricter = below.find(rule => !admits(rule, who))
+  function decideBelow(below: readonly Rule[], subject: Subject | undefined, admitted: Decision): Decision {
+    const stricter = below.find(rule => !admits(rule, subject))
     if (stricter) return { rule: stricter, isBelow: true }
     const all = new Set([...(admitted.conditions ?? []), ...conditionsOfAll(below)])
     return all.size === 0 ? admitted : { ...admitted, conditions: [...all] }
@@ -289,20 +289,25 @@ export function isClosed(rule: Rule): boolean {
 }
 
 /** Whether the rule lets a caller in, if its conditions are met; a visitor is `undefined`. */
-export function admits(rule: Rule, who: Subject | undefined): boolean {
+export function admits(rule: Rule, subject: Subject | undefined): boolean {
   const { public: everybody, roles, groups, users } = rule
   if (everybody) return true
-  if (!who || (who.isBearer && !admitsToken(rule, who)) || (who.keyKind && !admitsKey(rule, who.keyKind))) return false
+  if (
+    !subject ||
+    (subject.isBearer && !admitsToken(rule, subject)) ||
+    (subject.keyKind && !admitsKey(rule, subject.keyKind))
+  )
+    return false
   return (
-    roles?.includes(who.role) === true ||
+    roles?.includes(subject.role) === true ||
     roles?.includes(ANY_ROLE) === true ||
-    groups?.some(group => who.groups.includes(group)) === true ||
-    users?.includes(who.username) === true
+    groups?.some(group => subject.groups.includes(group)) === true ||
+    users?.includes(subject.username) === true
   )
 }
 
-function admitsToken(rule: Rule, who: Subject): boolean {
-  return rule.bearer === true && !lacksScopes(rule, who)
+function admitsToken(rule: Rule, subject: Subject): boolean {
+  return rule.bearer === true && !lacksScopes(rule, subject)
 }
 
 function admitsKey({ keys }: Rule, kind: 'machine' | 'personal'): boolean {
@@ -310,6 +315,6 @@ function admitsKey({ keys }: Rule, kind: 'machine' | 'personal'): boolean {
 }
 
 /** Whether the rule wants a scope that the token of this machine does not have. */
-export function lacksScopes({ scopes }: Rule, who: Subject): boolean {
-  return scopes?.every(scope => who.scopes?.includes(scope)) === false
+export function lacksScopes({ scopes }: Rule, subject: Subject): boolean {
+  return scopes?.every(scope => subject.scopes?.includes(scope)) === false
 }

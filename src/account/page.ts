@@ -111,14 +111,14 @@ function deviceSection(words: Words, { own, others }: AccountView) {
   const { devices = [], areMore = false } = others ?? {}
   return html`<h2>${t('account.devices')}</h2>
 <ul class="entries">
-<li>${DEVICE_ICONS[own.kind]}<div><strong>${own.name}</strong> <span class="tag">${t('account.own_device')}</span>${deviceFacts(words, own)}</div></li>
-${devices.map(device => html`<li>${DEVICE_ICONS[device.kind]}<div><strong>${device.name}</strong>${deviceFacts(words, device)}</div>${endForm(words, device)}</li>`)}
+<li>${DEVICE_ICONS[own.kind]}<div><strong>${own.name}</strong> <span class="tag">${t('account.own_device')}</span>${deviceFields(words, own)}</div></li>
+${devices.map(device => html`<li>${DEVICE_ICONS[device.kind]}<div><strong>${device.name}</strong>${deviceFields(words, device)}</div>${endForm(words, device)}</li>`)}
 </ul>
 ${areMore ? html`<p class="hint">${t('account.more_devices')}</p>` : ''}
 ${devices.length > 0 ? html`<form method="post" action="${OWN_PATHS.accountEnd}"><button type="submit" name="others" value="yes" class="button quiet">${t('account.end_others')}</button></form>` : ''}`
 }
 
-function deviceFacts(words: Words, { address, signedInAt, seenAt }: Device) {
+function deviceFields(words: Words, { address, signedInAt, seenAt }: Device) {
   const { t, rich } = words
   return html`<p class="small">${address ?? t('device.address_unknown')}</p>
 ${signedInAt === undefined ? '' : html`<p class="small">${rich('account.since', { time: moment(words, signedInAt) })}</p>`}

@@ -1,7 +1,7 @@
 // The deadline of a shutdown. After it, parts are closed without waiting for the work that has not finished.
 
 export interface ShutdownDeadline {
-  start(patienceMs: number): void
+  start(timeoutMs: number): void
   /** The time that is left. */
   leftMs(): number
   /** Waits for the work, or until the deadline. */
@@ -14,9 +14,9 @@ export function createShutdownDeadline(): ShutdownDeadline {
   let timer: NodeJS.Timeout | undefined
   let endsAt = Number.POSITIVE_INFINITY
   return {
-    start(patienceMs) {
-      endsAt = performance.now() + patienceMs
-      timer = setTimeout(end, patienceMs)
+    start(timeoutMs) {
+      endsAt = performance.now() + timeoutMs
+      timer = setTimeout(end, timeoutMs)
     },
     leftMs: () => Math.max(0, endsAt - performance.now()),
     async wait(work) {

@@ -3,7 +3,7 @@ import { AUDITED, type AuditEvent, jsonLine } from '../observe/audit-event.ts'
 import { createTrailReader } from '../observe/audit-trail.ts'
 import { COMMANDS } from './command-table.ts'
 import { type CommandRun, openStoredRecords } from './stored-records.ts'
-import { type Paint, plainLine, say, word } from './terminal.ts'
+import { type Paint, plainLine, print, word } from './terminal.ts'
 import { likelyMeant, readCommandArguments, readSince, refuseArgument, usageError } from './usage.ts'
 
 /** Longer than every code of today. */
@@ -34,7 +34,7 @@ export async function runAuditCommand(args: readonly string[], run: CommandRun):
   }
 
   try {
-    await say(lines())
+    await print(lines())
   } finally {
     await store.close()
   }

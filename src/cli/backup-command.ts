@@ -6,7 +6,7 @@ import { storeFile } from '../stores/open-store.ts'
 import { cannotOpen } from '../stores/sqlite/sqlite-store.ts'
 import { COMMANDS } from './command-table.ts'
 import type { CommandRun } from './stored-records.ts'
-import { say } from './terminal.ts'
+import { print } from './terminal.ts'
 import { readCommandArguments, refuseArgument, usageError } from './usage.ts'
 
 export async function runBackupCommand(args: readonly string[], { environment }: CommandRun): Promise<void> {
@@ -15,7 +15,7 @@ export async function runBackupCommand(args: readonly string[], { environment }:
   if (!target) throw usageError('The file for the copy is missing', COMMANDS.backup)
   const source = embeddedFile(readSettings(environment).STORE)
   await copy(source, target)
-  await say([`Copied the store ${source} to ${target}.\n`])
+  await print([`Copied the store ${source} to ${target}.\n`])
 }
 
 function embeddedFile(address: string): string {

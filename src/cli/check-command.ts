@@ -127,9 +127,9 @@ export async function inspect(given: Environment, now: () => number): Promise<In
     for (const probe of certificateProbes({ settings, now }))
       for (const { level, seen, remedy } of await probe.run()) {
         if (level === 'good' || !remedy) continue
-        const sentence = phrase('finding_sentence', { name: 'TLS_CERT_FILE', seen, remedy })
-        if (level === 'failure') add(sentence)
-        else warnings.push(sentence)
+        const message = phrase('finding_sentence', { name: 'TLS_CERT_FILE', seen, remedy })
+        if (level === 'failure') add(message)
+        else warnings.push(message)
       }
   }
 

@@ -5,14 +5,14 @@ export interface OptionRow {
   readonly type: 'string' | 'boolean'
   /** What its value is called; a boolean has none. */
   readonly value?: string
-  readonly sentence: string
+  readonly description: string
   readonly default?: string | boolean | string[]
   /** May be given more than once. */
   readonly multiple?: boolean
 }
 
 export interface CommandRow {
-  readonly sentence: string
+  readonly description: string
   /** Each way to call it. */
   readonly usage: readonly [string, ...string[]]
   /** The words that may follow its name, where one of them has to or can. */
@@ -27,16 +27,16 @@ export interface CommandRow {
 const LANGUAGE_ROW = {
   type: 'string',
   value: 'LANGUAGE',
-  sentence: 'the output language, zh-CN or en; default: that of LC_ALL, LC_MESSAGES or LANG',
+  description: 'the output language, zh-CN or en; default: that of LC_ALL, LC_MESSAGES or LANG',
 } as const
 
-const USER_ROW = { type: 'string', value: 'NAME', sentence: 'only the user with this name' } as const
+const USER_ROW = { type: 'string', value: 'NAME', description: 'only the user with this name' } as const
 
 const TIMES = '2026-03-01T08:00:00Z, 2026-03-01, 30m, 2h, 7d'
 
 export const COMMANDS = {
   check: {
-    sentence: 'checks the settings and the configuration',
+    description: 'checks the settings and the configuration',
     usage: ['menshen check [--language LANGUAGE]'],
     details:
       'Reads the environment, .env, the configuration and the files that they name, and nothing else: it opens no store, no port and no connection, and writes nothing. The same errors would stop a start, except for a missing provider setting: Menshen starts without it, and its login page says what is missing.',
@@ -48,19 +48,19 @@ export const COMMANDS = {
     fails: 'something is invalid or missing: one message each on stderr. Warnings alone are 0',
   },
   doctor: {
-    sentence: 'checks everything that a sign-in needs, and says what to do',
+    description: 'checks everything that a sign-in needs, and says what to do',
     usage: ['menshen doctor [--json] [--sign-in [--show]] [--language LANGUAGE]'],
     options: {
-      json: { type: 'boolean', default: false, sentence: 'one JSON document on stdout' },
+      json: { type: 'boolean', default: false, description: 'one JSON document on stdout' },
       'sign-in': {
         type: 'boolean',
         default: false,
-        sentence: 'test the field mapping of a provider with a real sign-in',
+        description: 'test the field mapping of a provider with a real sign-in',
       },
       show: {
         type: 'boolean',
         default: false,
-        sentence: 'with --sign-in: show the values too, tokens included',
+        description: 'with --sign-in: show the values too, tokens included',
       },
       language: LANGUAGE_ROW,
     },
@@ -71,7 +71,7 @@ export const COMMANDS = {
     fails: 'a check or the sign-in failed. Warnings alone are 0',
   },
   rules: {
-    sentence: 'shows what the rules of the configuration decide',
+    description: 'shows what the rules of the configuration decide',
     usage: [
       'menshen rules check PATH [--role ROLE] [--group GROUP] [--user NAME] [--method METHOD] [--destination PATH] [--depth DEPTH] [--from ADDRESS] [--at TIME] [--auth-age SECONDS] [--acr VALUE] [--amr VALUE] [--host HOST]',
       'menshen rules test FILE',
@@ -83,7 +83,7 @@ export const COMMANDS = {
       role: {
         type: 'string',
         value: 'ROLE',
-        sentence:
+        description:
           'the role: one of the configuration, or visitor for a user who is not signed in; default: the role that `roles` assign to NAME and GROUP',
       },
       group: {
@@ -91,38 +91,38 @@ export const COMMANDS = {
         value: 'GROUP',
         multiple: true,
         default: [] as string[],
-        sentence: 'a group of the user; can be repeated',
+        description: 'a group of the user; can be repeated',
       },
-      user: { type: 'string', value: 'NAME', default: '', sentence: 'the username' },
-      method: { type: 'string', value: 'METHOD', default: 'GET', sentence: 'the request method; default: GET' },
-      destination: { type: 'string', value: 'PATH', sentence: 'the `Destination` of COPY and MOVE' },
+      user: { type: 'string', value: 'NAME', default: '', description: 'the username' },
+      method: { type: 'string', value: 'METHOD', default: 'GET', description: 'the request method; default: GET' },
+      destination: { type: 'string', value: 'PATH', description: 'the `Destination` of COPY and MOVE' },
       depth: {
         type: 'string',
         value: 'DEPTH',
-        sentence: 'the `Depth` of PROPFIND, LOCK, COPY and REPORT: 0, 1 or infinity',
+        description: 'the `Depth` of PROPFIND, LOCK, COPY and REPORT: 0, 1 or infinity',
       },
-      from: { type: 'string', value: 'ADDRESS', sentence: 'the client address, for `networks`' },
+      from: { type: 'string', value: 'ADDRESS', description: 'the client address, for `networks`' },
       at: {
         type: 'string',
         value: 'TIME',
-        sentence: 'the time, for `hours`: 2026-11-16T09:00 in the time zone of the rule, or with an offset',
+        description: 'the time, for `hours`: 2026-11-16T09:00 in the time zone of the rule, or with an offset',
       },
-      'auth-age': { type: 'string', value: 'SECONDS', sentence: 'seconds since sign-in, for `maxAge`' },
+      'auth-age': { type: 'string', value: 'SECONDS', description: 'seconds since sign-in, for `maxAge`' },
       acr: {
         type: 'string',
         value: 'VALUE',
         multiple: true,
         default: [] as string[],
-        sentence: 'the acr of the id_token; can be repeated for alternatives',
+        description: 'the acr of the id_token; can be repeated for alternatives',
       },
       amr: {
         type: 'string',
         value: 'VALUE',
         multiple: true,
         default: [] as string[],
-        sentence: 'a value in the amr of the id_token; can be repeated',
+        description: 'a value in the amr of the id_token; can be repeated',
       },
-      host: { type: 'string', value: 'HOST', sentence: 'a host of `hosts`; default: that of BASE_URL' },
+      host: { type: 'string', value: 'HOST', description: 'a host of `hosts`; default: that of BASE_URL' },
     },
     examples: [
       ['menshen rules check /reports --role common', 'the decision, and the rule behind it'],
@@ -132,7 +132,7 @@ export const COMMANDS = {
     fails: 'an expectation is not met, or the configuration or FILE is invalid. A refusal is a valid result: 0',
   },
   keys: {
-    sentence: 'creates a key for a machine, and lists or revokes personal keys',
+    description: 'creates a key for a machine, and lists or revokes personal keys',
     usage: [
       'menshen keys new NAME',
       'menshen keys list [--user NAME] [--json]',
@@ -148,9 +148,9 @@ export const COMMANDS = {
       before: {
         type: 'string',
         value: 'TIME',
-        sentence: `with revoke: all personal keys that were created before then: ${TIMES}`,
+        description: `with revoke: all personal keys that were created before then: ${TIMES}`,
       },
-      json: { type: 'boolean', default: false, sentence: 'with list: one object per line' },
+      json: { type: 'boolean', default: false, description: 'with list: one object per line' },
     },
     examples: [
       ['menshen keys new backup', 'a key for the machine backup'],
@@ -164,7 +164,7 @@ export const COMMANDS = {
     fails: 'the key does not exist, the settings or the store cannot be used, or the audit trail could not be written',
   },
   sessions: {
-    sentence: 'lists who is signed in, or signs users out',
+    description: 'lists who is signed in, or signs users out',
     usage: [
       'menshen sessions [--user NAME] [--json]',
       'menshen sessions end --session ID',
@@ -175,8 +175,8 @@ export const COMMANDS = {
       'Can be used while Menshen runs with the same settings; not with STORE=memory:. The log shows the first ten characters of an id.',
     options: {
       user: USER_ROW,
-      session: { type: 'string', value: 'ID', sentence: 'with end: the session with this id, as the list shows it' },
-      json: { type: 'boolean', default: false, sentence: 'one object per line' },
+      session: { type: 'string', value: 'ID', description: 'with end: the session with this id, as the list shows it' },
+      json: { type: 'boolean', default: false, description: 'one object per line' },
     },
     examples: [
       ['menshen sessions', 'all users, newest session first'],
@@ -190,7 +190,7 @@ export const COMMANDS = {
       'the session does not exist, the settings or the store cannot be used, or the audit trail could not be written',
   },
   audit: {
-    sentence: 'prints the audit trail, oldest first',
+    description: 'prints the audit trail, oldest first',
     usage: ['menshen audit [--user NAME] [--event CODE] [--request ID] [--since TIME] [--json]'],
     details: 'Can be used while Menshen runs with the same settings; not with STORE=memory:.',
     options: {
@@ -198,11 +198,11 @@ export const COMMANDS = {
       since: {
         type: 'string',
         value: 'TIME',
-        sentence: `only from then on: ${TIMES}`,
+        description: `only from then on: ${TIMES}`,
       },
-      event: { type: 'string', value: 'CODE', sentence: 'only events with this code, such as sign_in_failed' },
-      request: { type: 'string', value: 'ID', sentence: 'only the request with this id, as shown on error pages' },
-      json: { type: 'boolean', default: false, sentence: 'one object per line' },
+      event: { type: 'string', value: 'CODE', description: 'only events with this code, such as sign_in_failed' },
+      request: { type: 'string', value: 'ID', description: 'only the request with this id, as shown on error pages' },
+      json: { type: 'boolean', default: false, description: 'one object per line' },
     },
     examples: [
       ['menshen audit --since 2h --user zhangsan', 'what zhangsan did in the last two hours'],
@@ -211,7 +211,7 @@ export const COMMANDS = {
     fails: 'the settings or the store cannot be used',
   },
   backup: {
-    sentence: 'copies the embedded store to a new file, even while Menshen runs',
+    description: 'copies the embedded store to a new file, even while Menshen runs',
     usage: ['menshen backup FILE'],
     details:
       'The copy is a complete store: STORE=sqlite:FILE opens it. It can only be decrypted with the secret of the Menshen that wrote it (SECRET, or without it CLIENT_SECRET), which is not in the copy. Only for STORE=sqlite:; back Redis up with its own tools.',
@@ -220,7 +220,7 @@ export const COMMANDS = {
     fails: 'the store or the file cannot be used',
   },
   help: {
-    sentence: 'explains a command, as menshen COMMAND --help does',
+    description: 'explains a command, as menshen COMMAND --help does',
     usage: ['menshen help [COMMAND]'],
     options: {},
     examples: [['menshen help rules', 'its options and examples']],
@@ -232,14 +232,14 @@ export const COMMAND_NAMES = Object.keys(COMMANDS) as CommandName[]
 
 /** `menshen` without a command. */
 export const START = {
-  sentence: 'starts Menshen, with settings from the environment, .env and menshen.config.ts',
+  description: 'starts Menshen, with settings from the environment, .env and menshen.config.ts',
   fails: 'a setting is invalid, a port is in use, the store or a file cannot be opened, or the shutdown was incomplete',
 }
 
 /** Those without a command. `--help` may also follow one. */
 export const GLOBAL_OPTIONS = [
-  { names: ['-h', '--help'], sentence: 'this help; after a command, its help' },
-  { names: ['-v', '--version'], sentence: 'prints the version' },
+  { names: ['-h', '--help'], description: 'this help; after a command, its help' },
+  { names: ['-v', '--version'], description: 'prints the version' },
 ] as const
 
 export const EXIT_CODES = {

@@ -92,7 +92,7 @@ async function runTestSignIn(
   const { value: result, problems } = await attempt('sign-in', async () => {
     const { environment, settings, config } = await loadConfiguration(sourcesOf(run))
     const examined = prepare(environment, run.now, settings, config)
-    const result = await trySignIn(examined, { show, language, tell: text => out.write(text), signal: stop.signal })
+    const result = await trySignIn(examined, { show, language, print: text => out.write(text), signal: stop.signal })
     return { ...result, redirectUri: redirectUris(examined) }
   })
   const findings = result ? signInFindings(result, result.redirectUri) : problems
@@ -148,7 +148,7 @@ async function withRefusals(
 ): Promise<Finding[]> {
   const { problems } = await inspect(environment, now)
   const said = findings.filter(({ level }) => level === 'failure').map(({ seen }) => seen)
-  const isSaid = (problem: Phrase) =>
+  const isReported = (problem: Phrase) =>
     said.some(
       seen =>
         isDeepStrictEqual(seen, problem) ||
@@ -156,7 +156,7 @@ async function withRefusals(
         isDeepStrictEqual(seen, problem.values.seen) ||
         (seen.code === 'provider_settings_missing' && problem.code === 'setting_missing'),
     )
-  const unsaid = problems.filter(problem => !isSaid(problem))
+  const unsaid = problems.filter(problem => !isReported(problem))
   return [...unsaid.map(problem => failure('settings', problem, phrase('correct_it'))), ...findings]
 }
 
@@ -206,7 +206,7 @@ export function findingLines(findings: readonly Finding[], paint: Paint, languag
 
 function findingLine({ name, level, seen, remedy }: Finding, paint: Paint, language: OperatorLanguage): string {
   const said = (given: Phrase) => phraseIn(language, given)
-  const label = checkLabel(name, { lang: language, sentences: TABLES[language] })
+  const label = checkLabel(name, { lang: language, messages: TABLES[language] })
   // In English a check is called by its name, which is the one that `--json` has.
   const what = language === 'en' ? name : label
   // One line a probe, whatever somebody has answered.
@@ -242,7 +242,7 @@ export interface TestSignInOptions {
   readonly show: boolean
   readonly language: OperatorLanguage
   /** Writes to the terminal. */
-  readonly tell: (text: string) => void
+  readonly print: (text: string) => void
   /** Aborted when the operator stops waiting. */
   readonly signal: AbortSignal
 }
@@ -258,7 +258,7 @@ export interface TestSignInResult {
 
 export async function trySignIn(
   examined: ExamineOptions,
-  { show, language, tell, signal }: TestSignInOptions,
+  { show, language, print, signal }: TestSignInOptions,
 ): Promise<TestSignInResult> {
   const { settings, plans, now } = examined
   const missing = plans.flatMap(plan => plan.missing)
@@ -276,16 +276,16 @@ export async function trySignIn(
     const ticket = await testSignIns.announce({ provider: id, show })
     tickets.push(ticket)
     const open = plans.length > 1 ? phrase('open_and_sign_in_at', { provider: id }) : phrase('open_and_sign_in')
-    tell(`${phraseIn(language, open)}\n`)
-    tell(`  ${settings.BASE_URL}${OWN_PATHS.doctorSignIn}?ticket=${ticket}\n`)
+    print(`${phraseIn(language, open)}\n`)
+    print(`  ${settings.BASE_URL}${OWN_PATHS.doctorSignIn}?ticket=${ticket}\n`)
   }
   const redirectUri = redirectUris(examined)
-  const tellBegun = () => {
-    tell(`${phraseIn(language, phrase('browser_at_provider'))}\n`)
-    tell(`${phraseIn(language, phrase('if_provider_shows_error', { url: redirectUri }))}\n`)
+  const printBegun = () => {
+    print(`${phraseIn(language, phrase('browser_at_provider'))}\n`)
+    print(`${phraseIn(language, phrase('if_provider_shows_error', { url: redirectUri }))}\n`)
   }
   // Awaited, because what was opened is closed at the end of this function.
-  return await firstResult(testSignIns, tickets, { now, signal, tellBegun })
+  return await firstResult(testSignIns, tickets, { now, signal, printBegun })
 }
 
 /** What has to be registered, for people. */
@@ -297,13 +297,13 @@ export function redirectUris({ settings, plans }: Pick<ExamineOptions, 'settings
 
 interface WaitOptions extends Pick<TestSignInOptions, 'signal'> {
   readonly now: () => number
-  readonly tellBegun: () => void
+  readonly printBegun: () => void
 }
 
 async function firstResult(
   testSignIns: TestSignIns,
   tickets: readonly string[],
-  { now, signal, tellBegun }: WaitOptions,
+  { now, signal, printBegun }: WaitOptions,
 ): Promise<TestSignInResult> {
   const end = now() + TEST_SIGN_IN_SECONDS * 1000
   let isBegun = false
@@ -313,7 +313,7 @@ async function firstResult(
       if (mapping) return { mapping, isBegun: true }
       if (isBegun || !(await testSignIns.isBegun(ticket))) continue
       isBegun = true
-      tellBegun()
+      printBegun()
     }
     await pause(LOOK_EVERY_MS, undefined, { signal }).catch(() => {})
   }

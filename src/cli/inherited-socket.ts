@@ -50,6 +50,6 @@ function shown(value = ''): string {
   return `"${value.replace(/[^\x20-\x7e]+/g, ' ').slice(0, 20)}"`
 }
 
-function refusal(sentence: string): MenshenError {
-  return new MenshenError('cannot_start', `${sentence}.`)
+function refusal(message: string): MenshenError {
+  return new MenshenError('cannot_start', `${message}.`)
 }

@@ -9,7 +9,7 @@ import { keySha256, newKey } from '../util/key-form.ts'
 import { safeJson, safeText } from '../util/safe-text.ts'
 import { COMMANDS } from './command-table.ts'
 import { type CommandRun, openStoredRecords, type StoredRecords, writeProblem } from './stored-records.ts'
-import { type Paint, plainLine, say, word } from './terminal.ts'
+import { type Paint, plainLine, print, word } from './terminal.ts'
 import { readCommandArguments, readSince, refuseArgument, UsageError, usageError } from './usage.ts'
 
 const ROW = COMMANDS.keys
@@ -23,7 +23,7 @@ export async function runKeysCommand(args: readonly string[], run: () => Command
   if (more.length > 0) throw refuseArgument(more[0] ?? '', ROW)
   if (verb === 'new') {
     refuseOptions(values, verb, ['user', 'before', 'json'])
-    await say([newMachineKey(argument)])
+    await print([newMachineKey(argument)])
   } else if (verb === 'list') {
     if (argument !== undefined) throw refuseArgument(argument, ROW)
     refuseOptions(values, verb, ['before'])
@@ -88,7 +88,7 @@ async function list(keys: KeyListing, { user, json }: Values, paint: Paint): Pro
     unreadable += page.unreadable
   }
   found.sort((one, other) => other.createdAt - one.createdAt)
-  await say(found.map(key => (json ? `${safeJson(fieldsOf(key))}\n` : plainOf(key, paint))))
+  await print(found.map(key => (json ? `${safeJson(fieldsOf(key))}\n` : plainOf(key, paint))))
   if (unreadable > 0)
     process.stderr.write(
       `${countOf(unreadable)} ${unreadable === 1 ? 'was' : 'were'} created under a secret that is not in SECRET any more${

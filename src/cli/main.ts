@@ -6,28 +6,28 @@ import { ownPathsOf } from '../paths.ts'
 import { takeInheritedSocket } from './inherited-socket.ts'
 import { npmParentOf } from './signals.ts'
 import { takeOnlyWorker } from './supervisor.ts'
-import { createPaint, say, terminalLines, wantsColours } from './terminal.ts'
+import { createPaint, print, terminalLines, wantsColours } from './terminal.ts'
 import { type CommandLine, readCommandLine, UsageError } from './usage.ts'
 
 const sources: ConfigurationSources = { environment: process.env, envFile: ENV_FILE, folder: process.cwd() }
 
 function run(line: CommandLine): Promise<void> {
   if (line.kind === 'start') return runStart()
-  if (line.kind === 'version') return sayVersion()
-  if (line.kind === 'help') return sayHelp(line)
+  if (line.kind === 'version') return printVersion()
+  if (line.kind === 'help') return printHelp(line)
   return RUN[line.command](line.args)
 }
 
 // Each command imports only what it needs: `rules` takes half of the time of a start.
 
-async function sayVersion(): Promise<void> {
+async function printVersion(): Promise<void> {
   const { readVersion } = await import('../util/version.ts')
-  await say([`${readVersion()}\n`])
+  await print([`${readVersion()}\n`])
 }
 
-async function sayHelp({ command }: Extract<CommandLine, { kind: 'help' }>): Promise<void> {
+async function printHelp({ command }: Extract<CommandLine, { kind: 'help' }>): Promise<void> {
   const { commandHelpText, helpText } = await import('./usage.ts')
-  await say([command ? commandHelpText(command) : helpText()])
+  await print([command ? commandHelpText(command) : helpText()])
 }
 
 async function runStart(): Promise<void> {
@@ -48,12 +48,12 @@ const RUN: Readonly<Record<Command['command'], (args: Command['args']) => Promis
     const { text, problems } = await runCheckCommand(args, commandRun(process.env))
     process.exitCode = problems ? 1 : 0
     process.stderr.write(problems)
-    await say([text])
+    await print([text])
   },
   async doctor(args) {
     const { runDoctorCommand } = await import('./doctor-command.ts')
     const { text, ok } = await runDoctorCommand(args, commandRun())
-    await say([text])
+    await print([text])
     // A name server or a socket that hangs must not delay the exit.
     process.exit(ok ? 0 : 1)
   },
@@ -69,7 +69,7 @@ const RUN: Readonly<Record<Command['command'], (args: Command['args']) => Promis
     const { signIn } = ownPathsOf(environment, Object.keys(providers ?? {}))
     const { lines, ok } = runRulesCommand(args, rules, roles, paint, signIn, main, prefixes, hosts, machines)
     process.exitCode = ok ? 0 : 1
-    await say(lines.map(line => `${line}\n`))
+    await print(lines.map(line => `${line}\n`))
   },
   async keys(args) {
     const { runKeysCommand } = await import('./keys-command.ts')

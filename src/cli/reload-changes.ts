@@ -81,13 +81,13 @@ const READ_WITHIN_MS = 5000
 
 async function loadInTime<T>(loading: Promise<T>, file: string): Promise<T> {
   return withDeadline(loading, READ_WITHIN_MS, () => {
-    const sentence = `${file} is not loaded after ${READ_WITHIN_MS / 1000} seconds; expected no await in it that takes so long.`
-    throw reloadError(file, sentence)
+    const message = `${file} is not loaded after ${READ_WITHIN_MS / 1000} seconds; expected no await in it that takes so long.`
+    throw reloadError(file, message)
   })
 }
 
-export function reloadError(file: string, sentence: string): ConfigurationError {
-  return new ConfigurationError(file, new MenshenError('bad_settings', sentence))
+export function reloadError(file: string, message: string): ConfigurationError {
+  return new ConfigurationError(file, new MenshenError('bad_settings', message))
 }
 
 /** Checks what loading does not: providers, and upstreams that lead back here. The server checks its own certificate. */

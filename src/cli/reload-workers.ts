@@ -86,12 +86,12 @@ export function reloadWorkers(channel: WorkerChannel, started: Snapshot, options
     return {
       snapshot,
       changed,
-      async use(tells) {
+      async use(shouldReport) {
         inUse = snapshot
         // A worker that has died since then is replaced by one that starts with these files.
-        const [teller, ...others] = prepared.filter(worker => !worker.isDead())
+        const [reporter, ...others] = prepared.filter(worker => !worker.isDead())
         await Promise.all([
-          askAll(channel, teller ? [teller] : [], { type: 'use_reload', reload, tells }),
+          askAll(channel, reporter ? [reporter] : [], { type: 'use_reload', reload, tells: shouldReport }),
           askAll(channel, others, { type: 'use_reload', reload, tells: false }),
         ])
       },
@@ -111,7 +111,7 @@ export function reloadWorkers(channel: WorkerChannel, started: Snapshot, options
       onDue = reload
     },
     noteRefused(refused) {
-      for (const worker of following) channel.tell(worker, { type: 'reload_refused', ...refused })
+      for (const worker of following) channel.send(worker, { type: 'reload_refused', ...refused })
     },
   }
 }
@@ -135,7 +135,7 @@ const ASK_AGAIN_MS = 1000
  * A worker that replaces another reads the files as they are, which may be what the others have refused. It serves only with what
  * they have.
  */
-export async function readLikeOthers(channel: PrimaryChannel, read: () => Promise<Snapshot>): Promise<Snapshot> {
+export async function waitForSameConfig(channel: PrimaryChannel, read: () => Promise<Snapshot>): Promise<Snapshot> {
   let snapshot: Snapshot | undefined = await read()
   while (!(snapshot && (await isLikeOthers(channel, snapshot)))) {
     await pause(ASK_AGAIN_MS)
@@ -161,9 +161,9 @@ export function followPrimary(channel: PrimaryChannel, target: ReloadTarget, { p
     return { type: 'reload_prepared', fingerprint: fingerprintOf(snapshot.parts) }
   }
 
-  async function use(reload: number, tells: boolean): Promise<WorkerMessage | undefined> {
+  async function use(reload: number, shouldReport: boolean): Promise<WorkerMessage | undefined> {
     if (prepared?.reload !== reload) return undefined
-    await prepared.use(tells)
+    await prepared.use(shouldReport)
     return { type: 'reload_used' }
   }
 
@@ -178,6 +178,6 @@ export function followPrimary(channel: PrimaryChannel, target: ReloadTarget, { p
       return { type: 'reload_refused', file, detail: error instanceof Error ? error.message : String(error) }
     }
   })
-  channel.tell({ type: 'started', fingerprint: fingerprintOf(parts) })
+  channel.send({ type: 'started', fingerprint: fingerprintOf(parts) })
   return { reload() {}, async close() {} }
 }

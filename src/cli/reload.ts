@@ -25,7 +25,7 @@ export interface PreparedReload {
   /** The names of what has changed. */
   readonly changed: readonly string[]
   /** Puts it in use, and reports it if `tells` is true. */
-  use(tells: boolean): Promise<void>
+  use(shouldReport: boolean): Promise<void>
 }
 
 /** `worker`: a worker that has just started has read other files than those in use. */
@@ -99,10 +99,10 @@ export function reloadProcess(
       return {
         snapshot,
         changed,
-        async use(tells) {
+        async use(shouldReport) {
           inUse = snapshot
           server.renewCertificate()
-          await put(tells ? reloadFields(snapshot, changed) : undefined)
+          await put(shouldReport ? reloadFields(snapshot, changed) : undefined)
         },
       }
     },

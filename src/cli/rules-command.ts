@@ -341,6 +341,6 @@ function reasonOf(verdict: RuleVerdict): string {
   if (isClosed(rule))
     return `because an application could read it as ${interpretation}, which is for another upstream${would}`
   const code = condition === undefined ? '' : ` (${condition})`
-  const said = unsaid ? `; not asked about, and so taken as met: ${unsaid.map(name => UNSAID[name]).join(', ')}` : ''
-  return `by the rule ${JSON.stringify(rule)}${code}${read}${said}${would}`
+  const note = unsaid ? `; not asked about, and so taken as met: ${unsaid.map(name => UNSAID[name]).join(', ')}` : ''
+  return `by the rule ${JSON.stringify(rule)}${code}${read}${note}${would}`
 }

@@ -13,7 +13,7 @@ import { allPages } from '../stores/pages.ts'
 import { safeJson, safeText } from '../util/safe-text.ts'
 import { COMMANDS } from './command-table.ts'
 import { type CommandRun, openStoredRecords, type StoredRecords, writeProblem } from './stored-records.ts'
-import { type Paint, plainLine, say, word } from './terminal.ts'
+import { type Paint, plainLine, print, word } from './terminal.ts'
 import { readCommandArguments, refuseArgument, usageError } from './usage.ts'
 
 const ROW = COMMANDS.sessions
@@ -71,7 +71,7 @@ async function list(sessions: Listings, user: string | undefined, line: LineOf):
       yield session
     }
   }
-  await say(linesOf(user === undefined ? counted() : sessionsOf(sessions, user), countedLine))
+  await print(linesOf(user === undefined ? counted() : sessionsOf(sessions, user), countedLine))
   if (user !== undefined) unreadable = await countUnreadable(sessions)
   if (unreadable > 0)
     process.stderr.write(

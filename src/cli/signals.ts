@@ -10,7 +10,7 @@ export interface Reopenable {
 }
 
 /** Listens from the beginning of a start on. A signal that comes early is passed on as soon as there is a receiver. */
-export function listenForHangUps(): { hand(to: Reopenable): void } {
+export function listenForSighup(): { hand(to: Reopenable): void } {
   let reopen = () => {
     isPending = true
   }
@@ -46,7 +46,7 @@ const SAME_SIGNAL_MS = 1000
  * Closes them one after the other, and exits with `process.exitCode`. `npmParent` is the process between npm and us, if npm
  * started us. The returned function closes them for another reason.
  */
-export function closeWhenAsked(
+export function closeOnSignal(
   running: readonly Closable[],
   report: Report,
   npmParent: number | undefined,

@@ -18,8 +18,8 @@ import { type InheritedSocket, refuseInheritedSocket } from './inherited-socket.
 import { reportConsole, reportWarnings } from './process-output.ts'
 import { createReloader, type ReloadTarget, reloadProcess } from './reload.ts'
 import { type ReloadOptions, type Snapshot, takeSnapshot } from './reload-changes.ts'
-import { followPrimary, readLikeOthers, reloadWorkers } from './reload-workers.ts'
-import { type Closable, closeWhenAsked, listenForHangUps, type Reopenable } from './signals.ts'
+import { followPrimary, reloadWorkers, waitForSameConfig } from './reload-workers.ts'
+import { type Closable, closeOnSignal, listenForSighup, type Reopenable } from './signals.ts'
 import { surviveErrors } from './survive-errors.ts'
 import { isForPeople, openLog } from './terminal.ts'
 import { createPrimaryChannel, createWorkerChannel } from './worker-messages.ts'
@@ -41,10 +41,10 @@ interface StartOptions {
 }
 
 export async function start({ sources: given, inherited, isOnlyWorker, npmParent, now }: StartOptions): Promise<void> {
-  const hangUps = listenForHangUps()
+  const hangUps = listenForSighup()
   const primary = cluster.isWorker && !isOnlyWorker ? createPrimaryChannel() : undefined
   const read = () => takeSnapshot(given)
-  const first = await (primary ? readLikeOthers(primary, read) : read())
+  const first = await (primary ? waitForSameConfig(primary, read) : read())
   const listens = inherited === undefined
   if (listens) refuseListenerAsUpstream(first.settings, first.config)
   if (listens && first.isDevelopment) refuseSharedPort(first.settings)
@@ -80,7 +80,7 @@ export async function start({ sources: given, inherited, isOnlyWorker, npmParent
   // Last: it writes the counts of repeated events.
   const eventLog = { close: async () => events.close() }
   const parts = [reloader, running, ...(development ? [development] : []), eventLog]
-  failures.watch(closeWhenAsked(parts, report, npmParent), running.report)
+  failures.watch(closeOnSignal(parts, report, npmParent), running.report)
   hangUps.hand({
     reopenFiles() {
       running.reopenFiles()
@@ -109,8 +109,8 @@ function withDevelopment(target: ReloadTarget, development: Pick<Development, 'r
       const prepared = await target.prepare()
       return {
         ...prepared,
-        async use(tells) {
-          await prepared.use(tells)
+        async use(shouldReport) {
+          await prepared.use(shouldReport)
           development.reconfigure(prepared.snapshot.config)
         },
       }

@@ -63,8 +63,8 @@ async function keysOf(store: Store, derived: ReturnType<typeof deriveKeys>): Pro
 
 /** For the audit of a command: what could not be written goes to stderr, and the command fails. */
 export const writeProblem: Report = (code, fields = {}) => {
-  const { level, sentence } = EVENTS[code]
+  const { level, message } = EVENTS[code]
   if (level === 'info') return
-  process.stderr.write(`${code}: ${sentence} ${safeJson(fields)}\n`)
+  process.stderr.write(`${code}: ${message} ${safeJson(fields)}\n`)
   process.exitCode = 1
 }

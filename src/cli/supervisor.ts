@@ -13,7 +13,7 @@ import { ENV_FILE, withEnvFile } from '../config/env-file.ts'
 import type { Environment } from '../config/settings.ts'
 import type { EventCode } from '../events.ts'
 import { takeInheritedSocket } from './inherited-socket.ts'
-import { closeWhenAsked, listenForHangUps, npmParentOf } from './signals.ts'
+import { closeOnSignal, listenForSighup, npmParentOf } from './signals.ts'
 import { startWorkers } from './workers.ts'
 
 /** Tells a worker that it is the only one: it reloads, announces and counts on its own. */
@@ -38,7 +38,7 @@ export function takeOnlyWorker(environment: Record<string, string | undefined>):
 
 export async function supervise(environment: Record<string, string | undefined>, now: () => number): Promise<void> {
   const npmParent = npmParentOf(environment)
-  const hangUps = listenForHangUps()
+  const hangUps = listenForSighup()
   const inherited = takeInheritedSocket(environment)
   const env = { ...inherited?.forWorkers, [ONLY_WORKER]: '1' }
   const workers = await startWorkers(1, { env, isSocketInherited: inherited !== undefined }, (code, fields) =>
@@ -47,7 +47,7 @@ export async function supervise(environment: Record<string, string | undefined>,
   // The worker has said why.
   if (!workers) process.exit(1)
   // The worker reports its end.
-  closeWhenAsked([workers], () => {}, npmParent)
+  closeOnSignal([workers], () => {}, npmParent)
   hangUps.hand(workers)
 }
 

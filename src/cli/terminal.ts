@@ -138,7 +138,7 @@ function localTime(time: string): string {
 // Writes the output of a command to stdout, until the reader closes it.
 
 /** Line by line as fast as they come, or all at once. Resolves when it is written, or nobody reads any more. */
-export async function say(lines: AsyncIterable<string> | Iterable<string>): Promise<void> {
+export async function print(lines: AsyncIterable<string> | Iterable<string>): Promise<void> {
   try {
     await pipeline(Readable.from(lines), process.stdout, { end: false })
   } catch (error) {

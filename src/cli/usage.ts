@@ -151,7 +151,7 @@ export function readSince(text: string, now: number, option = '--since'): number
 
 // What `--help` prints, of everything or of one command, from the rows of command-table.ts.
 
-type Pair = readonly [name: string, sentence: string]
+type Pair = readonly [name: string, description: string]
 
 export function helpText(): string {
   return page([
@@ -159,22 +159,22 @@ export function helpText(): string {
     [
       'Usage:',
       ...columns([
-        ['menshen', START.sentence],
+        ['menshen', START.description],
         ['menshen COMMAND [options]', 'runs a command:'],
       ]),
     ],
-    ['Commands:', ...columns(COMMAND_NAMES.map(name => [name, COMMANDS[name].sentence]))],
-    ['Options:', ...columns(GLOBAL_OPTIONS.map(({ names, sentence }) => [names.join(', '), sentence]))],
+    ['Commands:', ...columns(COMMAND_NAMES.map(name => [name, COMMANDS[name].description]))],
+    ['Options:', ...columns(GLOBAL_OPTIONS.map(({ names, description }) => [names.join(', '), description]))],
     ['Exit codes:', ...columns(Object.entries(EXIT_CODES))],
     ['Run menshen help COMMAND for details. Settings: docs/settings.md. Commands: docs/commands.md.'],
   ])
 }
 
 export function commandHelpText(name: CommandName): string {
-  const { sentence, usage, details, options, examples, fails }: CommandRow = COMMANDS[name]
-  const optionRows = Object.entries(options).map(([option, row]): Pair => [optionForm(option, row), row.sentence])
+  const { description, usage, details, options, examples, fails }: CommandRow = COMMANDS[name]
+  const optionRows = Object.entries(options).map(([option, row]): Pair => [optionForm(option, row), row.description])
   return page([
-    [`menshen ${name} ${sentence}.`],
+    [`menshen ${name} ${description}.`],
     ['Usage:', ...usage.map(line => `  ${line}`)],
     ...(details === undefined ? [] : [wrapped(details)]),
     ...(optionRows.length === 0 ? [] : [['Options:', ...columns(optionRows)]]),
@@ -198,7 +198,7 @@ function page(parts: readonly (readonly string[])[]): string {
 
 function columns(pairs: readonly Pair[]): string[] {
   const width = Math.max(...pairs.map(([name]) => name.length))
-  return pairs.map(([name, sentence]) => `  ${name.padEnd(width)}  ${sentence}`)
+  return pairs.map(([name, description]) => `  ${name.padEnd(width)}  ${description}`)
 }
 
 const WIDTH = 100

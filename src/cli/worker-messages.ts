@@ -40,7 +40,7 @@ type Handler<From extends unknown[]> = (
 
 /** The primary's side. */
 export interface WorkerChannel {
-  tell(worker: Worker, message: WorkerMessage): void
+  send(worker: Worker, message: WorkerMessage): void
   /** `undefined` if the worker does not answer in time, or has exited. */
   ask(worker: Worker, message: WorkerMessage, deadlineMs: number): Promise<WorkerMessage | undefined>
   handle(handler: Handler<[worker: Worker]>): void
@@ -61,7 +61,7 @@ export function createWorkerChannel(): WorkerChannel {
   })
   cluster.on('exit', worker => waiting.abandon(worker))
   return {
-    tell: (worker, message) => send(worker, { kind: 'tell', id: 0, message }),
+    send: (worker, message) => send(worker, { kind: 'tell', id: 0, message }),
     async ask(worker, message, deadlineMs) {
       if (worker.isDead()) return undefined
       return waiting.add(worker, deadlineMs, id => send(worker, { kind: 'ask', id, message }))
@@ -72,7 +72,7 @@ export function createWorkerChannel(): WorkerChannel {
 
 /** A worker's side. */
 export interface PrimaryChannel {
-  tell(message: WorkerMessage): void
+  send(message: WorkerMessage): void
   /** `undefined` if the primary does not answer in time. */
   ask(message: WorkerMessage, deadlineMs: number): Promise<WorkerMessage | undefined>
   handle(handler: Handler<[]>): void
@@ -88,7 +88,7 @@ export function createPrimaryChannel(): PrimaryChannel {
     else if (data) void answer(data, handlers, [], message => send({ kind: 'answer', id: data.id, message }))
   })
   return {
-    tell: message => send({ kind: 'tell', id: 0, message }),
+    send: message => send({ kind: 'tell', id: 0, message }),
     ask: (message, deadlineMs) => waiting.add(undefined, deadlineMs, id => send({ kind: 'ask', id, message })),
     handle: handler => void handlers.push(handler),
   }

@@ -3,7 +3,7 @@
 import { METHODS } from 'node:http'
 import { z } from 'zod'
 import { MenshenError } from '../errors.ts'
-import type { PluralForms, Sentence } from '../text/placeholders.ts'
+import type { Message, PluralForms } from '../text/placeholders.ts'
 import { type DevProviderConfig, devProviderShape } from './dev-provider-config.ts'
 import { hostName } from './host-names.ts'
 import { audience } from './kinds.ts'
@@ -176,9 +176,9 @@ export interface Config<R extends Role = Role, F extends string = string> {
   /** Further host names with one sign-in, each with its own applications and rules: `{ 'wiki.example.com': { upstream: '…' } }`. */
   readonly hosts?: Readonly<Record<string, HostConfig<NoInfer<R>>>> | undefined
   /** Sentences of the pages, in place of ours: `{ 'login.title': '员工登录' }`. */
-  readonly words?: SentenceConfig | undefined
+  readonly words?: MessageConfig | undefined
   /** Further languages with all of their sentences, or single sentences of one that we have. */
-  readonly languages?: Readonly<Record<string, SentenceConfig>> | undefined
+  readonly languages?: Readonly<Record<string, MessageConfig>> | undefined
   /** A sentence and links under the button of the login page. */
   readonly loginPage?: LoginPageConfig | undefined
   /** Users of the development provider, in place of its own; counts only where that runs. */
@@ -186,7 +186,7 @@ export interface Config<R extends Role = Role, F extends string = string> {
 }
 
 /** By name, as in src/text/en.ts: text, or one for each plural form of its `{count}`. */
-export type SentenceConfig = Readonly<Record<string, Sentence>>
+export type MessageConfig = Readonly<Record<string, Message>>
 
 /** A host name besides that of BASE_URL. Without an application it is for forward-auth. */
 export interface HostConfig<R extends Role = Role> {

@@ -35,9 +35,9 @@ export interface Row<T> extends Kind<T> {
   readonly default?: string
   /** For the documentation: a default that depends on other settings. */
   readonly defaultNote?: string
-  readonly sentence: string
+  readonly description: string
   /** The same in Chinese, with the same markup. */
-  readonly sentenceZh: string
+  readonly descriptionZh: string
   /** A changed value applies after a reload; without this, after a restart. */
   readonly reloads?: true
 }

@@ -273,8 +273,8 @@ function cannotBeLoaded(file: string, error: unknown): MenshenError {
     .replace(/\s+/g, ' ')
     // JSON.parse quotes the text around the error, which may be a secret.
     .replace(/Unexpected token .* is not valid JSON/, 'not valid JSON')
-  const sentence = `${file} cannot be loaded: ${reason}${positionIn(stack)}.`
-  return new MenshenError('bad_settings', sentence, error)
+  const problem = `${file} cannot be loaded: ${reason}${positionIn(stack)}.`
+  return new MenshenError('bad_settings', problem, error)
 }
 
 /** The first line of the stack that names a file, unless that is this one: the call that loads the configuration. */

@@ -86,8 +86,8 @@ export function withoutPort(hop: string): string {
 /** An IPv4 address that a dual-stack socket shows as IPv6. */
 export function plainAddress(address: string): string {
   if (!/^[0:]*:ffff:/i.test(address)) return address
-  const usual = address.replace(USUAL_MAPPED, '')
-  if (usual !== address || !isIPv6(address)) return usual
+  const plain = address.replace(USUAL_MAPPED, '')
+  if (plain !== address || !isIPv6(address)) return plain
   // A proxy may write every group of it, or the last two in hexadecimal digits.
   return new SocketAddress({ address, family: 'ipv6' }).address.replace(USUAL_MAPPED, '')
 }

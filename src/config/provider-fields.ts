@@ -147,9 +147,9 @@ export const SIGN_IN_FIELDS = {
       name: 'PROVIDER',
       ...kind.text('the name of a preset', 'oidc', 40),
       defaultNote: '`idaas`',
-      sentence:
+      description:
         'The identity provider: `idaas` is the one of the specification, `oidc` is any provider with discovery at `AUTH_URL`, `oauth2` makes no assumptions. [Many more](providers.md) have their own preset.',
-      sentenceZh:
+      descriptionZh:
         '使用哪个身份认证平台：`idaas` 是规范中的平台；`oidc` 适用于 `AUTH_URL` 支持自动发现的平台；`oauth2` 不做任何假设；[更多平台](providers.md)有各自的名称。',
     },
   }),
@@ -159,8 +159,8 @@ export const SIGN_IN_FIELDS = {
       name: 'PROVIDER_NAME',
       ...kind.text('a name of at most 60 characters', '企业账号', 60),
       defaultNote: 'the preset’s',
-      sentence: 'The name on the button: `使用 <name> 登录`, `Continue with <name>`.',
-      sentenceZh: '登录按钮上的名称：`使用 <name> 登录`、`Continue with <name>`。',
+      description: 'The name on the button: `使用 <name> 登录`, `Continue with <name>`.',
+      descriptionZh: '登录按钮上的名称：`使用 <name> 登录`、`Continue with <name>`。',
     },
   }),
   /** Values of the variables in the preset's addresses: a realm, a tenant, a team. */
@@ -169,16 +169,16 @@ export const SIGN_IN_FIELDS = {
     setting: {
       name: 'PROVIDER_VARS',
       ...kind.assignments,
-      sentence: 'Values for the variables in the preset’s addresses, such as a realm or a tenant.',
-      sentenceZh: '预设地址中需要填写的部分，例如 realm 或租户。',
+      description: 'Values for the variables in the preset’s addresses, such as a realm or a tenant.',
+      descriptionZh: '预设地址中需要填写的部分，例如 realm 或租户。',
     },
   }),
   'vars.auth_url': part({
     setting: {
       name: 'AUTH_URL',
       ...kind.address,
-      sentence: 'The address of the identity provider, to which its paths are added.',
-      sentenceZh: '身份认证平台的地址，其后接各个路径。',
+      description: 'The address of the identity provider, to which its paths are added.',
+      descriptionZh: '身份认证平台的地址，其后接各个路径。',
     },
   }),
 
@@ -187,8 +187,8 @@ export const SIGN_IN_FIELDS = {
     setting: {
       name: 'CLIENT_ID',
       ...kind.text('the identifier that the provider gave to this application', 'my-application'),
-      sentence: 'The OAuth client identifier.',
-      sentenceZh: 'OAuth 客户端标识。',
+      description: 'The OAuth client identifier.',
+      descriptionZh: 'OAuth 客户端标识。',
     },
   }),
   clientSecret: field(text, {
@@ -196,8 +196,8 @@ export const SIGN_IN_FIELDS = {
     setting: {
       name: 'CLIENT_SECRET',
       ...kind.secret,
-      sentence: 'The OAuth client secret. It leaves the server only in requests to the provider.',
-      sentenceZh: 'OAuth 客户端密钥，只会随请求发送给身份认证平台。',
+      description: 'The OAuth client secret. It leaves the server only in requests to the provider.',
+      descriptionZh: 'OAuth 客户端密钥，只会随请求发送给身份认证平台。',
     },
   }),
   clientSecretFile: field(text, {
@@ -205,8 +205,8 @@ export const SIGN_IN_FIELDS = {
     setting: {
       name: 'CLIENT_SECRET_FILE',
       ...kind.secretFile,
-      sentence: 'Reads the client secret from a file instead.',
-      sentenceZh: '从文件读取客户端密钥。',
+      description: 'Reads the client secret from a file instead.',
+      descriptionZh: '从文件读取客户端密钥。',
     },
   }),
   /** Absent: what the metadata says. */
@@ -215,9 +215,9 @@ export const SIGN_IN_FIELDS = {
       name: 'CLIENT_AUTH',
       ...kind.oneOf(CLIENT_AUTHS, 'basic'),
       defaultNote: 'the preset’s',
-      sentence:
+      description:
         'How the client authenticates to the provider: with its secret, a signature, or its certificate ([mutual TLS](providers.md#fapi-20)).',
-      sentenceZh: '客户端向身份认证平台证明自己的方式：密钥、签名或证书（[双向 TLS](providers.md#fapi-20)）。',
+      descriptionZh: '客户端向身份认证平台证明自己的方式：密钥、签名或证书（[双向 TLS](providers.md#fapi-20)）。',
     },
   }),
   /** For private_key_jwt and mutual TLS: PEM or JWK. */
@@ -227,9 +227,9 @@ export const SIGN_IN_FIELDS = {
       name: 'CLIENT_KEY_FILE',
       ...kind.secretFile,
       example: '/run/secrets/client_key.pem',
-      sentence:
+      description:
         'The private key for `private_key_jwt` or for the mutual TLS certificate: PEM or JWK, not encrypted. It can replace the client secret.',
-      sentenceZh:
+      descriptionZh:
         '`private_key_jwt` 或双向 TLS 证书使用的私钥，PEM 或 JWK 格式，不能加密。没有客户端密钥时，只用此私钥证明身份。',
     },
   }),
@@ -240,8 +240,8 @@ export const SIGN_IN_FIELDS = {
       name: 'CLIENT_KEY_ID',
       ...kind.text('the name of a key', 'key-2026', 200),
       defaultNote: 'the key’s own, if it is a JWK',
-      sentence: 'The `kid` of the `private_key_jwt` key at the provider.',
-      sentenceZh: '身份认证平台用来识别 `private_key_jwt` 密钥的 `kid`。',
+      description: 'The `kid` of the `private_key_jwt` key at the provider.',
+      descriptionZh: '身份认证平台用来识别 `private_key_jwt` 密钥的 `kid`。',
     },
   }),
   /** The certificate of that key, in PEM: for mutual TLS, and for providers that identify keys by it (`x5t#S256`). */
@@ -251,9 +251,9 @@ export const SIGN_IN_FIELDS = {
       name: 'CLIENT_CERT_FILE',
       ...kind.secretFile,
       example: '/run/secrets/client_cert.pem',
-      sentence:
+      description:
         'The certificate of that key, in PEM. Mutual TLS presents it to the provider; with `private_key_jwt` its thumbprint is sent as `x5t#S256`, which Microsoft Entra requires.',
-      sentenceZh:
+      descriptionZh:
         '该私钥的证书，PEM 格式。双向 TLS 会向平台出示此证书；使用 `private_key_jwt` 时，其指纹会作为 `x5t#S256` 发送，Microsoft Entra 需要该值。',
     },
   }),
@@ -264,8 +264,8 @@ export const SIGN_IN_FIELDS = {
       name: 'CLIENT_ASSERTION_AUDIENCE',
       ...kind.oneOf(ASSERTION_AUDIENCES, 'token_endpoint'),
       defaultNote: '`token_endpoint` for `entra` and `okta`, else `issuer`',
-      sentence: 'The `aud` of `private_key_jwt`: the issuer, the token endpoint, or both.',
-      sentenceZh: '`private_key_jwt` 中 `aud` 的值：issuer、令牌端点，或两者都写。',
+      description: 'The `aud` of `private_key_jwt`: the issuer, the token endpoint, or both.',
+      descriptionZh: '`private_key_jwt` 中 `aud` 的值：issuer、令牌端点，或两者都写。',
     },
   }),
   clientAssertionAlgorithm: field(z.enum(ASSERTION_ALGORITHMS), {
@@ -274,8 +274,8 @@ export const SIGN_IN_FIELDS = {
       name: 'CLIENT_ASSERTION_ALGORITHM',
       ...kind.oneOf(ASSERTION_ALGORITHMS, 'PS256'),
       defaultNote: 'by the key and what the provider takes; `PS256` for `entra`',
-      sentence: 'The signature algorithm of `private_key_jwt`.',
-      sentenceZh: '`private_key_jwt` 的签名算法。',
+      description: 'The signature algorithm of `private_key_jwt`.',
+      descriptionZh: '`private_key_jwt` 的签名算法。',
     },
   }),
 
@@ -287,8 +287,8 @@ export const SIGN_IN_FIELDS = {
       name: 'SCOPE',
       ...kind.text('scopes, separated by spaces', 'openid profile email'),
       defaultNote: 'the preset’s',
-      sentence: 'The requested scope.',
-      sentenceZh: '申请的权限范围（scope）。',
+      description: 'The requested scope.',
+      descriptionZh: '申请的权限范围（scope）。',
     },
   }),
   scopeSeparator: field(text, { default: ' ', isReplaced: true }),
@@ -304,9 +304,9 @@ export const SIGN_IN_FIELDS = {
       name: 'STATE_CHECK',
       ...kind.oneOf(['suffix', 'bound'], 'bound'),
       defaultNote: '`suffix` for `idaas`, else `bound`',
-      sentence:
+      description:
         '`suffix` checks only the end of the state, as the specification says; `bound` requires the state of an attempt that the same browser started, once. Recommended: `bound`.',
-      sentenceZh:
+      descriptionZh:
         '`suffix` 按规范只检查 state 的后缀；`bound` 还会与同一浏览器发起的登录比对，且只能使用一次。建议使用 `bound`。',
     },
   }),
@@ -316,9 +316,9 @@ export const SIGN_IN_FIELDS = {
       name: 'PKCE',
       ...kind.oneOf(['off', 'S256'], 'S256'),
       defaultNote: '`off` for `idaas`, else what the provider is known to take',
-      sentence:
+      description:
         '`S256` adds PKCE to the authorization and token requests, if the provider supports it. Like `bound`, it requires an attempt that the same browser started.',
-      sentenceZh: '`S256` 在授权请求和令牌请求中加入 PKCE（需要平台支持）。与 `bound` 一样，要求登录由同一浏览器发起。',
+      descriptionZh: '`S256` 在授权请求和令牌请求中加入 PKCE（需要平台支持）。与 `bound` 一样，要求登录由同一浏览器发起。',
       toField: (value: 'off' | 'S256') => value === 'S256',
     },
   }),
@@ -329,9 +329,9 @@ export const SIGN_IN_FIELDS = {
       name: 'PAR',
       ...kind.oneOf(DEMAND_CHOICES, 'on'),
       defaultNote: '`auto`',
-      sentence:
+      description:
         'Pushed authorization requests (RFC 9126): all parameters go from server to server, and the browser carries only a reference. `auto` uses them if the metadata has `require_pushed_authorization_requests`.',
-      sentenceZh:
+      descriptionZh:
         '推送授权请求（PAR，RFC 9126）：所有参数由服务器直接发给平台，浏览器只携带一个引用。`auto` 在平台元数据含有 `require_pushed_authorization_requests` 时使用。',
     },
   }),
@@ -344,9 +344,9 @@ export const SIGN_IN_FIELDS = {
       name: 'DPOP',
       ...kind.oneOf(DEMAND_CHOICES, 'on'),
       defaultNote: '`auto`',
-      sentence:
+      description:
         'Binds the tokens of each session to a key (RFC 9449), so that a stolen token cannot be used. `auto` does so once the provider requires it. `on` cannot be combined with `FORWARD_ACCESS_TOKEN`.',
-      sentenceZh:
+      descriptionZh:
         '把每个会话的令牌与该会话专用的密钥绑定（DPoP，RFC 9449），令牌被窃取后也无法使用。`auto` 从平台提出要求时开始使用。`on` 不能与 `FORWARD_ACCESS_TOKEN` 同时使用。',
     },
   }),
@@ -433,9 +433,9 @@ export const SIGN_IN_FIELDS = {
       name: 'LOGOUT_STYLE',
       ...kind.oneOf(['server', 'browser', 'none'], 'browser'),
       defaultNote: '`server` for `idaas`, else what the provider has',
-      sentence:
+      description:
         'How the provider is notified of a sign-out: `server` calls it, `browser` redirects the browser through it and back to `LOGIN_PATH`, `none` does not notify it.',
-      sentenceZh:
+      descriptionZh:
         '退出登录时如何通知身份认证平台：`server` 由服务器调用，`browser` 让浏览器经过平台再回到 `LOGIN_PATH`，`none` 不通知。',
     },
   }),
@@ -446,8 +446,8 @@ export const SIGN_IN_FIELDS = {
       name: 'LOGOUT_URL',
       ...kind.pathOrAddress,
       defaultNote: '`/oauth/logout` for `idaas`, else what the provider has',
-      sentence: "The provider's logout endpoint: a path below `AUTH_URL`, or a full URL.",
-      sentenceZh: '身份认证平台的退出接口：`AUTH_URL` 下的路径，或完整的地址。',
+      description: "The provider's logout endpoint: a path below `AUTH_URL`, or a full URL.",
+      descriptionZh: '身份认证平台的退出接口：`AUTH_URL` 下的路径，或完整的地址。',
       toField: (value: string) => (value.startsWith('/') ? `{auth_url}${value}` : value),
     },
   }),
@@ -461,9 +461,9 @@ export const SIGN_IN_FIELDS = {
       name: 'REVOKE',
       ...kind.oneOf(REVOKE_CHOICES, 'always'),
       defaultNote: '`never`, unless the provider is known to end this session alone',
-      sentence:
+      description:
         'Whether unused tokens are revoked at the provider, if it has a revocation endpoint: after a sign-out, an idle timeout, or a sign-in that fails or replaces a session. At some providers (Google, older Keycloak, some Auth0 tenants) this ends the user’s sessions on every device.',
-      sentenceZh:
+      descriptionZh:
         '不再需要的令牌是否在身份认证平台撤销（平台提供撤销地址时）：退出登录、会话因长时间无操作而结束、登录失败或新的登录取代原会话之后。有的平台（Google、旧版 Keycloak、部分 Auth0 租户）会因此结束该用户在所有设备上的会话。',
     },
   }),
@@ -486,8 +486,8 @@ export const ISSUER_FIELDS = {
     setting: {
       name: 'ISSUER',
       ...kind.text('what the provider calls itself', 'https://idp.example.com'),
-      sentence: "The provider's issuer: an `iss` in the callback must be this one (RFC 9207).",
-      sentenceZh: '身份认证平台的 issuer：回调中的 `iss` 必须与此一致（RFC 9207）。',
+      description: "The provider's issuer: an `iss` in the callback must be this one (RFC 9207).",
+      descriptionZh: '身份认证平台的 issuer：回调中的 `iss` 必须与此一致（RFC 9207）。',
     },
   }),
   /** Where the metadata is, if it is not below the issuer. */
@@ -503,9 +503,9 @@ export const ISSUER_FIELDS = {
       name: 'ISSUER_REQUIRED',
       ...kind.yesOrNo,
       default: 'false',
-      sentence:
+      description:
         'The provider sends `iss` with every callback (`authorization_response_iss_parameter_supported` in its metadata): a callback without it is rejected.',
-      sentenceZh:
+      descriptionZh:
         '平台的每个回调都带有 `iss`（其元数据中有 `authorization_response_iss_parameter_supported`）：没有 `iss` 的回调会被拒绝。',
       toField: (value: boolean) => value || undefined,
     },
@@ -515,8 +515,8 @@ export const ISSUER_FIELDS = {
     setting: {
       name: 'JWKS_URL',
       ...kind.address,
-      sentence: 'The address of the provider’s public keys. Together with `ISSUER` it enables back-channel logout.',
-      sentenceZh: '身份认证平台公布公钥的地址；与 `ISSUER` 一起设置后，启用后端通道退出（back-channel logout）。',
+      description: 'The address of the provider’s public keys. Together with `ISSUER` it enables back-channel logout.',
+      descriptionZh: '身份认证平台公布公钥的地址；与 `ISSUER` 一起设置后，启用后端通道退出（back-channel logout）。',
     },
   }),
 }

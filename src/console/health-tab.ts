@@ -88,11 +88,11 @@ ${instancesPart(words, view)}`,
   })
 }
 
-function findingRow({ t, say, checkLabel }: Words, { name, level, seen, remedy }: Finding): Html {
+function findingRow({ t, render, checkLabel }: Words, { name, level, seen, remedy }: Finding): Html {
   return row(html`<span title="${name}">${checkLabel(name)}</span>`, [
     cell(t('health.result'), html`<span class="tag ${level}">${t(`health.${level}`)}</span>`),
-    longCell(t('health.seen'), say(seen)),
-    longCell(t('health.remedy'), remedy ? say(remedy) : ''),
+    longCell(t('health.seen'), render(seen)),
+    longCell(t('health.remedy'), remedy ? render(remedy) : ''),
   ])
 }
 

@@ -26,14 +26,14 @@ const EVERY_MS = 5000
 const MOST_OPEN = 100
 
 interface Live extends WatchItem {
-  tell(): void
+  update(): void
   close(): void
 }
 
 type OpenLives = ReturnType<typeof createWatchList<Live>>
 
 export function createLiveStreams(): LiveStreams {
-  const lives = createWatchList<Live>(EVERY_MS, live => live.tell())
+  const lives = createWatchList<Live>(EVERY_MS, live => live.update())
   return {
     open(context, request, caller, news) {
       if (lives.items.length >= MOST_OPEN) return busyAnswer(context.pages, request)
@@ -63,19 +63,19 @@ function stream(
   let end = () => {}
   return new ReadableStream({
     start(controller) {
-      let isTelling = false
+      let isUpdating = false
       let isOpen = true
-      async function tell(): Promise<void> {
+      async function update(): Promise<void> {
         // A slow reader misses some messages.
-        if (isTelling || (controller.desiredSize ?? 0) <= -1) return
-        isTelling = true
+        if (isUpdating || (controller.desiredSize ?? 0) <= -1) return
+        isUpdating = true
         // Nothing is sent while the store is unavailable; a page that is loaded then says so.
         const messages = await news().catch(() => [])
-        isTelling = false
+        isUpdating = false
         const text = messages.map(([name, data]) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`).join('')
         if (isOpen) controller.enqueue(encoder.encode(text || ': nothing new\n\n'))
       }
-      const live = { tell: () => void tell().catch(close), close, index: 0 }
+      const live = { update: () => void update().catch(close), close, index: 0 }
       const forget = context.proxy.watch(request, caller, close)
       end = () => {
         isOpen = false
@@ -88,7 +88,7 @@ function stream(
         controller.close()
       }
       lives.add(live)
-      live.tell()
+      live.update()
     },
     cancel: () => end(),
   })

@@ -153,18 +153,18 @@ ${PLOTS.map(name => html`<figure><figcaption>${t(`overview.plot_${name}`)}</figc
 
 /** The worst first, advice last. One failure is one notice, however many checks have found it. */
 export function problemList(words: Words, view: OverviewView): Html {
-  const { t, say } = words
+  const { t, render } = words
   const { advice } = view
   const troubles = troublesIn(words, view)
   if (troubles.length + advice.length === 0) return html`<div class="notice good"><p>${t('health.all_good')}</p></div>`
-  return html`${troubles.map(trouble => html`<div class="notice bad"><p>${trouble.sentence}</p>${cause(words, trouble)}</div>`)}
-${advice.map(({ code, remedy }) => html`<div class="notice"><p>${say(phrase('with_remedy', { seen: phrase(`advice.${code}`), remedy }))}</p></div>`)}`
+  return html`${troubles.map(trouble => html`<div class="notice bad"><p>${trouble.message}</p>${cause(words, trouble)}</div>`)}
+${advice.map(({ code, remedy }) => html`<div class="notice"><p>${render(phrase('with_remedy', { seen: phrase(`advice.${code}`), remedy }))}</p></div>`)}`
 }
 
 interface Trouble {
   /** What it is about: the beginning of the names of the doctor's checks. */
   readonly about: string | undefined
-  readonly sentence: Html
+  readonly message: Html
   /** What the doctor has found of it. */
   readonly findings: readonly Finding[]
 }
@@ -174,23 +174,20 @@ function troublesIn(words: Words, view: OverviewView): Trouble[] {
   const seen = problems
     // The first notice says it already.
     .filter(problem => !(isStoreAway && problem.kind === 'event' && SUBJECTS[problem.code] === 'store'))
-    .map(problem => ({ about: subjectOf(problem, view), sentence: problemSentence(words, problem, view) }))
-  const known = [
-    ...(isStoreAway ? [{ about: 'store', sentence: html`${words.t('problem.store_away')}` }] : []),
-    ...seen,
-  ]
-  const told = new Set<Finding>()
+    .map(problem => ({ about: subjectOf(problem, view), message: problemMessage(words, problem, view) }))
+  const known = [...(isStoreAway ? [{ about: 'store', message: html`${words.t('problem.store_away')}` }] : []), ...seen]
+  const shown = new Set<Finding>()
   const troubles = known.map(trouble => {
-    const findings = failures.filter(finding => !told.has(finding) && isAbout(finding, trouble.about))
-    for (const finding of findings) told.add(finding)
+    const findings = failures.filter(finding => !shown.has(finding) && isAbout(finding, trouble.about))
+    for (const finding of findings) shown.add(finding)
     return { ...trouble, findings }
   })
   const rest = Map.groupBy(
-    failures.filter(finding => !told.has(finding)),
+    failures.filter(finding => !shown.has(finding)),
     ({ name }) => areaOf(name, view),
   )
   const found = [...rest].flatMap(([about, [first, ...others]]) =>
-    first ? [{ about, sentence: findingSentence(words, first), findings: others }] : [],
+    first ? [{ about, message: findingMessage(words, first), findings: others }] : [],
   )
   return [...troubles, ...found]
 }
@@ -226,14 +223,14 @@ function cause(words: Words, { about, findings: [first, ...others] }: Trouble): 
   const { rich } = words
   const health = html`<a href="${OWN_PATHS.consoleHealth}">${words.t('console.health')}</a>`
   if (!first) return about === undefined ? '' : html`<p class="small">${rich('problem.cause', { health })}</p>`
-  return html`<p class="small">${findingSentence(words, first)}${others.length === 0 ? '' : html` ${rich('problem.more', { count: html`${others.length}`, health })}`}</p>`
+  return html`<p class="small">${findingMessage(words, first)}${others.length === 0 ? '' : html` ${rich('problem.more', { count: html`${others.length}`, health })}`}</p>`
 }
 
-function findingSentence({ say, checkLabel }: Words, { name, seen, remedy }: Finding): Html {
-  return html`<strong>${checkLabel(name)}</strong> ${say(seen)}${remedy ? html`<br>${say(remedy)}` : ''}`
+function findingMessage({ render, checkLabel }: Words, { name, seen, remedy }: Finding): Html {
+  return html`<strong>${checkLabel(name)}</strong> ${render(seen)}${remedy ? html`<br>${render(remedy)}` : ''}`
 }
 
-function problemSentence(words: Words, problem: CurrentProblem, { providerNames }: OverviewView): Html {
+function problemMessage(words: Words, problem: CurrentProblem, { providerNames }: OverviewView): Html {
   const { rich, t } = words
   if (problem.kind === 'event') return html`${t(`problem.${problem.code}`, { times: problem.times })}`
   const provider = html`<strong>${providerNames.get(problem.provider) ?? t('topic.provider')}</strong>`

@@ -27,10 +27,10 @@ export async function showSettings(
 
 function shownTopics(settings: Settings): ShownTopic[] {
   const defaults = readSettings({})
-  const shownSetting = ([name, { sentence, sentenceZh }]: [Name, Row<unknown>]) => ({
+  const shownSetting = ([name, { description, descriptionZh }]: [Name, Row<unknown>]) => ({
     name,
-    sentence,
-    sentenceZh,
+    description,
+    descriptionZh,
     value: shown(settings[name]),
     default: shown(defaults[name]),
   })
@@ -61,8 +61,8 @@ function shown(value: Settings[keyof Settings]): string {
 export interface ShownSetting {
   readonly name: string
   /** As in the reference, in Markdown. */
-  readonly sentence: string
-  readonly sentenceZh: string
+  readonly description: string
+  readonly descriptionZh: string
   /** Secrets are hidden already. */
   readonly value: string
   /** The default. */
@@ -92,21 +92,23 @@ function topicPart(words: Words, { topic, settings }: ShownTopic): Html {
 `
 }
 
-function settingRow({ t, lang }: Words, { name, sentence, sentenceZh, value, default: byDefault }: ShownSetting): Html {
+function settingRow(
+  { t, lang }: Words,
+  { name, description, descriptionZh, value, default: byDefault }: ShownSetting,
+): Html {
   // A language of the operator's own has the English one.
-  const [description, of] = lang === 'zh-CN' ? [sentenceZh, lang] : [sentence, 'en']
+  const [text, of] = lang === 'zh-CN' ? [descriptionZh, lang] : [description, 'en']
   const shown =
     value === byDefault
       ? html`<code class="dim">${value}</code> <span class="dim small">${t('settings.default')}</span>`
       : html`<code>${value}</code><br><span class="small">${t('settings.was', { value: byDefault })}</span>`
-  return row(
-    html`<code>${name}</code><p class="small" ${of === lang ? '' : html`lang="${of}"`}>${marked(description)}</p>`,
-    [longCell(t('settings.value'), shown)],
-  )
+  return row(html`<code>${name}</code><p class="small" ${of === lang ? '' : html`lang="${of}"`}>${marked(text)}</p>`, [
+    longCell(t('settings.value'), shown),
+  ])
 }
 
 /** Text in backticks is code; of a link only its text is shown, because the reference is not on this page. */
-function marked(sentence: string): Html {
-  const parts = sentence.replace(/\[([^\]]+)\]\([^)]*\)/g, '$1').split('`')
+function marked(description: string): Html {
+  const parts = description.replace(/\[([^\]]+)\]\([^)]*\)/g, '$1').split('`')
   return html`${parts.map((part, n) => (n % 2 === 1 ? html`<code>${part}</code>` : part))}`
 }

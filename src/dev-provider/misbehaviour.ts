@@ -6,19 +6,19 @@ export const ALWAYS = 999
 interface KnobRow {
   readonly name: string
   readonly unit: 'seconds' | 'milliseconds' | 'times'
-  readonly usual: number
+  readonly default: number
   readonly min: number
   readonly max: number
   readonly presets: readonly number[]
 }
 
-const COUNT = { unit: 'times', usual: 0, min: 0, max: ALWAYS, presets: [0, 1, 3, ALWAYS] } as const
+const COUNT = { unit: 'times', default: 0, min: 0, max: ALWAYS, presets: [0, 1, 3, ALWAYS] } as const
 
 export const KNOBS = [
   {
     name: 'accessTokenSeconds',
     unit: 'seconds',
-    usual: 7200,
+    default: 7200,
     min: 1,
     max: 86_400,
     presets: [7200, 310, 60],
@@ -26,7 +26,7 @@ export const KNOBS = [
   {
     name: 'delayMs',
     unit: 'milliseconds',
-    usual: 0,
+    default: 0,
     min: 0,
     max: 60_000,
     presets: [0, 1000, 6000],
@@ -41,7 +41,7 @@ type KnobName = (typeof KNOBS)[number]['name']
 export type Knobs = Readonly<Record<KnobName, number>>
 type CountName = Exclude<KnobName, 'accessTokenSeconds' | 'delayMs'>
 
-export const USUAL = Object.fromEntries(KNOBS.map(knob => [knob.name, knob.usual])) as Knobs
+export const DEFAULT_KNOBS = Object.fromEntries(KNOBS.map(knob => [knob.name, knob.default])) as Knobs
 
 /** The change that a form asks for; undefined if it names an unknown knob or a value out of bounds. */
 export function readChange(fields: ReadonlyMap<string, string>): Partial<Knobs> | undefined {
@@ -58,7 +58,7 @@ export function readChange(fields: ReadonlyMap<string, string>): Partial<Knobs> 
 export type Misbehaviour = ReturnType<typeof createMisbehaviour>
 
 export function createMisbehaviour() {
-  let knobs = USUAL
+  let knobs = DEFAULT_KNOBS
 
   return {
     current: () => knobs,
@@ -66,7 +66,7 @@ export function createMisbehaviour() {
       knobs = { ...knobs, ...change }
     },
     reset() {
-      knobs = USUAL
+      knobs = DEFAULT_KNOBS
     },
     /** Whether this call is one that shall go wrong. Asking uses it up. */
     strikes(name: CountName): boolean {

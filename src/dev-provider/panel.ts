@@ -5,7 +5,7 @@ import { html } from 'hono/html'
 import { readFormFields, senderOf } from './client.ts'
 import { type DevHtml, devPage, messagePage } from './dev-page.ts'
 import type { DevWords, WordsOf } from './dev-words.ts'
-import { ALWAYS, KNOBS, type Knobs, type Misbehaviour, readChange, USUAL } from './misbehaviour.ts'
+import { ALWAYS, DEFAULT_KNOBS, KNOBS, type Knobs, type Misbehaviour, readChange } from './misbehaviour.ts'
 import type { GrantedSession, Grants } from './tokens.ts'
 
 export function panelRoute(grants: Grants, misbehaviour: Misbehaviour, wordsOf: WordsOf, now: () => number) {
@@ -51,7 +51,7 @@ ${sessions.length === 0 ? html`<p class="lead">${words.nobody}</p>` : sessionTab
 }
 
 function summary(words: DevWords, knobs: Knobs): DevHtml {
-  const odd = KNOBS.filter(knob => knobs[knob.name] !== USUAL[knob.name])
+  const odd = KNOBS.filter(knob => knobs[knob.name] !== DEFAULT_KNOBS[knob.name])
   if (odd.length === 0) return html`<p class="summary" role="status">${words.allWell}</p>`
   return html`<form class="summary" method="post" action="/panel">
 <p role="status">${odd.map(knob => html`<span>${words.knobs[knob.name].label}${words.colon}${amount(words, knob, knobs[knob.name])}</span> `)}</p>

@@ -83,10 +83,10 @@ async function ask(
   more: object,
   ca?: string,
 ): Promise<Arrival | ProbeFailure> {
-  const question = newQuestion(key, now())
+  const challenge = newChallenge(key, now())
   const headers = {
     'user-agent': DOCTOR_AGENT,
-    [QUESTION_HEADER]: question,
+    [CHALLENGE_HEADER]: challenge,
     'x-forwarded-for': MADE_UP_ADDRESS,
     accept: 'application/json',
     ...more,
@@ -94,7 +94,7 @@ async function ask(
   try {
     const { status, text } = await get(settings.BASE_URL + OWN_PATHS.doctor, headers, timeoutMs, ca)
     const found = arrival.safeParse(parse(text))
-    return found.success && isProof(found.data.proof, question, key) ? found.data : { status }
+    return found.success && isProof(found.data.proof, challenge, key) ? found.data : { status }
   } catch (error) {
     return { code: codeOf(error), reason: reasonOf(error) }
   }
@@ -212,29 +212,29 @@ function judgeUpgrade(socket: Arrival | ProbeFailure, { isGateway }: ProxyProbeO
 // The doctor's question to the Menshen that runs at BASE_URL: what of my request has arrived at you? Only a client that has our
 // secret can ask it, and only we can answer it.
 
-export const QUESTION_HEADER = 'x-menshen-doctor'
+export const CHALLENGE_HEADER = 'x-menshen-doctor'
 /** Clocks of the machines behind one address may be a little apart. */
 const VALID_MS = 60_000
 
-export function newQuestion([key]: KeyList, now: number): string {
-  const said = `${now}.${randomBytes(16).toString('base64url')}`
-  return `${said}.${sign(key, 'question', said)}`
+export function newChallenge([key]: KeyList, now: number): string {
+  const message = `${now}.${randomBytes(16).toString('base64url')}`
+  return `${message}.${sign(key, 'question', message)}`
 }
 
 /** The proof that goes with the answer; `undefined` if nobody with our secret asked this, or not just now. */
-export function proofFor(question: string, keys: KeyList, now: number): string | undefined {
-  const [, said, askedAt, signature] = /^((\d{1,15})\.[\w-]{22})\.([\w-]{43})$/.exec(question) ?? []
-  if (said === undefined || signature === undefined || Math.abs(now - Number(askedAt)) > VALID_MS) return undefined
-  const key = keys.find(one => isSame(signature, sign(one, 'question', said)))
-  return key && sign(key, 'answer', question)
+export function proofFor(challenge: string, keys: KeyList, now: number): string | undefined {
+  const [, message, askedAt, signature] = /^((\d{1,15})\.[\w-]{22})\.([\w-]{43})$/.exec(challenge) ?? []
+  if (message === undefined || signature === undefined || Math.abs(now - Number(askedAt)) > VALID_MS) return undefined
+  const key = keys.find(one => isSame(signature, sign(one, 'question', message)))
+  return key && sign(key, 'answer', challenge)
 }
 
-export function isProof(proof: string, question: string, [key]: KeyList): boolean {
-  return isSame(proof, sign(key, 'answer', question))
+export function isProof(proof: string, challenge: string, [key]: KeyList): boolean {
+  return isSame(proof, sign(key, 'answer', challenge))
 }
 
-function sign(key: Uint8Array, purpose: 'question' | 'answer', said: string): string {
-  return createHmac('sha256', key).update(`${purpose} ${said}`).digest('base64url')
+function sign(key: Uint8Array, purpose: 'question' | 'answer', message: string): string {
+  return createHmac('sha256', key).update(`${purpose} ${message}`).digest('base64url')
 }
 
 function isSame(given: string, right: string): boolean {

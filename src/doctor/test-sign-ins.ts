@@ -112,20 +112,20 @@ const LONGEST_VALUE = 200
 const SOURCES: readonly UserInfoSource[] = ['userinfo', 'id_token', 'token', 'access_token']
 
 export function explainMapping(
-  said: ProviderClaims,
+  providerClaims: ProviderClaims,
   plan: Plan,
   roles: readonly RoleConfig[],
   show: boolean,
 ): MappingReport {
-  const came = SOURCES.flatMap(source => fieldsIn(said[source]).map(field => ({ source, ...field }))).slice(
+  const came = SOURCES.flatMap(source => fieldsIn(providerClaims[source]).map(field => ({ source, ...field }))).slice(
     0,
     MOST_SHOWN,
   )
   return {
     provider: plan.id,
     came: came.map(({ source, name, value }) => ({ source, name, type: shapeOf(value, 1), ...shown(value, show) })),
-    fields: filled(said, plan, show),
-    ...outcome(said, plan, roles),
+    fields: filled(providerClaims, plan, show),
+    ...outcome(providerClaims, plan, roles),
   }
 }
 
@@ -152,15 +152,15 @@ function fieldsIn(answer: unknown, prefix = '', depth = 1): NamedValue[] {
     })
 }
 
-function filled(said: ProviderClaims, plan: Plan, show: boolean): MappingReport['fields'] {
+function filled(providerClaims: ProviderClaims, plan: Plan, show: boolean): MappingReport['fields'] {
   const { fields, userInfoFrom } = plan
-  const sources = userInfoFrom.filter(source => said[source] !== undefined)
+  const sources = userInfoFrom.filter(source => providerClaims[source] !== undefined)
   const { answers } = trustEmails(
-    sources.map(source => said[source]),
+    sources.map(source => providerClaims[source]),
     plan,
   )
   return (Object.keys(fields) as UserField[]).map(field => {
-    if (field === 'groups') return { field, ...filledGroups(said, sources, fields.groups, show) }
+    if (field === 'groups') return { field, ...filledGroups(providerClaims, sources, fields.groups, show) }
     const found = findText(answers, fields[field])
     if (!found) return { field }
     const place = [found.source].flat().join(' with ')
@@ -169,24 +169,24 @@ function filled(said: ProviderClaims, plan: Plan, show: boolean): MappingReport[
 }
 
 function filledGroups(
-  said: ProviderClaims,
+  providerClaims: ProviderClaims,
   sources: readonly UserInfoSource[],
   places: ProviderPlan['fields']['groups'],
   show: boolean,
 ) {
-  const answers = sources.map(source => said[source])
+  const answers = sources.map(source => providerClaims[source])
   const filling = places.flat().filter(place => namesFrom(answers, [place]).length > 0)
-  const source = sources.find(one => filling.some(place => getPath(said[one], place) !== undefined))
+  const source = sources.find(one => filling.some(place => getPath(providerClaims[one], place) !== undefined))
   return source ? { source, place: filling.join(', '), ...shown(namesFrom(answers, places), show) } : {}
 }
 
 function outcome(
-  said: ProviderClaims,
+  providerClaims: ProviderClaims,
   plan: Plan,
   roles: readonly RoleConfig[],
 ): Pick<MappingReport, 'role' | 'groups' | 'problem' | 'remedy'> {
   try {
-    const { userInfo, groups, claims } = mapUser(said, plan)
+    const { userInfo, groups, claims } = mapUser(providerClaims, plan)
     const provider = plan.id === ONLY_PROVIDER ? undefined : plan.id
     const role = roleOf({ provider, username: userInfo.username, groups, claims }, roles)
     return { role, groups: groups.slice(0, MOST_SHOWN).map(group => sanitize(group, LONGEST_VALUE)) }

@@ -3,7 +3,7 @@
 import { isProduction } from '../config/deployment.ts'
 import { isTrusted, plainAddress } from '../config/networks.ts'
 import type { Settings } from '../config/settings.ts'
-import { type Arrival, proofFor, QUESTION_HEADER } from '../doctor/proxy-probe.ts'
+import { type Arrival, CHALLENGE_HEADER, proofFor } from '../doctor/proxy-probe.ts'
 import { errorFields } from '../errors.ts'
 import {
   errorAnswer,
@@ -163,7 +163,7 @@ function cameThroughProxy({ TRUSTED_PROXIES }: Settings, { address, headers }: G
 async function answerDoctor(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
   const { headers, address } = request
   const { TRUSTED_PROXIES: proxies } = context.settings
-  const proof = proofFor(String(headers[QUESTION_HEADER] ?? ''), context.auth.keys.doctor, context.now())
+  const proof = proofFor(String(headers[CHALLENGE_HEADER] ?? ''), context.auth.keys.doctor, context.now())
   if (proof === undefined) return errorAnswer(context.pages, request, 'not_found')
   const arrived: Arrival = {
     proof,

@@ -31,7 +31,8 @@ export function createHostSite(host: ApplicationHost, { settings, cookies, now }
     nextSignIn(context, request, wanted) {
       const { settings, paths } = context
       // BASE_URL would sign the user in again, and gets none of our cookies that prevent it.
-      if (settings.AUTO_SIGN_IN !== 'off') return { location: `${authUrl}${paths.login}?${SIGNED_OUT_FIELD}`, cookies: [] }
+      if (settings.AUTO_SIGN_IN !== 'off')
+        return { location: `${authUrl}${paths.login}?${SIGNED_OUT_FIELD}`, cookies: [] }
       const path = wanted && safeReturnPath(wanted, settings.BASE_URL, paths.signIn)
       if (!path) return { location: authUrl + paths.login, cookies: [] }
       const { location, cookie } = authHostLogin(context, host, request, path)

@@ -21,10 +21,10 @@ export function applyRules(
 ): Admission {
   const { auth, settings } = context
   const { rules } = auth
-  const who = callerOf(identification)?.who
-  const shadow = shadowDecision(rules, request, who, settings.BASE_URL)
+  const subject = callerOf(identification)?.who
+  const shadow = shadowDecision(rules, request, subject, settings.BASE_URL)
   if (shadow) reportShadow(context, request, identification, judge(context, request, identification, shadow))
-  const decision = decideRequest(rules, request, who, settings.BASE_URL)
+  const decision = decideRequest(rules, request, subject, settings.BASE_URL)
   const { problem } = decision
   if (problem) return { ...identification, outcome: 'unreadable', destinationProblem: problem }
   const refusal = judge(context, request, identification, decision)
@@ -79,12 +79,12 @@ function denied(
   identification: CallerIdentification,
   { rule, unmet }: Refusal,
 ): Admission {
-  const who = callerOf(identification)?.who
+  const subject = callerOf(identification)?.who
   const denied = { ...identification, resource: resources?.challengeOf(rules.rulesFor(request.method, request.path)) }
   if (unmet) return notMet(denied, unmet)
-  if (!who && identification.isProviderAway) return { ...denied, outcome: 'unavailable' }
-  if (!who) return { ...denied, outcome: 'visitor', ...(rule.keys && { acceptsKey: true as const }) }
-  const missing = who.isBearer ? missingScopes(rulesForRequest(rules, request, settings.BASE_URL), who) : []
+  if (!subject && identification.isProviderAway) return { ...denied, outcome: 'unavailable' }
+  if (!subject) return { ...denied, outcome: 'visitor', ...(rule.keys && { acceptsKey: true as const }) }
+  const missing = subject.isBearer ? missingScopes(rulesForRequest(rules, request, settings.BASE_URL), subject) : []
   return {
     ...denied,
     outcome: 'refused',
@@ -102,6 +102,6 @@ function notMet(identification: CallerIdentification, unmet: UnmetCondition): Ad
   return { ...identification, outcome: 'refused', refusedBy, condition: unmet.code }
 }
 
-function missingScopes(rules: readonly Rule[], who: Subject): string[] {
-  return rules.some(rule => lacksScopes(rule, who)) ? scopesOf(rules) : []
+function missingScopes(rules: readonly Rule[], subject: Subject): string[] {
+  return rules.some(rule => lacksScopes(rule, subject)) ? scopesOf(rules) : []
 }

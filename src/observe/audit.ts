@@ -22,7 +22,7 @@ export interface Audit extends Observer {
   /** After its file was moved away. */
   reopenFile(): void
   /** Writes what is left, for so long at most. */
-  close(patienceMs: number): Promise<void>
+  close(timeoutMs: number): Promise<void>
 }
 
 export interface AuditOptions {
@@ -61,10 +61,10 @@ export function createAudit(options: AuditOptions): Audit {
       if (code !== 'sign_in_failed' || failures.isNew(...repeatOf(fields))) trail?.add(event)
     },
     reopenFile: () => file?.reopen(),
-    async close(patienceMs) {
+    async close(timeoutMs) {
       failures.close()
-      const patience = Math.min(Math.max(patienceMs, SHORTEST_END_MS), LONGEST_END_MS)
-      await Promise.all([trail?.close(patience), file?.close(patience)])
+      const boundedMs = Math.min(Math.max(timeoutMs, SHORTEST_END_MS), LONGEST_END_MS)
+      await Promise.all([trail?.close(boundedMs), file?.close(boundedMs)])
     },
   }
 }
@@ -108,8 +108,8 @@ function fileWriter(path: string, report: Report) {
       file.reopen()
       writer.wake()
     },
-    async close(patienceMs: number) {
-      await writer.close(patienceMs)
+    async close(timeoutMs: number) {
+      await writer.close(timeoutMs)
       await file.close()
     },
   }
@@ -212,7 +212,7 @@ export interface BatchWriter<Item> {
   /** Calls `write` soon, also if there is nothing to write. */
   wake(): void
   /** Writes what is left, for so long at most. */
-  close(patienceMs: number): Promise<void>
+  close(timeoutMs: number): Promise<void>
 }
 
 interface BatchWriterOptions<Item> {
@@ -232,7 +232,7 @@ const MOST_IN_A_BATCH = 256
 const GATHER_MS = 50
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 30_000
-const TELL_AGAIN_MS = 60_000
+const REPORT_AGAIN_MS = 60_000
 
 export function createBatchWriter<Item>(options: BatchWriterOptions<Item>): BatchWriter<Item> {
   const { write, to, report, kindOf } = options
@@ -316,9 +316,9 @@ export function createBatchWriter<Item>(options: BatchWriterOptions<Item>): Batc
       start()
     },
 
-    async close(patienceMs) {
+    async close(timeoutMs) {
       closing.abort()
-      await withDeadline(idle, patienceMs, () => {})
+      await withDeadline(idle, timeoutMs, () => {})
       isOver = true
       if (waiting.length > 0) trouble.giveUp(waiting.length)
     },
@@ -328,27 +328,27 @@ export function createBatchWriter<Item>(options: BatchWriterOptions<Item>): Batc
 /** Says once in a while that it does not work, and then that it works again. */
 function createTrouble(to: 'store' | 'file', report: Report) {
   let dropped = 0
-  let toldAt: number | undefined
+  let reportedAt: number | undefined
 
-  function tell(count: number, why: object): void {
+  function reportFailure(count: number, why: object): void {
     const at = performance.now()
-    if (toldAt !== undefined && at - toldAt < TELL_AGAIN_MS) return
-    toldAt = at
+    if (reportedAt !== undefined && at - reportedAt < REPORT_AGAIN_MS) return
+    reportedAt = at
     report('audit_not_written', { to, count, dropped, ...why })
   }
 
   return {
-    tell,
+    tell: reportFailure,
     drop(count: number): void {
       dropped++
-      tell(count, { reason: 'too_many' })
+      reportFailure(count, { reason: 'too_many' })
     },
     giveUp(count: number): void {
       report('audit_not_written', { to, count, dropped, reason: 'closing' })
     },
     end(): void {
-      if (toldAt !== undefined) report('audit_written_again', { to, dropped })
-      toldAt = undefined
+      if (reportedAt !== undefined) report('audit_written_again', { to, dropped })
+      reportedAt = undefined
       dropped = 0
     },
   }

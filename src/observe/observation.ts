@@ -131,7 +131,7 @@ export async function openObservation(
 ) {
   const eventLog = opened.adopt(createEventLog(log, now), events => events.close())
   const metrics = settings.METRICS_FROM === 'none' ? undefined : createMetrics(countedEvents)
-  const series = createHistory({ instance: thisInstance(now(), worker), now })
+  const history = createHistory({ instance: thisInstance(now(), worker), now })
   const shadowRefusals = createShadowRefusals(now)
   const tracing = await openTracing({
     baseUrl: settings.BASE_URL,
@@ -139,13 +139,13 @@ export async function openObservation(
     signInPaths: signInPathsOf(settings),
   })
   opened.defer(() => tracing?.flush())
-  const observers: Observer[] = [{ onEvent: eventLog.report }, series.observer, shadowRefusals.observer]
+  const observers: Observer[] = [{ onEvent: eventLog.report }, history.observer, shadowRefusals.observer]
   if (metrics) observers.push(metrics.observer)
   if (settings.ACCESS_LOG) observers.push(createAccessLog(eventLog.write))
   if (tracing) observers.push(tracing.observer)
   return {
     metrics,
-    series,
+    series: history,
     shadowRefusals,
     observation: createObservation(observers, mainProvider, tracing),
     /** Adds an observer of events that can only be opened later. */

@@ -102,8 +102,8 @@ export function createTracing(api: OpenTelemetry, { baseUrl, store, signInPaths 
       const active = trace.getActiveSpan()
       const own = requests.get(String(requestId))?.span
       const isElsewhere = own && active?.spanContext().traceId !== own.spanContext().traceId
-      const told = isElsewhere ? own : active
-      told?.addEvent(code, { level: EVENTS[code].level, ...(reason === undefined ? {} : { reason: String(reason) }) })
+      const parent = isElsewhere ? own : active
+      parent?.addEvent(code, { level: EVENTS[code].level, ...(reason === undefined ? {} : { reason: String(reason) }) })
     },
     onAnswer: (request, status) => request.trace?.answered(status),
     onRequest: (request, status) => request.trace?.ended(status),

@@ -7,7 +7,7 @@ import { SETTINGS, type Settings } from '../config/settings.ts'
 import { nearest } from '../config/suggestions.ts'
 import { type Problem, refuseIf } from '../errors.ts'
 import { type SignInPathSettings, type SignInPaths, signInPathsOf } from '../paths.ts'
-import { COUNTS, fill, placeholdersIn, type Sentence } from '../text/placeholders.ts'
+import { COUNTS, fill, type Message, placeholdersIn } from '../text/placeholders.ts'
 import {
   checkLabel,
   type Key,
@@ -44,7 +44,7 @@ export interface Words extends LanguageName {
   /** The same with marked-up values; the sentence itself is escaped. */
   rich<K extends Key>(key: K, ...values: KeyValues<K, Html>): Html
   /** What the doctor says. */
-  say(phrase: Phrase): string
+  render(phrase: Phrase): string
   /** What a check of the doctor looked at. */
   checkLabel(name: string): string
   /** In the server's time zone. */
@@ -76,22 +76,22 @@ const UNITS = [
   [60_000, 'minute'],
 ] as const
 
-export function createWords({ lang, sentences, appName, support, look, paths, languages }: WordsOptions): Words {
+export function createWords({ lang, messages, appName, support, look, paths, languages }: WordsOptions): Words {
   // Made when they are first used: a start would wait 20 ms for them.
   let format: Intl.DateTimeFormat | undefined
   let distance: Intl.RelativeTimeFormat | undefined
-  const language = { lang, sentences }
+  const language = { lang, messages }
   return {
     lang,
-    label: sentences['language.name'],
-    appName: appName ?? sentences['app.name'],
+    label: messages['language.name'],
+    appName: appName ?? messages['app.name'],
     support,
     look,
     paths,
     languages,
-    t: (key, ...[values]) => fill(sentences[key], lang, values).join(''),
-    rich: (key, ...[values]) => html`${fill(sentences[key], lang, values)}`,
-    say: phrase => renderPhrase(phrase, language),
+    t: (key, ...[values]) => fill(messages[key], lang, values).join(''),
+    rich: (key, ...[values]) => html`${fill(messages[key], lang, values)}`,
+    render: phrase => renderPhrase(phrase, language),
     checkLabel: name => checkLabel(name, language),
     date(at) {
       format ??= new Intl.DateTimeFormat(lang, { dateStyle: 'medium', timeStyle: 'short' })
@@ -99,7 +99,7 @@ export function createWords({ lang, sentences, appName, support, look, paths, la
     },
     relative(at, now) {
       const [length, unit] = UNITS.find(([length]) => Math.abs(at - now) >= length) ?? []
-      if (length === undefined || unit === undefined) return sentences['time.now']
+      if (length === undefined || unit === undefined) return messages['time.now']
       distance ??= new Intl.RelativeTimeFormat(lang, { numeric: 'always' })
       return distance.format(Math.trunc((at - now) / length), unit).replace(DIGIT_BEFORE_HAN, '$1 ')
     },
@@ -116,7 +116,7 @@ export interface Languages {
 }
 
 /** Specification 2.6 asks for Chinese. */
-const USUAL = 'zh-CN'
+const DEFAULT_LANGUAGE = 'zh-CN'
 const OURS: Readonly<Record<string, Table>> = TABLES
 
 function supportContact(text: string): SupportContact {
@@ -134,14 +134,14 @@ export function createLanguages(
   const { PAGE_LANGUAGE, APP_NAME, SUPPORT_CONTACT } = settings
   const { words = {}, languages = {} } = config
   const names = [...new Set([...Object.keys(OURS), ...Object.keys(languages)])]
-  const inUse = PAGE_LANGUAGE === AUTO_LANGUAGE ? USUAL : PAGE_LANGUAGE
+  const inUse = PAGE_LANGUAGE === AUTO_LANGUAGE ? DEFAULT_LANGUAGE : PAGE_LANGUAGE
   const problems = [
     ...checkPageLanguage(PAGE_LANGUAGE, [...names, AUTO_LANGUAGE]),
-    ...checkSentences('words', words, TABLES[USUAL]).map(message => ({ path: 'words', message })),
+    ...checkMessages('words', words, TABLES[DEFAULT_LANGUAGE]).map(message => ({ path: 'words', message })),
     ...Object.entries(languages).flatMap(([name, table]) => {
       const path = `languages.${name}`
       // One that we have needs only the sentences that are to differ; what the doctor says is English elsewhere.
-      const problems = checkSentences(path, table, TABLES[USUAL], {
+      const problems = checkMessages(path, table, TABLES[DEFAULT_LANGUAGE], {
         whole: !Object.hasOwn(OURS, name),
         mayLack: isPhrase,
       })
@@ -156,23 +156,23 @@ export function createLanguages(
     // A copy of all the sentences takes one fiftieth of a start.
     return [name, Object.keys(own).length === 0 ? ours : { ...ours, ...own }] as const
   })
-  const labels = tables.map(([lang, sentences]) => ({ lang, label: sentences['language.name'] }))
+  const labels = tables.map(([lang, messages]) => ({ lang, label: messages['language.name'] }))
   const paths = signInPathsOf(settings)
   const appName = APP_NAME === SETTINGS.APP_NAME.default ? undefined : APP_NAME
   const support = SUPPORT_CONTACT === undefined ? undefined : supportContact(SUPPORT_CONTACT)
   const all = new Map(
-    tables.map(([lang, sentences]) => [
+    tables.map(([lang, messages]) => [
       lang,
-      createWords({ lang, sentences, appName, support, look, paths, languages: labels }),
+      createWords({ lang, messages, appName, support, look, paths, languages: labels }),
     ]),
   )
-  const usual = all.get(inUse)
-  if (!usual) throw new Error(`there is no language ${inUse}`)
+  const defaultWords = all.get(inUse)
+  if (!defaultWords) throw new Error(`there is no language ${inUse}`)
   return {
     get: name => all.get(name),
     preferred(acceptLanguage) {
-      if (PAGE_LANGUAGE !== AUTO_LANGUAGE || !acceptLanguage) return usual
-      return all.get(choose(startOfList(acceptLanguage, LONGEST_READ), names) ?? '') ?? usual
+      if (PAGE_LANGUAGE !== AUTO_LANGUAGE || !acceptLanguage) return defaultWords
+      return all.get(choose(startOfList(acceptLanguage, LONGEST_READ), names) ?? '') ?? defaultWords
     },
   }
 }
@@ -209,9 +209,9 @@ interface Demands {
 }
 
 /** One sentence for each thing that is wrong. */
-export function checkSentences(
+export function checkMessages(
   where: string,
-  given: Readonly<Record<string, Sentence>>,
+  given: Readonly<Record<string, Message>>,
   known: Readonly<Record<string, string>>,
   demands: Demands = {},
 ): string[] {
@@ -244,7 +244,7 @@ function unknownKey(place: string, key: string, known: Readonly<Record<string, s
   return [`${place} is not a sentence of the pages; ${meant}`]
 }
 
-function checkPlaceholders(place: string, row: Sentence, model: string): string[] {
+function checkPlaceholders(place: string, row: Message, model: string): string[] {
   const needed = placeholdersIn(model)
   const forms = typeof row === 'string' ? { other: row } : row
   if (forms === row && !COUNTS.some(name => needed.has(name)))

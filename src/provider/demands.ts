@@ -153,9 +153,9 @@ function isProven({ dpop }: ProviderPlan, error: string): boolean {
   return dpop === 'on' || (dpop === 'auto' && /dpop/i.test(error))
 }
 
-export const FORM_POST_SENTENCE = demandSentence(FORM_POST)
+export const FORM_POST_MESSAGE = demandMessage(FORM_POST)
 
 /** For the log: the demand and what to do about it. */
-export function demandSentence({ what, remedy }: Demand): string {
+export function demandMessage({ what, remedy }: Demand): string {
   return `${phraseIn('en', what)}. ${phraseIn('en', remedy)}`
 }

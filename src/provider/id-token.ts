@@ -70,10 +70,8 @@ export class InvalidToken extends MenshenError {
 
   constructor(name: TokenName, claim: string, why?: Phrase) {
     const token = TOKEN_NAMES[name]
-    const sentence = why
-      ? phrase('token_invalid_why', { token, claim, why })
-      : phrase('token_invalid', { token, claim })
-    super('provider_answer', phraseIn('en', sentence), undefined, sentence)
+    const message = why ? phrase('token_invalid_why', { token, claim, why }) : phrase('token_invalid', { token, claim })
+    super('provider_answer', phraseIn('en', message), undefined, message)
     this.claim = claim
   }
 }

@@ -20,8 +20,8 @@ export class RefusalError extends MenshenError {
   /** What is behind it and what to do, where that is known. */
   readonly remedy: Phrase | undefined
 
-  constructor(code: RefusalCode, sentence: Phrase, status: number, errorCode?: string, more: RefusalDetails = {}) {
-    super(code, phraseIn('en', sentence), undefined, sentence)
+  constructor(code: RefusalCode, message: Phrase, status: number, errorCode?: string, more: RefusalDetails = {}) {
+    super(code, phraseIn('en', message), undefined, message)
     this.status = status
     this.errorCode = errorCode
     this.description = more.description
@@ -41,8 +41,8 @@ export function withCause(refusal: RefusalError, plan: ProviderPlan, known: Meta
   const { code, status, errorCode, description } = refusal
   const cause = causeOf(plan, known, { error: errorCode ?? '', description })
   if (!cause) return refusal
-  const sentence = phrase('with_cause', { seen: phraseOf(refusal) ?? quoted(refusal.message), cause: cause.what })
-  return new RefusalError(code, sentence, status, errorCode, { remedy: cause.remedy })
+  const message = phrase('with_cause', { seen: phraseOf(refusal) ?? quoted(refusal.message), cause: cause.what })
+  return new RefusalError(code, message, status, errorCode, { remedy: cause.remedy })
 }
 
 interface SuccessFormat {

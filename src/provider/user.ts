@@ -122,8 +122,8 @@ export class RequirementError extends MenshenError {
   readonly sub: string
 
   constructor(name: string, sub: string) {
-    const sentence = phrase('not_required', { name })
-    super('provider_answer', phraseIn('en', sentence), undefined, sentence)
+    const message = phrase('not_required', { name })
+    super('provider_answer', phraseIn('en', message), undefined, message)
     this.sub = sub
   }
 }

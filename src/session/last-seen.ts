@@ -36,7 +36,7 @@ export function createLastSeen({
   }
 
   /** Once per outage, not per request: the log may be on the same disk that is full. */
-  function tell(error: unknown, loaded: LoadedSession): void {
+  function reportFailure(error: unknown, loaded: LoadedSession): void {
     if (!isFailing) report('last_seen_not_saved', { ...errorFields(error), ...sessionFields(loaded) })
     isFailing = true
   }
@@ -47,7 +47,7 @@ export function createLastSeen({
     const { key } = loaded
     noting.add(key)
     note(loaded)
-      .catch((error: unknown) => tell(error, loaded))
+      .catch((error: unknown) => reportFailure(error, loaded))
       // A store that cannot be written is not tried again at every request.
       .finally(() => setTimeout(() => noting.delete(key), NOTE_AGAIN_MS).unref())
   }

@@ -28,7 +28,7 @@ import {
 } from '../http/cookies.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import { requestFields } from '../observe/observed-request.ts'
-import { demandSentence, FORM_POST_SENTENCE, type Refusal } from '../provider/demands.ts'
+import { demandMessage, FORM_POST_MESSAGE, type Refusal } from '../provider/demands.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
 import type { Provider, SignInCalls } from '../provider/provider.ts'
 import { type Providers, scopeOf } from '../provider/providers.ts'
@@ -78,7 +78,7 @@ export async function reportFormPost(context: SignInContext, request: GatewayReq
   const isForm = /^application\/x-www-form-urlencoded\b/i.test(request.headers['content-type'] ?? '')
   if (request.method !== 'POST' || !isForm) return
   if (await context.auth.rateLimit.admits('sign-in', request))
-    reportFailure(context, request, new SignInFailure('callback_error', { detail: FORM_POST_SENTENCE }))
+    reportFailure(context, request, new SignInFailure('callback_error', { detail: FORM_POST_MESSAGE }))
 }
 
 interface FailureFields {
@@ -155,7 +155,7 @@ async function failureOf(providers: Providers, path: string, { error, descriptio
   const provider = providers.all.find(({ plan }) => plan.callbackPath === path)
   if (!provider || !PROTOCOL_ERRORS.includes(error)) return new SignInFailure(error)
   const cause = await provider.explain({ error, description })
-  return new SignInFailure(error, cause ? { detail: demandSentence(cause) } : {})
+  return new SignInFailure(error, cause ? { detail: demandMessage(cause) } : {})
 }
 
 interface AuthorizationAnswer {

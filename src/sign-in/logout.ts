@@ -110,15 +110,15 @@ async function leaveProvider(
   const provider = context.auth.providers.get(session.provider)
   if (!provider) return next
   const state = newTicket()
-  const tell = (error: unknown) =>
+  const reportFailure = (error: unknown) =>
     context.observe.report('provider_not_told', {
       ...errorFields(error),
       ...requestFields(request, closed),
       provider: provider.plan.id,
     })
   const [location] = await Promise.all([
-    provider.signOutUrl(session, state).catch(tell),
-    provider.signOut(session).catch(tell),
+    provider.signOutUrl(session, state).catch(reportFailure),
+    provider.signOut(session).catch(reportFailure),
   ])
   if (!location) return next
   return { ...next, location, ...(location.includes(state) && { state }) }

@@ -1,13 +1,13 @@
 // Every sentence for people in English.
 import { EVENTS } from '../events.ts'
-import type { Sentences } from './placeholders.ts'
+import type { Messages } from './placeholders.ts'
 import type { zhCN } from './zh-CN.ts'
 
 const TRY_LATER = 'Try again later. If it keeps happening, contact your administrator.'
 const ASK_ADMINISTRATOR = 'Ask your administrator to check this application’s setup at the identity provider.'
 const REFRESH_LATER = 'Reload the page in a few minutes. If it keeps happening, contact your administrator.'
 
-export const en: Sentences<typeof zhCN> = {
+export const en: Messages<typeof zhCN> = {
   'console.title': 'Console',
   'console.overview': 'Overview',
   'console.health': 'Health',
@@ -46,22 +46,22 @@ export const en: Sentences<typeof zhCN> = {
   'health.hint': 'In a terminal, {doctor} runs the same checks, and {sign_in} tests a sign-in.',
 
   // Settings that are risky or contradict each other; `phrase.advise_…` say what to do.
-  'advice.bearer_without_audience': EVENTS.bearer_without_audience.sentence,
-  'advice.max_age_with_keys': EVENTS.max_age_with_keys.sentence,
-  'advice.open_to_anyone': EVENTS.open_to_anyone.sentence,
-  'advice.admin_is_developer': EVENTS.admin_is_developer.sentence,
-  'advice.revoke_without_address': EVENTS.revoke_without_address.sentence,
-  'advice.machine_expired': EVENTS.machine_expired.sentence,
-  'advice.weak_state_check': EVENTS.weak_state_check.sentence,
-  'advice.https_without_tls': EVENTS.https_without_tls.sentence,
-  'advice.port_of_proxy': EVENTS.port_of_proxy.sentence,
-  'advice.tls_without_https': EVENTS.tls_without_https.sentence,
-  'advice.unknown_node_env': EVENTS.unknown_node_env.sentence,
-  'advice.plain_http_allowed': EVENTS.plain_http_allowed.sentence,
-  'advice.trusts_everybody': EVENTS.trusts_everybody.sentence,
-  'advice.unverified_email_allowed': EVENTS.unverified_email_allowed.sentence,
-  'advice.auto_sign_in_without_effect': EVENTS.auto_sign_in_without_effect.sentence,
-  'advice.console_for_nobody': EVENTS.console_for_nobody.sentence,
+  'advice.bearer_without_audience': EVENTS.bearer_without_audience.message,
+  'advice.max_age_with_keys': EVENTS.max_age_with_keys.message,
+  'advice.open_to_anyone': EVENTS.open_to_anyone.message,
+  'advice.admin_is_developer': EVENTS.admin_is_developer.message,
+  'advice.revoke_without_address': EVENTS.revoke_without_address.message,
+  'advice.machine_expired': EVENTS.machine_expired.message,
+  'advice.weak_state_check': EVENTS.weak_state_check.message,
+  'advice.https_without_tls': EVENTS.https_without_tls.message,
+  'advice.port_of_proxy': EVENTS.port_of_proxy.message,
+  'advice.tls_without_https': EVENTS.tls_without_https.message,
+  'advice.unknown_node_env': EVENTS.unknown_node_env.message,
+  'advice.plain_http_allowed': EVENTS.plain_http_allowed.message,
+  'advice.trusts_everybody': EVENTS.trusts_everybody.message,
+  'advice.unverified_email_allowed': EVENTS.unverified_email_allowed.message,
+  'advice.auto_sign_in_without_effect': EVENTS.auto_sign_in_without_effect.message,
+  'advice.console_for_nobody': EVENTS.console_for_nobody.message,
 
   'console.settings': 'Settings',
   'settings.lead': 'Settings in effect. Defaults are dimmed.',

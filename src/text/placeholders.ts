@@ -7,17 +7,17 @@
 /** The values that a row can have plural forms for. */
 export const COUNTS = ['count', 'ended', 'times'] as const
 
-export type Sentence = string | PluralForms
+export type Message = string | PluralForms
 
 export type PluralForms = Readonly<Partial<Record<Intl.LDMLPluralRule, string>>> & { readonly other: string }
 
 type PlaceholdersIn<Text> = Text extends `${string}{${infer Name}}${infer Rest}` ? Name | PlaceholdersIn<Rest> : never
 
 /** Every sentence that `Table` has, and no other. Those with a number of `COUNTS` may have several forms. */
-export type Sentences<Table> = {
+export type Messages<Table> = {
   readonly [K in keyof Table]: [Extract<PlaceholdersIn<Table[K]>, (typeof COUNTS)[number]>] extends [never]
     ? string
-    : Sentence
+    : Message
 }
 
 /** The arguments for the values of a sentence: none for most of them. */
@@ -27,18 +27,18 @@ export type ValuesOf<Text, Value> = [PlaceholdersIn<Text>] extends [never]
 
 const PLACEHOLDER = /\{(\w+)\}/
 
-export function placeholdersIn(sentence: string): Set<string> {
-  return new Set(sentence.split(PLACEHOLDER).filter((_part, n) => n % 2 === 1))
+export function placeholdersIn(message: string): Set<string> {
+  return new Set(message.split(PLACEHOLDER).filter((_part, n) => n % 2 === 1))
 }
 
 /** The parts of a sentence in their order, each value in its place. */
 export function fill<Value>(
-  row: Sentence,
+  row: Message,
   lang: string,
   values: Readonly<Record<string, Value>> = {},
 ): (string | Value)[] {
-  const sentence = typeof row === 'string' ? row : formFor(row, lang, values)
-  const parts = sentence.split(PLACEHOLDER)
+  const message = typeof row === 'string' ? row : formFor(row, lang, values)
+  const parts = message.split(PLACEHOLDER)
   const filled = parts.map((part, n) => (n % 2 === 0 ? part : (values[part] ?? `{${part}}`)))
   return /^zh\b/.test(lang) ? closeHanGaps(filled) : filled
 }

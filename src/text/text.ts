@@ -9,10 +9,10 @@
 // Each language has one table. Pages use its rows by their keys; as a phrase, a row has its key as the code, without `phrase.`.
 import { type ErrorCode, MenshenError } from '../errors.ts'
 import { en } from './en.ts'
-import { fill, type Sentences, type ValuesOf } from './placeholders.ts'
+import { fill, type Messages, type ValuesOf } from './placeholders.ts'
 import { zhCN } from './zh-CN.ts'
 
-export type Table = Sentences<typeof zhCN>
+export type Table = Messages<typeof zhCN>
 
 /** The name of a sentence. */
 export type Key = keyof Table
@@ -27,7 +27,7 @@ export type OperatorLanguage = keyof typeof TABLES
 
 export interface Language {
   readonly lang: string
-  readonly sentences: Table
+  readonly messages: Table
 }
 
 type CodeIn<K> = K extends `phrase.${infer Code}` ? Code : K
@@ -58,15 +58,15 @@ export function quoted(text: string): Phrase {
 }
 
 export function renderPhrase({ code, values }: Phrase, language: Language): string {
-  const { lang, sentences } = language
+  const { lang, messages } = language
   const key = `phrase.${code}`
-  return fill(sentences[(key in sentences ? key : code) as Key], lang, values)
+  return fill(messages[(key in messages ? key : code) as Key], lang, values)
     .map(part => (typeof part === 'object' ? renderPhrase(part, language) : part))
     .join('')
 }
 
 export function phraseIn(lang: OperatorLanguage, given: Phrase): string {
-  return renderPhrase(given, { lang, sentences: TABLES[lang] })
+  return renderPhrase(given, { lang, messages: TABLES[lang] })
 }
 
 /** An error of ours whose sentence exists in all languages. Its message is the English one, as in the log. */

@@ -75,7 +75,7 @@ suite('advice', () => {
       for (const { code, remedy } of advice) {
         assert.equal(EVENTS[code].level, 'warn')
         assert.ok(phraseIn('en', remedy).length > 0)
-        assert.equal(phraseIn('en', phrase(`advice.${code}`)), EVENTS[code].sentence)
+        assert.equal(phraseIn('en', phrase(`advice.${code}`)), EVENTS[code].message)
         assert.match(phraseIn('zh-CN', remedy), /\p{Script=Han}/u)
       }
     })

@@ -19,8 +19,8 @@ export function consoleSamples(words: Words): string[] {
 function settingsSample(words: Words): string {
   const settings = ['3000', '3001'].map(value => ({
     name: 'PORT',
-    sentence: 'a `b` [c](d)',
-    sentenceZh: 'a',
+    description: 'a `b` [c](d)',
+    descriptionZh: 'a',
     value,
     default: '3000',
   }))

@@ -25,10 +25,10 @@ import {
   noticePage,
   refusedPage,
 } from '../../src/pages/notices.ts'
-import { checkSentences, createLanguages, type Words } from '../../src/pages/words.ts'
+import { checkMessages, createLanguages, type Words } from '../../src/pages/words.ts'
 import { newFreshness } from '../../src/stores/store.ts'
 import { en } from '../../src/text/en.ts'
-import type { Sentences } from '../../src/text/placeholders.ts'
+import type { Messages } from '../../src/text/placeholders.ts'
 import { quoted } from '../../src/text/text.ts'
 import { zhCN } from '../../src/text/zh-CN.ts'
 import { consoleSamples, healthSample, VIEWER } from './console-samples.ts'
@@ -197,15 +197,15 @@ function withoutOtherLanguages(html: string, { lang, languages }: Words): string
 
 suite('the sentences', () => {
   test('the sentences are the same ones with the same values in both languages', () => {
-    assert.deepEqual(checkSentences('en', en, zhCN, { whole: true }), [])
+    assert.deepEqual(checkMessages('en', en, zhCN, { whole: true }), [])
     assert.deepEqual(Object.keys(en).sort(), Object.keys(zhCN).sort())
   })
 
   test('the sentences do not compile with one missing, one too many, or a value left out', () => {
     // @ts-expect-error: one is missing
-    const missing: Sentences<{ one: ''; two: '' }> = { one: '' }
+    const missing: Messages<{ one: ''; two: '' }> = { one: '' }
     // @ts-expect-error: one is too many
-    const surplus: Sentences<{ one: '' }> = { one: '', two: '' }
+    const surplus: Messages<{ one: '' }> = { one: '', two: '' }
     assert.ok(missing && surplus)
     const { t } = wordsIn('en')
     // @ts-expect-error: it needs a name

@@ -31,9 +31,9 @@ export const aliyunEiam: Preset = {
   ...oidc,
   name: '阿里云 IDaaS',
   variables: {
-    auth_url: { sentence: 'The API endpoint of the region.', default: 'https://eiam-api-cn-hangzhou.aliyuncs.com' },
-    instance: { sentence: 'The instance id, idaas_….' },
-    app: { sentence: 'The application id, app_….' },
+    auth_url: { description: 'The API endpoint of the region.', default: 'https://eiam-api-cn-hangzhou.aliyuncs.com' },
+    instance: { description: 'The instance id, idaas_….' },
+    app: { description: 'The application id, app_….' },
   },
   issuer: '{auth_url}/v2/{instance}/{app}/oidc',
   scope: 'openid profile email phone',
@@ -68,7 +68,7 @@ export const authelia: Preset = {
 export const authentik: Preset = {
   ...oidc,
   name: 'authentik',
-  variables: { app: { sentence: 'The slug of the application.' } },
+  variables: { app: { description: 'The slug of the application.' } },
   issuer: '{auth_url}/application/o/{app}/',
   scope: 'openid profile email offline_access',
   accessTokenTypes: ['JWT'],
@@ -107,8 +107,8 @@ export const entra: Preset = {
   ...oidc,
   name: 'Microsoft',
   variables: {
-    auth_url: { sentence: 'Its address.', default: 'https://login.microsoftonline.com' },
-    tenant: { sentence: 'The directory (tenant) id, or `organizations` or `common` for several.' },
+    auth_url: { description: 'Its address.', default: 'https://login.microsoftonline.com' },
+    tenant: { description: 'The directory (tenant) id, or `organizations` or `common` for several.' },
   },
   issuer: '{auth_url}/{tenant}/v2.0',
   alsoIssuers: [
@@ -151,7 +151,7 @@ export const gitlab: Preset = {
   ...oidc,
   name: 'GitLab',
   isPublic: true,
-  variables: { auth_url: { sentence: 'The instance.', default: 'https://gitlab.com' } },
+  variables: { auth_url: { description: 'The instance.', default: 'https://gitlab.com' } },
   clientAuth: 'post',
   fields: {
     ...oidc.fields,
@@ -168,7 +168,7 @@ export const google: Preset = {
   ...oidc,
   name: 'Google',
   isPublic: true,
-  variables: { auth_url: { sentence: 'Its address.', default: 'https://accounts.google.com' } },
+  variables: { auth_url: { description: 'Its address.', default: 'https://accounts.google.com' } },
   alsoIssuers: ['https://accounts.google.com', 'accounts.google.com'],
   authorizationParams: { access_type: 'offline', prompt: 'consent' },
   fields: { ...oidc.fields, username: ['email', 'sub'], ou_id: ['hd'] },
@@ -180,7 +180,7 @@ export const google: Preset = {
 export const keycloak: Preset = {
   ...oidc,
   name: 'Keycloak',
-  variables: { realm: { sentence: 'The realm.' } },
+  variables: { realm: { description: 'The realm.' } },
   issuer: '{auth_url}/realms/{realm}',
   userInfoFrom: ['userinfo', 'id_token', 'access_token'],
   fields: { ...oidc.fields, groups: ['groups', 'realm_access.roles', 'resource_access.{client_id}.roles'] },
@@ -204,7 +204,7 @@ export const logto: Preset = {
 export const okta: Preset = {
   ...oidc,
   name: 'Okta',
-  variables: { server: { sentence: 'The authorization server.', default: 'default' } },
+  variables: { server: { description: 'The authorization server.', default: 'default' } },
   issuer: '{auth_url}/oauth2/{server}',
   clientAssertionAudience: 'token_endpoint',
   scope: 'openid profile email offline_access',

@@ -16,7 +16,7 @@ export interface Preset extends ProviderConfig {
 }
 
 export interface Variable {
-  readonly sentence: string
+  readonly description: string
   readonly default?: string
   /**
    * Replaces a default that is a whole address where `auth_url` is not the preset's, so that the tokens of a private installation
