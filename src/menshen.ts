@@ -10,12 +10,12 @@ import type { Config, Role } from './config/config-file.ts'
 import type { Settings } from './config/settings.ts'
 import type { Report } from './events.ts'
 import type { ClientErrorListener } from './gateway/bad-requests.ts'
-import type { EmbeddedGateway } from './gateway/embedded.ts'
+import type { Embedded } from './gateway/embedded.ts'
 import { type UpgradeListener, wantsSocket } from './gateway/upgrade.ts'
 import type { ServedApplication } from './server/serve.ts'
 
 /** `R` are the roles, and `F` the further fields of the user info, that the options name. */
-export interface Menshen<R extends Role = Role, F extends string = string> extends EmbeddedGateway<R, F> {
+export interface Menshen<R extends Role = Role, F extends string = string> extends Embedded<R, F> {
   /** For a server of node:http: our own routes, the rules, and the application behind. */
   readonly listener: RequestListener
   /** For the server's `upgrade` event. */

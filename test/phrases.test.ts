@@ -6,7 +6,7 @@ import { runDoctorCommand } from '../src/cli/doctor-command.ts'
 import { createPaint } from '../src/cli/terminal.ts'
 import { readSettings } from '../src/config/read.ts'
 import { type Environment, type Row, SETTINGS } from '../src/config/settings.ts'
-import { fill, type Message, placeholdersIn } from '../src/text/placeholders.ts'
+import { fill, placeholdersIn, type Sentence } from '../src/text/placeholders.ts'
 import { checkLabel, phrase, phraseIn, quoted, TABLES } from '../src/text/text.ts'
 
 import { freePort } from './kit/free-port.ts'
@@ -32,7 +32,7 @@ const ENGLISH = /\b[a-z]{2,} [a-z]{2,} [a-z]{2,}\b/
 
 const { en, 'zh-CN': zhCN } = TABLES
 const rows = Object.keys(zhCN).filter(key => /^(phrase|advice)\./.test(key)) as (keyof typeof zhCN)[]
-const formsOf = (row: Message) => (typeof row === 'string' ? [row] : Object.values(row))
+const formsOf = (row: Sentence) => (typeof row === 'string' ? [row] : Object.values(row))
 
 suite('what operators read', () => {
   test('what operators read has both languages for every sentence, with the same values', () => {

@@ -3,13 +3,13 @@
 import { METHODS } from 'node:http'
 import { z } from 'zod'
 import { MenshenError } from '../errors.ts'
-import type { Message, PluralForms } from '../text/placeholders.ts'
+import type { PluralForms, Sentence } from '../text/placeholders.ts'
 import { type DevProviderConfig, devProviderShape } from './dev-provider-config.ts'
 import { hostName } from './host-names.ts'
 import { audience } from './kinds.ts'
 import { type MachineConfig, machinesShape } from './machines.ts'
 import { pathPrefix } from './path-prefix.ts'
-import { type AcceptedValues, type ProviderConfig, providerObject } from './provider-config.ts'
+import { type Accepted, type ProviderConfig, providerObject } from './provider-config.ts'
 import { accepted } from './provider-fields.ts'
 import { conditionShapes, conditionsOfUsers, type RuleConditions } from './rule-conditions.ts'
 import { checkShape } from './shape-problems.ts'
@@ -157,7 +157,7 @@ export interface RoleConfig<R extends Role = Role> {
   readonly username?: readonly string[] | undefined
   readonly groups?: readonly string[] | undefined
   /** By the path of any claim: `{ 'dept.name': ['财务部'] }`. */
-  readonly claim?: AcceptedValues | undefined
+  readonly claim?: Accepted | undefined
 }
 
 /** `R` are the roles that it names, `F` the fields of the user info that it maps. */
@@ -176,9 +176,9 @@ export interface Config<R extends Role = Role, F extends string = string> {
   /** Further host names with one sign-in, each with its own applications and rules: `{ 'wiki.example.com': { upstream: '…' } }`. */
   readonly hosts?: Readonly<Record<string, HostConfig<NoInfer<R>>>> | undefined
   /** Sentences of the pages, in place of ours: `{ 'login.title': '员工登录' }`. */
-  readonly words?: MessageConfig | undefined
+  readonly words?: SentenceConfig | undefined
   /** Further languages with all of their sentences, or single sentences of one that we have. */
-  readonly languages?: Readonly<Record<string, MessageConfig>> | undefined
+  readonly languages?: Readonly<Record<string, SentenceConfig>> | undefined
   /** A sentence and links under the button of the login page. */
   readonly loginPage?: LoginPageConfig | undefined
   /** Users of the development provider, in place of its own; counts only where that runs. */
@@ -186,7 +186,7 @@ export interface Config<R extends Role = Role, F extends string = string> {
 }
 
 /** By name, as in src/text/en.ts: text, or one for each plural form of its `{count}`. */
-export type MessageConfig = Readonly<Record<string, Message>>
+export type SentenceConfig = Readonly<Record<string, Sentence>>
 
 /** A host name besides that of BASE_URL. Without an application it is for forward-auth. */
 export interface HostConfig<R extends Role = Role> {

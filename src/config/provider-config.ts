@@ -52,6 +52,6 @@ export type EndpointName = {
   [K in FieldKey]: ProviderFields[K] extends { endpoint: infer E extends string } ? E : never
 }[FieldKey]
 
-export type AcceptedValues = z.infer<typeof accepted>
+export type Accepted = z.infer<typeof accepted>
 export type Sources = z.infer<typeof sources>
 export type UserField = (typeof USER_FIELDS)[number]

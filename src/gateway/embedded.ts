@@ -52,7 +52,7 @@ export interface Admitted<R extends Role = Role, F extends string = string> {
   require(roles?: readonly R[]): Response | undefined
 }
 
-export interface EmbeddedGateway<R extends Role = Role, F extends string = string> {
+export interface Embedded<R extends Role = Role, F extends string = string> {
   /**
    * Answers a request to one of our own routes (`signInPaths` and everything below `/_menshen/`), and gives `undefined` for
    * every other.
@@ -89,7 +89,7 @@ interface EmbeddedRequest {
   readonly hasBody: boolean
 }
 
-export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): EmbeddedGateway {
+export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): Embedded {
   const { settings, paths, now, auth, pages, observe } = context
   const toUserSession = createToUserSession(auth.providers)
   /** The machines whose requests were admitted: `session` gets a request without its path, which the rules need. */
@@ -168,7 +168,7 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
     return identification
   }
 
-  const embedded: EmbeddedGateway = {
+  const embedded: Embedded = {
     loginPath: paths.login,
     signInPaths: [...paths.signIn],
     callbackPaths: [...paths.callbacks],

@@ -4,7 +4,7 @@ import type { RequestListener } from 'node:http'
 import type { OwnAnswer } from '../http/answers.ts'
 import type { RouteTable } from '../http/route-table.ts'
 import type { GatewayContext } from './context.ts'
-import { createEmbedded, type EmbeddedGateway } from './embedded.ts'
+import { createEmbedded, type Embedded } from './embedded.ts'
 import { createListener, type Home } from './listener.ts'
 import { createOwnRoutes, type OwnRoutes } from './routes.ts'
 import { createUpgradeListener, type UpgradeListener } from './upgrade.ts'
@@ -13,7 +13,7 @@ export interface SiteHandlers {
   readonly ownRoutes: OwnRoutes
   readonly listener: RequestListener
   readonly upgradeListener: UpgradeListener
-  readonly embedded: EmbeddedGateway
+  readonly embedded: Embedded
 }
 
 interface SiteOptions<Context> {

@@ -7,7 +7,7 @@ import { SETTINGS, type Settings } from '../config/settings.ts'
 import { nearest } from '../config/suggestions.ts'
 import { type Problem, refuseIf } from '../errors.ts'
 import { type SignInPathSettings, type SignInPaths, signInPathsOf } from '../paths.ts'
-import { COUNTS, fill, type Message, placeholdersIn } from '../text/placeholders.ts'
+import { COUNTS, fill, placeholdersIn, type Sentence } from '../text/placeholders.ts'
 import {
   checkLabel,
   type Key,
@@ -211,7 +211,7 @@ interface Demands {
 /** One sentence for each thing that is wrong. */
 export function checkMessages(
   where: string,
-  given: Readonly<Record<string, Message>>,
+  given: Readonly<Record<string, Sentence>>,
   known: Readonly<Record<string, string>>,
   demands: Demands = {},
 ): string[] {
@@ -244,7 +244,7 @@ function unknownKey(place: string, key: string, known: Readonly<Record<string, s
   return [`${place} is not a sentence of the pages; ${meant}`]
 }
 
-function checkPlaceholders(place: string, row: Message, model: string): string[] {
+function checkPlaceholders(place: string, row: Sentence, model: string): string[] {
   const needed = placeholdersIn(model)
   const forms = typeof row === 'string' ? { other: row } : row
   if (forms === row && !COUNTS.some(name => needed.has(name)))

@@ -13,7 +13,7 @@
 // Then two passes: the first collects the addresses that no user may be called by, the second removes them from all answers,
 // whatever name they have there.
 
-import type { AcceptedValues } from '../config/provider-config.ts'
+import type { Accepted } from '../config/provider-config.ts'
 import { getPath, notAccepted, textsAt, withoutPath } from '../util/json-path.ts'
 import type { ProviderPlan } from './plan.ts'
 
@@ -54,7 +54,7 @@ interface JudgedAnswer {
   readonly verdict: Verdict
 }
 
-function judge(answers: readonly unknown[], emailVerified: AcceptedValues): JudgedAnswer[] {
+function judge(answers: readonly unknown[], emailVerified: Accepted): JudgedAnswer[] {
   const paths = Object.keys(emailVerified)
   const isAccepted = (answer: unknown) => notAccepted(answer, emailVerified) === undefined
   const isSilent = (answer: unknown) => paths.every(path => (getPath(answer, path) ?? null) === null)
@@ -102,7 +102,7 @@ const NAMES_ARE_VERIFIED: ReadonlySet<string> = new Set(['xms_edov'])
 function deniedAddresses(
   judged: readonly JudgedAnswer[],
   emailPaths: ReadonlySet<string>,
-  emailVerified: AcceptedValues,
+  emailVerified: Accepted,
 ): ReadonlySet<string> {
   const addressesOf = (some: readonly JudgedAnswer[]) => some.flatMap(({ answer }) => foldedTexts(answer, emailPaths))
   const unverified = addressesOf(judged.filter(one => !isVerified(one)))

@@ -10,7 +10,7 @@
 
 import { readFileSync } from 'node:fs'
 import {
-  type AcceptedValues,
+  type Accepted,
   type CompleteProvider,
   DEFAULTS,
   type EndpointName,
@@ -75,8 +75,8 @@ export interface ProviderPlan extends Readonly<Pick<CompleteProvider, PlannedKey
   /** Where to find the fields of the user: those of the specification, and others of the operator. */
   readonly fields: Readonly<Record<UserField, Sources>> & Readonly<Record<string, Sources>>
   /** The values by which an answer verifies its e-mail address; empty: every address is trusted. */
-  readonly emailVerified: AcceptedValues
-  readonly require: AcceptedValues
+  readonly emailVerified: Accepted
+  readonly require: Accepted
   /** Anyone can have an account there: a public service, or one of several tenants. */
   readonly admitsAnyone: boolean
 }
@@ -323,11 +323,7 @@ function assertionOf(
 }
 
 /** OpenID Connect has a claim for it (Core 5.1). OAuth 2.0 has none: there an address is trusted unless it is denied. */
-function emailVerifiedOf(
-  { kind, openTenants = [] }: Preset,
-  given: ProviderConfig,
-  { tenant = '' }: Texts,
-): AcceptedValues {
+function emailVerifiedOf({ kind, openTenants = [] }: Preset, given: ProviderConfig, { tenant = '' }: Texts): Accepted {
   const accepted = given.emailVerified ?? { email_verified: kind === 'oidc' ? [true] : [true, null] }
   if (!openTenants.includes(tenant)) return accepted
   const explicit = Object.entries(accepted).map(([path, values]) => [path, values.filter(value => value !== null)])

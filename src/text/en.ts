@@ -1,13 +1,13 @@
 // Every sentence for people in English.
 import { EVENTS } from '../events.ts'
-import type { Messages } from './placeholders.ts'
+import type { Sentences } from './placeholders.ts'
 import type { zhCN } from './zh-CN.ts'
 
 const TRY_LATER = 'Try again later. If it keeps happening, contact your administrator.'
 const ASK_ADMINISTRATOR = 'Ask your administrator to check this application’s setup at the identity provider.'
 const REFRESH_LATER = 'Reload the page in a few minutes. If it keeps happening, contact your administrator.'
 
-export const en: Messages<typeof zhCN> = {
+export const en: Sentences<typeof zhCN> = {
   'console.title': 'Console',
   'console.overview': 'Overview',
   'console.health': 'Health',

@@ -7,17 +7,17 @@
 /** The values that a row can have plural forms for. */
 export const COUNTS = ['count', 'ended', 'times'] as const
 
-export type Message = string | PluralForms
+export type Sentence = string | PluralForms
 
 export type PluralForms = Readonly<Partial<Record<Intl.LDMLPluralRule, string>>> & { readonly other: string }
 
 type PlaceholdersIn<Text> = Text extends `${string}{${infer Name}}${infer Rest}` ? Name | PlaceholdersIn<Rest> : never
 
 /** Every sentence that `Table` has, and no other. Those with a number of `COUNTS` may have several forms. */
-export type Messages<Table> = {
+export type Sentences<Table> = {
   readonly [K in keyof Table]: [Extract<PlaceholdersIn<Table[K]>, (typeof COUNTS)[number]>] extends [never]
     ? string
-    : Message
+    : Sentence
 }
 
 /** The arguments for the values of a sentence: none for most of them. */
@@ -33,7 +33,7 @@ export function placeholdersIn(message: string): Set<string> {
 
 /** The parts of a sentence in their order, each value in its place. */
 export function fill<Value>(
-  row: Message,
+  row: Sentence,
   lang: string,
   values: Readonly<Record<string, Value>> = {},
 ): (string | Value)[] {

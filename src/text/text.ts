@@ -9,10 +9,10 @@
 // Each language has one table. Pages use its rows by their keys; as a phrase, a row has its key as the code, without `phrase.`.
 import { type ErrorCode, MenshenError } from '../errors.ts'
 import { en } from './en.ts'
-import { fill, type Messages, type ValuesOf } from './placeholders.ts'
+import { fill, type Sentences, type ValuesOf } from './placeholders.ts'
 import { zhCN } from './zh-CN.ts'
 
-export type Table = Messages<typeof zhCN>
+export type Table = Sentences<typeof zhCN>
 
 /** The name of a sentence. */
 export type Key = keyof Table

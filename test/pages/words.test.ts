@@ -28,7 +28,7 @@ import {
 import { checkMessages, createLanguages, type Words } from '../../src/pages/words.ts'
 import { newFreshness } from '../../src/stores/store.ts'
 import { en } from '../../src/text/en.ts'
-import type { Messages } from '../../src/text/placeholders.ts'
+import type { Sentences } from '../../src/text/placeholders.ts'
 import { quoted } from '../../src/text/text.ts'
 import { zhCN } from '../../src/text/zh-CN.ts'
 import { consoleSamples, healthSample, VIEWER } from './console-samples.ts'
@@ -203,9 +203,9 @@ suite('the sentences', () => {
 
   test('the sentences do not compile with one missing, one too many, or a value left out', () => {
     // @ts-expect-error: one is missing
-    const missing: Messages<{ one: ''; two: '' }> = { one: '' }
+    const missing: Sentences<{ one: ''; two: '' }> = { one: '' }
     // @ts-expect-error: one is too many
-    const surplus: Messages<{ one: '' }> = { one: '', two: '' }
+    const surplus: Sentences<{ one: '' }> = { one: '', two: '' }
     assert.ok(missing && surplus)
     const { t } = wordsIn('en')
     // @ts-expect-error: it needs a name

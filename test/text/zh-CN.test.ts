@@ -14,7 +14,7 @@ const ROOT = new URL('../../', import.meta.url)
 type Texts = readonly (readonly [where: string, text: string])[]
 
 const table: Texts = Object.entries(TABLES['zh-CN'])
-const settings: Texts = Object.entries<Row<unknown>>(SETTINGS).map(([name, row]) => [name, row.sentenceZh ?? ''])
+const settings: Texts = Object.entries<Row<unknown>>(SETTINGS).map(([name, row]) => [name, row.descriptionZh ?? ''])
 
 /** Lines without code, addresses of links and markup. */
 function linesOf(path: string): Texts {
