@@ -20,7 +20,7 @@ test('every setting stands under a topic, defaults are dimmed, and no secret is 
   assert.match(text, /<code>\[hidden\]<\/code>/)
   assert.match(text, /<code>&lt;b&gt;采购/)
   assert.match(text, /<code>realm=staff, tenant=7<\/code>/)
-  assert.match(text, /令牌在这个时间内到期时续期。/)
+  assert.match(text, /令牌在到期前多久续期。/)
   const admin = await scene.user('admin')
   await admin.post('/_menshen/language', { language: 'en' }, { headers: { origin: scene.baseUrl } })
   assert.match((await admin.get(PATH)).text, /A token is refreshed when it expires within this time\./)
