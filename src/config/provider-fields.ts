@@ -318,7 +318,8 @@ export const SIGN_IN_FIELDS = {
       defaultNote: '`off` for `idaas`, else what the provider is known to take',
       description:
         '`S256` adds PKCE to the authorization and token requests, if the provider supports it. Like `bound`, it requires an attempt that the same browser started.',
-      descriptionZh: '`S256` 在授权请求和令牌请求中加入 PKCE（需要平台支持）。与 `bound` 一样，要求登录由同一浏览器发起。',
+      descriptionZh:
+        '`S256` 在授权请求和令牌请求中加入 PKCE（需要平台支持）。与 `bound` 一样，要求登录由同一浏览器发起。',
       toField: (value: 'off' | 'S256') => value === 'S256',
     },
   }),

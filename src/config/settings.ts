@@ -29,7 +29,8 @@ export const PROVIDER_ROWS = {
   PROVIDER_PARALLEL_CALLS: required({
     ...kind.wholeNumber(1, 10_000, 'a number of calls'),
     default: '64',
-    description: 'The maximum number of concurrent sign-ins, and of concurrent refreshes, at the provider. Others wait.',
+    description:
+      'The maximum number of concurrent sign-ins, and of concurrent refreshes, at the provider. Others wait.',
     descriptionZh: '同时向身份认证平台发起的登录数和续期数的上限，超出的排队等候。',
   }),
   ...settingRows(ISSUER_FIELDS),
@@ -119,7 +120,8 @@ export const UPSTREAM_ROWS = {
     default: '30000',
     description:
       "Disconnects a client that reads nothing of the response, or sends nothing of the request body, for this long. Also the time limit for a body sent to one of Menshen's own addresses.",
-    descriptionZh: '客户端在此时间内既不读取响应、也不发送请求体，或向门神自身的地址发送请求体超过此时间，连接会被断开。',
+    descriptionZh:
+      '客户端在此时间内既不读取响应、也不发送请求体，或向门神自身的地址发送请求体超过此时间，连接会被断开。',
   }),
 } satisfies Record<string, Row<unknown>>
 
@@ -171,7 +173,8 @@ export const IDENTITY_ROWS = {
     default: ASSERTION_HEADER,
     description:
       'The header with a short-lived signed JWT; its public keys are at `/_menshen/jwks.json`. `none` signs nothing, for applications that do not check it.',
-    descriptionZh: '传递短期签名 JWT 的请求头，公钥在 `/_menshen/jwks.json`。设为 `none` 则不签名，适合不校验签名的应用。',
+    descriptionZh:
+      '传递短期签名 JWT 的请求头，公钥在 `/_menshen/jwks.json`。设为 `none` 则不签名，适合不校验签名的应用。',
   }),
   ASSERTION_AUDIENCE: optional({
     reloads: true,
@@ -267,6 +270,11 @@ const ADDRESS_ROWS = {
     description: 'Serves https with this certificate, without a proxy in front. Reloaded when it changes.',
     descriptionZh: '用此证书直接提供 https，不需要前面的代理；文件变化后会自动重新读取。',
   }),
+  TLS_KEY_FILE: optional({
+    ...kind.readableFile,
+    description: 'The key of the certificate.',
+    descriptionZh: '证书的私钥。',
+  }),
   HTTP2: required({
     ...kind.yesOrNo,
     default: 'true',
@@ -327,7 +335,8 @@ const SESSION_ROWS = {
     default: 'sqlite:./data/menshen.db',
     description:
       'Where sessions are stored: `memory:` loses them on exit, `sqlite:FILE` keeps them on this machine, Redis shares them between machines.',
-    descriptionZh: '会话保存在哪里：`memory:` 保存在内存中，退出即丢失；`sqlite:FILE` 保存在本机；Redis 供多台机器共用。',
+    descriptionZh:
+      '会话保存在哪里：`memory:` 保存在内存中，退出即丢失；`sqlite:FILE` 保存在本机；Redis 供多台机器共用。',
   }),
   REFRESH_LEAD_SECONDS: required({
     ...kind.wholeNumber(1, 86_400, 'a number of seconds'),
@@ -535,12 +544,14 @@ const RUNNING_ROWS = {
     defaultNote: 'development',
     description:
       'In production, there is no development provider, plain http is rejected except on this machine, and `/_menshen/ready` requires the provider settings.',
-    descriptionZh: '生产环境没有开发用的身份认证平台，本机以外拒绝使用明文 http，`/_menshen/ready` 要求平台的设置齐全。',
+    descriptionZh:
+      '生产环境没有开发用的身份认证平台，本机以外拒绝使用明文 http，`/_menshen/ready` 要求平台的设置齐全。',
   }),
   ALLOW_PLAIN_HTTP: required({
     ...kind.yesOrNo,
     default: 'false',
-    description: 'Allows plain http addresses that are not loopback in production. Tokens and cookies can be intercepted.',
+    description:
+      'Allows plain http addresses that are not loopback in production. Tokens and cookies can be intercepted.',
     descriptionZh: '允许生产环境使用非本机的明文 http 地址。令牌和 Cookie 在传输途中可能被读取。',
   }),
   ALLOW_UNVERIFIED_EMAIL: required({
