@@ -389,12 +389,12 @@ export function refuseToListen({ code }: NodeJS.ErrnoException, failed: FailedAd
   if (code === 'EADDRINUSE')
     return refuse(
       name,
-      `${name}: port ${port} is already in use; Stop the other process, or set ${name} to a free port.${PROXY_HINT[name]}`,
+      `${name}: port ${port} is already in use. Stop the other process, or set ${name} to a free port.${PROXY_HINT[name]}`,
     )
   if (code === 'EACCES')
     return refuse(
       name,
-      `${name}: this user may not listen on port ${port} (${code}); choose one from 1024 on by ${name}, or let the service manager open it.`,
+      `${name}: this user cannot listen on port ${port} (${code}); set ${name} to 1024 or higher, or let the service manager open it.`,
     )
   if (code?.startsWith('ERR_OSSL')) throw new MenshenError('cannot_start', [certificateProblem(code)])
   return refuse(
@@ -447,7 +447,7 @@ export function reportStart({ settings, config, users, log, now, byOptions }: St
     warn(
       `the development provider is in use (${settings.AUTH_URL}): ${LETS_IN} ${users.join(', ')}. Not for production.`,
     )
-  if (missing.length > 0) warn(`nobody can sign in: without a value are ${missing.join(', ')}; ${REMEDY}.`)
+  if (missing.length > 0) warn(`users cannot sign in: missing ${missing.join(', ')}; ${REMEDY}.`)
 }
 
 /** Usually a forgotten BASE_URL: the provider would send every browser to its own machine. */

@@ -22,7 +22,7 @@ function assertCompleteProviders(current: Configuration, next: Configuration): v
   if (missing.length === 0 || missingIn(current).length > 0) return
   throw new MenshenError(
     'bad_settings',
-    `${missing.join(', ')}: missing, so that nobody could sign in any more; expected what was there before.`,
+    `${missing.join(', ')}: missing, so users could not sign in; expected the previous value.`,
   )
 }
 

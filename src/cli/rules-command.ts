@@ -151,11 +151,11 @@ function assertNoProblem(problem: string | undefined): void {
 
 function addressProblem(text: string): string | undefined {
   if (isIP(text)) return undefined
-  return `${shorten(text)} is no address; expected one as 192.0.2.7 or 2001:db8::7.`
+  return `${shorten(text)} is not an address; expected one such as 192.0.2.7 or 2001:db8::7.`
 }
 
 function timeProblem(text: string): string {
-  return `${shorten(text)} is no time; expected one as 2026-11-16T09:00, or 2026-11-16T09:00+08:00.`
+  return `${shorten(text)} is not a time; expected one such as 2026-11-16T09:00, or 2026-11-16T09:00+08:00.`
 }
 
 function depthProblem(text: string): string {
@@ -163,7 +163,7 @@ function depthProblem(text: string): string {
 }
 
 function ageProblem(text: string): string {
-  return `${shorten(text)} is no age; expected whole seconds, for example 300.`
+  return `${shorten(text)} is not an age; expected whole seconds, for example 300.`
 }
 
 /** The rules of one of `hosts`. */

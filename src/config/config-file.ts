@@ -226,7 +226,7 @@ const name = z
   .min(1)
   .refine(
     text => !/[*]|^\^/.test(text),
-    "names are compared letter by letter, and a pattern fits nobody; write whole names, or roles: ['*'] in a rule for every signed-in user",
+    "names are compared letter by letter, and a pattern matches no one; write whole names, or roles: ['*'] in a rule for every signed-in user",
   )
 
 const names = z.array(name).min(1, 'expected at least one name')

@@ -296,7 +296,7 @@ async function uncompress(bytes: Bytes, coding: string): Promise<Bytes> {
   const name = coding.trim().toLowerCase()
   if (name === 'identity' || name === '' || bytes.length === 0) return bytes
   const decode = DECODERS.get(name)
-  if (!decode) throw new MenshenError('provider_answer', 'the answer is compressed in a way that nobody asked for')
+  if (!decode) throw new MenshenError('provider_answer', 'the response uses a compression that was not requested')
   try {
     return await decode(bytes, { maxOutputLength: ANSWER_LIMIT })
   } catch (error) {

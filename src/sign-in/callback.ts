@@ -247,7 +247,7 @@ async function finishAttempt(
 
 const AT_ANOTHER = 'the answer came to another address than that of the provider that was asked'
 const OF_ANOTHER = 'the answer names another provider than the attempt was started with'
-const ANOTHER_USER = 'somebody else signed in than the user who had to sign in again'
+const ANOTHER_USER = 'a different user signed in than the one who had to sign in again'
 const REFUSED_BY_HOOK = 'onSignIn of the application returned false'
 
 /** An answer that another provider sent is refused before it spends anything. */

@@ -20,7 +20,7 @@ export function createExchangedTokenFor(tokens: ExchangedTokens, report: Report)
     const { loaded, ticket = '', bearer } = identification
     if (loaded) return tokens.get(ticket, loaded, target)
     if (bearer?.who.keyKind)
-      throw new TokenExchangeError(new MenshenError('provider_refused', 'a key is no token that could be exchanged'))
+      throw new TokenExchangeError(new MenshenError('provider_refused', 'a key cannot be exchanged for a token'))
     // Only a token that was verified; it is one word behind the scheme.
     const presented = (bearer && request.headers.authorization?.split(' ').at(-1)) ?? ''
     return tokens.getForMachine(presented, bearer?.session.provider, target)

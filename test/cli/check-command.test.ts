@@ -137,7 +137,7 @@ suite('what is wrong', () => {
     const listen = { setting: 'PORT', port: 80, host: '127.0.0.1' } as const
     assert.throws(
       () => refuseToListen(Object.assign(new Error(), { code: 'EACCES' }), listen),
-      /: PORT: this user may not listen on port 80 /,
+      /: PORT: this user cannot listen on port 80 /,
     )
   })
 

@@ -344,11 +344,11 @@ test('rules check judges conditions by --from, --at, --auth-age, --acr and --amr
 
 test('an address, a time or an age that is none is refused with an example', () => {
   const rows: [args: string[], expected: RegExp][] = [
-    [['--from', 'office'], /"office" is no address; expected one as 192\.0\.2\.7/],
-    [['--from', '10.0.0.0/8'], /is no address/],
-    [['--at', 'monday'], /"monday" is no time; expected one as 2026-11-16T09:00/],
-    [['--at', '2026-02-30T09:00'], /is no time/],
-    [['--auth-age', '5m'], /"5m" is no age; expected whole seconds/],
+    [['--from', 'office'], /"office" is not an address; expected one such as 192\.0\.2\.7/],
+    [['--from', '10.0.0.0/8'], /is not an address/],
+    [['--at', 'monday'], /"monday" is not a time; expected one such as 2026-11-16T09:00/],
+    [['--at', '2026-02-30T09:00'], /is not a time/],
+    [['--auth-age', '5m'], /"5m" is not an age; expected whole seconds/],
   ]
   for (const [args, expected] of rows)
     assert.throws(() => runRulesCommand(['check', '/x', ...args], CONDITIONS), expected, args.join(' '))

@@ -68,7 +68,7 @@ suite('createMenshen', () => {
       return said.mock.calls.map(({ arguments: [text] }) => String(text))
     }
     const [nobody = '', ...more] = await open({ authUrl: 'https://idp.example.com' })
-    assert.match(nobody, /^Menshen: nobody can sign in: without a value are clientId, clientSecret; set them, or .*\.$/)
+    assert.match(nobody, /^Menshen: users cannot sign in: missing clientId, clientSecret; set them, or .*\.$/)
     assert.deepEqual(more, [])
     const [anybody = ''] = await open({ devProvider: true })
     assert.match(anybody, /^Menshen: the development provider is in use \(http.*\): it lets anybody in, as admin/)

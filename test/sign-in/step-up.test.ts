@@ -199,7 +199,7 @@ test('somebody else at the provider ends in callback_error, and the session of t
   assert.equal(client.cookies.get('menshen_session'), before)
   assert.equal((await page(client, '/forms')).status, 200)
   assert.equal((await page(client, '/pay')).status, 302)
-  assert.match(String(events('sign_in_failed')[0]?.fields.detail), /somebody else signed in/)
+  assert.match(String(events('sign_in_failed')[0]?.fields.detail), /a different user signed in/)
 })
 
 test('the answer to a step-up signs in no other browser, counts once, and not beside the session of another user', async t => {
