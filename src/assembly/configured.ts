@@ -21,7 +21,7 @@ import { refuseFailure } from '../gateway/upgrade.ts'
 import { chooseBetween } from '../hosts/choose.ts'
 import { HOSTS_LOGIN } from '../hosts/handoff.ts'
 import { createKnownHosts } from '../hosts/known-hosts.ts'
-import { HANDOFF_ROUTES, hostRoutes } from '../hosts/routes.ts'
+import { CLOSED_HANDOFF_ROUTES, HANDOFF_ROUTES, hostRoutes } from '../hosts/routes.ts'
 import { createHostSite } from '../hosts/site.ts'
 import { type Pages, transportSecurityOf } from '../http/answers.ts'
 import { cookieNames, ourCookies } from '../http/cookies.ts'
@@ -64,6 +64,7 @@ export function buildConfigured(
   const authContext = { ...contextOf({ settings, site, rules, upstreams }), hostRules, hosts }
   const authRoutes = {
     ...everywhere,
+    ...CLOSED_HANDOFF_ROUTES,
     ...signInRoutes(paths),
     ...ACCOUNT_ROUTES,
     ...DEVICE_ROUTES,

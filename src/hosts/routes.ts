@@ -1,8 +1,9 @@
-// The way from the portal to a host of `hosts` (see handoff.ts): GET /_menshen/enter at the portal, GET /_menshen/entered at
+// The way from BASE_URL to a host of `hosts` (see handoff.ts): GET /_menshen/enter at BASE_URL, GET /_menshen/entered at
 // the host; and what a host leaves to the portal.
 
 import { readTarget } from '../access/request-path.ts'
 import type { Rules } from '../access/rules.ts'
+import type { GatewayContext } from '../gateway/context.ts'
 import {
   chosenLanguage,
   errorAnswer,
@@ -35,7 +36,7 @@ import { authHostLogin, type HostPage, hasNonce, readHostPage } from './handoff.
 import { hostCookie } from './site.ts'
 import { HANDOFF_BACKOFF_SECONDS, type HandoffCode } from './tickets.ts'
 
-// GET /_menshen/enter?to=<address>&n=<hash of the nonce> at the portal.
+// GET /_menshen/enter?to=<address>&n=<hash of the nonce> at BASE_URL.
 
 interface EntryRequest {
   readonly wanted: HostPage
@@ -153,7 +154,7 @@ async function failedEntry(
   entry?: HandoffCode,
 ): Promise<OwnAnswer> {
   const { host, auth, pages, observe } = context
-  const { handoffFailed: entryFailed } = auth.cookies
+  const { handoffFailed } = auth.cookies
   const location = entry?.path ?? '/'
   // Another tab of this browser was faster, or the user has come back by a button of the browser.
   if ((await identify(context, request)).loaded) return redirectAnswer(pages, request.method, location)
@@ -161,12 +162,12 @@ async function failedEntry(
   // By the session and the page, not by a cookie: the browser may keep none, and its tabs fail each on their own.
   const isFirst = entry
     ? await host.codes.isFirstFailure(host.name, entry)
-    : !readCookie(request.headers.cookie, entryFailed)
+    : !readCookie(request.headers.cookie, handoffFailed)
   if (!isFirst) return errorAnswer(pages, request, 'entry_failed', { outcome: 'refused' })
   return redirectAnswer(pages, request.method, location, {
     outcome: 'visitor',
     // The code is spent now: with the same one again, it is unknown.
-    cookies: [setCookie(entryFailed, 'yes', HANDOFF_BACKOFF_SECONDS)],
+    cookies: [setCookie(handoffFailed, 'yes', HANDOFF_BACKOFF_SECONDS)],
   })
 }
 
@@ -220,6 +221,16 @@ const handOffSignedIn = guarded(handOffToHost)
 /** Signs in first, if need be, and comes back. */
 async function handOff(context: AuthHostContext, request: GatewayRequest, form: URLSearchParams): Promise<OwnAnswer> {
   return refuseHandoff(context, request) ?? handOffSignedIn(context, request, form)
+}
+
+async function notFound({ pages }: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
+  return errorAnswer(pages, request, 'not_found')
+}
+
+/** At BASE_URL: the paths of a handoff lead nowhere, unless there are hosts. */
+export const CLOSED_HANDOFF_ROUTES: RouteTable<GatewayContext> = {
+  [OWN_PATHS.handoff]: { GET: notFound },
+  [OWN_PATHS.handoffDone]: { GET: notFound },
 }
 
 /** At BASE_URL, where there are hosts. */

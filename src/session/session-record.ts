@@ -267,6 +267,7 @@ export interface SignInOrigin {
   readonly userAgent?: string
 }
 
+/** What the console lists of a session. Address and browser are those of the sign-in. */
 export interface PublicPart extends SignInOrigin {
   readonly username: string
   readonly nickname: string

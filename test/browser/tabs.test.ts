@@ -31,7 +31,7 @@ test('five tabs that are opened at once end on their five pages after one of the
   // A reload and the switch of languages keep the page that the tab wants.
   await tabs[1]?.reload()
   await tabs[2]?.getByRole('button', { name: 'English' }).click()
-  await tabs[2]?.getByRole('button', { name: /Sign in/ }).waitFor()
+  await tabs[2]?.getByRole('button', { name: /Continue with/ }).waitFor()
   await page.getByRole('button', { name: '统一身份认证登录' }).click()
   await page.getByRole('button', { name: /zhangsan/ }).click()
   await Promise.all(tabs.map((tab, n) => tab.waitForURL(menshen.url + paths[n], { timeout: 20_000 })))
