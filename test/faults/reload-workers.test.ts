@@ -47,8 +47,8 @@ test('two workers reload as one process', async t => {
     assert.ok(requests > 0)
     t.diagnostic(`${requests} requests`)
     assert.deepEqual([...new Set(await answers('/closed'))], ['403'])
-    // Told once, by one of them.
-    assert.equal(linesOf('config_reloaded').length, 3)
+    // Each change is reported once, by one of them. The files are watched: the signal may find nothing left to change.
+    assert.equal(linesOf('config_reloaded').filter(({ changed }) => changed !== 'nothing').length, 3)
   })
 
   await t.test('workers stay as they are if the new configuration cannot be used', async () => {
@@ -93,8 +93,9 @@ test('two workers reload as one process', async t => {
     // That line may be about what the files were before.
     await until(async () => (await answers('/closed')).every(text => text === '403'))
     await allServe()
-    configure({ upstreams: { '/': first.url }, rules: [{ path: '/closed', public: true }] })
+    // First what is refused: the files are watched, and the rules alone would be accepted.
     writeFileSync(join(folder, '.env'), 'REFRESH_LEAD_SECONDS=61\n')
+    configure({ upstreams: { '/': first.url }, rules: [{ path: '/closed', public: true }] })
     assert.match(String((await hangUp('config_refused')).detail), /^REFRESH_LEAD_SECONDS: .* restart/)
     const [victim = 0, other] = instance.workers()
     process.kill(victim, 'SIGKILL')

@@ -313,7 +313,7 @@ test('nobody signs in under the name of a machine', async t => {
     const answer = await visitor().get(`/callback?code=${provider.codeFor(user)}&state=abc_idp`)
     assert.equal(answer.headers.location, '/login?error=userinfo_error', JSON.stringify(user))
   }
-  assert.match(JSON.stringify(lines), /begins with machine:/)
+  assert.match(JSON.stringify(lines), /starts with machine:/)
   const admitted = await visitor().get(`/callback?code=${provider.codeFor({ username: 'machinist' })}&state=abc_idp`)
   assert.equal(admitted.headers.location, '/')
 })
