@@ -45,8 +45,8 @@ conformance('A cluster of Redis, with a prefix', async () => {
   const opened = await openAtOwnTime(`${clusterAddress}?prefix=acme`)
   const { store } = opened
   // A cluster proves nothing without asking, as the contract allows. So the suite asks.
-  const holds = async (key: string, version: number) => (await store.read(key))?.version === version
-  return { ...opened, store: { ...store, holds } as unknown as Store }
+  const isCurrent = async (key: string, version: number) => (await store.read(key))?.version === version
+  return { ...opened, store: { ...store, isCurrent } as unknown as Store }
 })
 
 test('a database of its own is what the address of a server names', async () => {
