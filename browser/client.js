@@ -50,7 +50,8 @@
  * What to tell a user whose session has ended, in the language of the login page.
  * @typedef {object} Ended
  * @property {string} lang
- * @property {string} text that the session has ended, and what to do
+ * @property {string} title that the session has ended
+ * @property {string} text what to do
  * @property {string} link the words of a link to the login page
  * @property {string} login the path of the login page
  * @property {DialogColors} [colors] with ACCENT_COLOR

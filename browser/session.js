@@ -42,30 +42,26 @@ onActive(() => {
 })
 
 /** @param {import('./client.js').Ended} words */
-function createDialog({ lang, text: sentence, link: label, login, colors }) {
-  const { element } = createFrame(lang, colors)
-  const text = make('p', sentence)
+function createDialog({ lang, title, text, link: label, login, colors }) {
+  const { element, content } = createFrame(lang, colors)
+  const words = nameAndDescribe(element, title, text)
   const link = document.createElement('a')
   link.href = login
   link.target = '_blank'
   link.rel = 'noopener'
   link.textContent = label
   link.className = 'button'
-  element.append(text, link)
+  content.append(...words, link)
+  closeByClickOutside(element, () => element.close())
   return element
 }
 
 /** @param {import('./client.js').Idle} words */
 function createWarning({ lang, title, text, stay: stayLabel, leave, leftMs: wholeMs, colors }) {
-  const { host, element } = createFrame(lang, colors)
+  const { host, element, content } = createFrame(lang, colors)
   // It interrupts: screen readers read the title and the text at once, and the numbers only when asked.
   element.setAttribute('role', 'alertdialog')
-  element.setAttribute('aria-labelledby', 'title')
-  element.setAttribute('aria-describedby', 'text')
-  const heading = make('h2', title)
-  heading.id = 'title'
-  const sentence = make('p', text)
-  sentence.id = 'text'
+  const words = nameAndDescribe(element, title, text)
   const bar = make('div', '')
   bar.className = 'bar'
   const left = make('p', '')
@@ -78,7 +74,7 @@ function createWarning({ lang, title, text, stay: stayLabel, leave, leftMs: whol
   const actions = make('div', '')
   actions.className = 'actions'
   actions.append(stayButton, leaveButton)
-  element.append(bar, heading, sentence, left, actions)
+  content.append(bar, ...words, left, actions)
 
   let endsAt = 0
   /** @type {ReturnType<typeof setInterval> | undefined} */
@@ -104,6 +100,7 @@ function createWarning({ lang, title, text, stay: stayLabel, leave, leftMs: whol
     event.preventDefault()
     staySignedIn()
   })
+  closeByClickOutside(element, staySignedIn)
 
   return {
     /** @param {number} leftMs */
@@ -124,6 +121,38 @@ function createWarning({ lang, title, text, stay: stayLabel, leave, leftMs: whol
 }
 
 /**
+ * The heading and the text of a dialog; they are its accessible name and its description, too.
+ * @param {HTMLDialogElement} element
+ * @param {string} title
+ * @param {string} text
+ */
+function nameAndDescribe(element, title, text) {
+  element.setAttribute('aria-labelledby', 'title')
+  element.setAttribute('aria-describedby', 'text')
+  const heading = make('h2', title)
+  heading.id = 'title'
+  const sentence = make('p', text)
+  sentence.id = 'text'
+  return [heading, sentence]
+}
+
+/**
+ * The content fills the dialog: a click on the dialog itself is one on what is behind it.
+ * @param {HTMLDialogElement} element
+ * @param {() => void} close
+ */
+function closeByClickOutside(element, close) {
+  let isOutside = false
+  // A selection that begins inside may end outside.
+  element.addEventListener('pointerdown', event => {
+    isOutside = event.target === element
+  })
+  element.addEventListener('click', event => {
+    if (isOutside && event.target === element) close()
+  })
+}
+
+/**
  * @param {string} name
  * @param {string} text
  */
@@ -133,28 +162,38 @@ function make(name, text) {
   return element
 }
 
-/** The styles of the page do not reach it. A policy that forbids inline styles allows this sheet. */
+/**
+ * The styles of the page do not reach it; the colours are those of menshen.css. A policy that forbids inline styles allows
+ * this sheet.
+ */
 const STYLES = `
 :host { all: initial; color-scheme: light dark; }
 dialog {
-  --accent: light-dark(#1f5fd6, #8fb4ff);
-  --on-accent: light-dark(#fff, #10182a);
-  --link: light-dark(#1f5fd6, #8fb4ff);
+  --card: light-dark(#ffffff, #1f2227);
+  --ink: light-dark(#1f2328, #eceae6);
+  --soft: light-dark(#5c6470, #a3a9b3);
+  --line: light-dark(#e7e2da, #33373e);
+  --field-line: light-dark(#8a8378, #78808b);
+  --accent: light-dark(#1d5b8f, #7fb5e6);
+  --on-accent: light-dark(#ffffff, #081a2a);
+  --link: light-dark(#1a5a94, #8fc0ee);
   box-sizing: border-box;
   width: min(26rem, calc(100vw - 2rem));
-  padding: 1.75rem;
-  overflow: hidden;
-  border: 0;
+  padding: 0;
+  overflow: hidden auto;
+  border: 1px solid var(--line);
   border-radius: 1rem;
-  background: light-dark(#fff, #1d2330);
-  color: light-dark(#1c2434, #e8ecf4);
-  font: 1rem/1.6 system-ui, "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif;
+  background: var(--card);
+  color: var(--ink);
+  font: 1rem/1.7 system-ui, -apple-system, "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", "Noto Sans SC", sans-serif;
   text-align: center;
-  box-shadow: 0 1.5rem 4rem rgb(10 20 40 / 35%);
+  box-shadow: 0 12px 40px rgb(0 0 0 / 30%);
+  overflow-wrap: anywhere;
 }
-dialog::backdrop { background: rgb(15 23 42 / 55%); }
-h2 { margin: 0.25rem 0 0.5rem; font-size: 1.25rem; line-height: 1.4; text-wrap: balance; }
-p { margin: 0 0 1.25rem; text-wrap: pretty; }
+dialog::backdrop { background: rgb(15 18 22 / 55%); }
+.content { padding: 2rem 1.75rem 1.75rem; }
+h2 { margin: 0 0 0.5rem; font-size: 1.25rem; font-weight: 650; line-height: 1.4; text-wrap: balance; }
+p { margin: 0 0 1.25rem; color: var(--soft); text-wrap: pretty; }
 .left {
   margin: 0 0 1.25rem;
   font-size: 2.5rem;
@@ -170,24 +209,27 @@ p { margin: 0 0 1.25rem; text-wrap: pretty; }
   background: var(--accent);
   transform-origin: left;
 }
-.actions { display: grid; gap: 0.625rem; }
+.actions { display: grid; gap: 0.75rem; }
 .button {
   display: block;
   box-sizing: border-box;
   width: 100%;
-  padding: 0.6875rem 1rem;
+  min-height: 3rem;
+  padding: 0.625rem 1.25rem;
   border: 1px solid transparent;
   border-radius: 0.625rem;
   background: var(--accent);
   color: var(--on-accent);
   font: inherit;
   font-weight: 600;
+  text-align: center;
   text-decoration: none;
   cursor: pointer;
 }
-.quiet { background: transparent; border-color: light-dark(#c6cedb, #46506a); color: inherit; font-weight: 400; }
+.quiet { background: transparent; border-color: var(--field-line); color: var(--ink); }
 .button[aria-busy="true"] { opacity: 0.7; cursor: progress; }
 .button:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
+@media (forced-colors: active) { .button { border-color: ButtonBorder; } .bar { background: CanvasText; } }
 @media (prefers-reduced-motion: no-preference) { .bar { transition: transform 1s linear; } }
 `
 
@@ -208,7 +250,10 @@ function createFrame(lang, colors) {
     element.style.setProperty('--on-accent', colors.onAccent)
     element.style.setProperty('--link', colors.link)
   }
+  const content = make('div', '')
+  content.className = 'content'
+  element.append(content)
   root.append(element)
   document.body.append(host)
-  return { host, element }
+  return { host, element, content }
 }

@@ -111,7 +111,7 @@ function deviceSection(words: Words, { own, others }: AccountView) {
   const { devices = [], areMore = false } = others ?? {}
   return html`<h2>${t('account.devices')}</h2>
 <ul class="entries">
-<li>${DEVICE_ICONS[own.kind]}<div><strong>${own.name}</strong> <span class="tag">${t('account.own_device')}</span>${deviceFields(words, own)}</div></li>
+<li>${DEVICE_ICONS[own.kind]}<div><strong>${own.name}</strong> <span class="tag success">${t('account.own_device')}</span>${deviceFields(words, own)}</div></li>
 ${devices.map(device => html`<li>${DEVICE_ICONS[device.kind]}<div><strong>${device.name}</strong>${deviceFields(words, device)}</div>${endForm(words, device)}</li>`)}
 </ul>
 ${areMore ? html`<p class="hint">${t('account.more_devices')}</p>` : ''}
@@ -141,7 +141,7 @@ ${hasNew ? html`<p class="small">${t('account.new_device_hint')}</p>` : ''}
 
 function signInEntry(words: Words, { time, device, address, isNew }: SignIn) {
   const { t } = words
-  const isMarked = isNew ? html` <span class="tag new">${t('account.new_device')}</span>` : ''
+  const isMarked = isNew ? html` <span class="tag warning">${t('account.new_device')}</span>` : ''
   return html`<li><div>${moment(words, time)}${isMarked}
 <p class="small">${device} · ${address ?? t('device.address_unknown')}</p></div></li>`
 }

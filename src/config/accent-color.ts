@@ -24,10 +24,10 @@ type Rgb = readonly [red: number, green: number, blue: number]
 
 const BLACK: Rgb = [0, 0, 0]
 const WHITE: Rgb = [255, 255, 255]
-/** What it is seen on, as browser/menshen.css says, and the way to more contrast with that. */
+/** The surfaces of browser/menshen.css that it is seen on: card, paper and the three tinted ones; and what it is mixed with for more contrast. */
 const SCHEMES = {
-  light: { backs: ['#ffffff', '#faf8f5', '#fdf0ee'].map(rgbOf), away: BLACK },
-  dark: { backs: ['#1f2227', '#16181c', '#33201f'].map(rgbOf), away: WHITE },
+  light: { backs: ['#ffffff', '#faf8f5', '#fdf0ee', '#fdf4e0', '#eff6f0'].map(rgbOf), away: BLACK },
+  dark: { backs: ['#1f2227', '#16181c', '#33201f', '#30270f', '#1f2b22'].map(rgbOf), away: WHITE },
 } as const
 
 export type Scheme = keyof typeof SCHEMES

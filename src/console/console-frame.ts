@@ -59,7 +59,7 @@ export function consoleFrame(
   return document({
     words,
     title: `${title} · ${t('console.title')}`,
-    scripts: ['moments.js', ...scripts],
+    scripts: ['moments.js', 'menus.js', ...scripts],
     styles: ['console.css', ...styles],
     body: html`<div class="console">
 <header class="bar">

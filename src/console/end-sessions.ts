@@ -107,11 +107,11 @@ export function confirmEndPage(words: Words, { viewer, session, deviceName, isOw
     viewer,
     title: all ? t('console.end_all_question', { user }) : t('console.end_question', { user }),
     body: html`<p class="lead">${all ? t('console.end_all_effect') : t('console.end_effect')}</p>
-${isOwn ? html`<div class="notice bad"><p>${t('console.end_own')}</p></div>` : ''}
+${isOwn ? html`<div class="notice warn"><p>${t('console.end_own')}</p></div>` : ''}
 ${publicPart && !all ? html`<p>${deviceName(words, publicPart.userAgent)} · ${publicPart.address ?? t('device.address_unknown')} · ${moment(words, publicPart.signedInAt)}</p>` : ''}
 <form method="post" action="${OWN_PATHS.endSession}" class="actions"><input type="hidden" name="session" value="${key}">
 ${all ? html`<input type="hidden" name="all" value="yes">` : ''}
-<button type="submit" class="button small">${all ? t('console.end_all') : t('console.end')}</button>
+<button type="submit" class="button small danger">${all ? t('console.end_all') : t('console.end')}</button>
 <a class="button small quiet" href="${OWN_PATHS.consoleSessions}">${t('console.end_no')}</a></form>`,
   })
 }

@@ -157,7 +157,7 @@ export function problemList(words: Words, view: OverviewView): Html {
   const { advice } = view
   const troubles = troublesIn(words, view)
   if (troubles.length + advice.length === 0) return html`<div class="notice good"><p>${t('health.all_good')}</p></div>`
-  return html`${troubles.map(trouble => html`<div class="notice bad"><p>${trouble.message}</p>${cause(words, trouble)}</div>`)}
+  return html`${troubles.map(trouble => html`<div class="notice ${trouble.isOver ? 'good' : 'bad'}"><p>${trouble.message}</p>${cause(words, trouble)}</div>`)}
 ${advice.map(({ code, remedy }) => html`<div class="notice"><p>${render(phrase('with_remedy', { seen: phrase(`advice.${code}`), remedy }))}</p></div>`)}`
 }
 
@@ -165,6 +165,8 @@ interface Trouble {
   /** What it is about: the beginning of the names of the doctor's checks. */
   readonly about: string | undefined
   readonly message: Html
+  /** It works again. */
+  readonly isOver?: boolean
   /** What the doctor has found of it. */
   readonly findings: readonly Finding[]
 }
@@ -174,7 +176,11 @@ function troublesIn(words: Words, view: OverviewView): Trouble[] {
   const seen = problems
     // The first notice says it already.
     .filter(problem => !(isStoreAway && problem.kind === 'event' && SUBJECTS[problem.code] === 'store'))
-    .map(problem => ({ about: subjectOf(problem, view), message: problemMessage(words, problem, view) }))
+    .map(problem => ({
+      about: subjectOf(problem, view),
+      message: problemMessage(words, problem, view),
+      isOver: problem.kind === 'recovered',
+    }))
   const known = [...(isStoreAway ? [{ about: 'store', message: html`${words.t('problem.store_away')}` }] : []), ...seen]
   const shown = new Set<Finding>()
   const troubles = known.map(trouble => {

@@ -120,6 +120,7 @@ function idleDialog({ lang, t, look }: Words) {
 function endedDialog({ lang, t, look }: Words) {
   return {
     lang,
+    title: t('session_ended.title'),
     text: t('session.ended'),
     link: t('session.sign_in_again'),
     ...(look.dialogColors && { colors: look.dialogColors }),

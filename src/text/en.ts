@@ -649,8 +649,7 @@ export const en: Sentences<typeof zhCN> = {
   'session.unauthenticated': 'Sign in first.',
   'session.invalid_key': 'This key is unknown or has expired.',
   'session.key_not_accepted': 'Keys are not accepted here.',
-  'session.ended':
-    'You’re no longer signed in. Sign in again in a new tab, then come back here and continue. Nothing you’ve entered is lost.',
+  'session.ended': 'Sign in again in a new tab, then come back here and continue. Nothing you’ve entered is lost.',
   'session.sign_in_again': 'Sign in again',
   'session.idle_title': 'Are you still there?',
   'session.idle_text': 'You haven’t been active for a while. For your security, you’ll be signed out soon.',

@@ -592,7 +592,7 @@ export const zhCN = {
   'session.unauthenticated': '请先登录。',
   'session.invalid_key': '密钥无效或已过期。',
   'session.key_not_accepted': '此处不接受密钥。',
-  'session.ended': '登录已失效。请在新的标签页中重新登录，然后回到这里继续，填写的内容不会丢失。',
+  'session.ended': '请在新的标签页中重新登录，然后回到这里继续，填写的内容不会丢失。',
   'session.sign_in_again': '重新登录',
   'session.idle_title': '您还在吗？',
   'session.idle_text': '您已有一段时间没有操作。为保护账号安全，即将自动退出登录。',

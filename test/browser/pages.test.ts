@@ -15,8 +15,9 @@ import { type ScriptedProvider, startScriptedProvider } from '../kit/scripted-pr
 
 const SIGN_IN = '统一身份认证登录'
 const LEAST_CONTRAST = 4.5
-/** Of what is not text: the ring around the focus. */
+/** Of what is not text: the ring around the focus, the edge of a field. */
 const LEAST_RING_CONTRAST = 3
+const LEAST_EDGE_CONTRAST = 3
 const LEAST_BUTTON_PX = 44
 const DESK = { width: 1280, height: 800 }
 const PHONE = { isMobile: true, hasTouch: true }
@@ -152,6 +153,18 @@ test('text stands out from its background by day and by night, and the night is 
     assert.ok(light.paper > 0.7 && dark.paper < 0.1, `${stop.name}: ${light.paper}, ${dark.paper}`)
   }
   assert.deepEqual(found, [])
+})
+
+test('the edges of fields, tags and quiet buttons can be seen, by day and by night', async () => {
+  const found: string[] = []
+  const seen = (await seenOnDesk()).filter(({ stop }) => ours.includes(stop))
+  for (const { stop, light, dark } of seen)
+    for (const [colorScheme, { edges }] of Object.entries({ light, dark }))
+      for (const { text, ratio, colours } of edges)
+        if (ratio < LEAST_EDGE_CONTRAST)
+          found.push(`${stop.name}, ${colorScheme}: ${text} ${ratio.toFixed(2)} (${colours})`)
+  assert.deepEqual(found, [])
+  assert.ok(seen.some(({ light }) => light.edges.some(({ text }) => text.includes('INPUT'))))
 })
 
 test('the measure of contrast is that of WCAG', async t => {
@@ -510,8 +523,8 @@ function readContrasts() {
     const own = over(read(style.backgroundColor), behind)
     return { back: over(own, behind, opacity), front: over(over(read(colour), own), behind, opacity) }
   }
-  const measured = (element: Element, text: string) => {
-    const { back, front } = seen(element, getComputedStyle(element).color)
+  const measured = (element: Element, text: string) => compare(seen(element, getComputedStyle(element).color), text)
+  const compare = ({ back, front }: { back: Colour; front: Colour }, text: string) => {
     const [dark = 0, bright = 0] = [luminance(back), luminance(front)].sort((a, b) => a - b)
     return {
       text,
@@ -526,7 +539,17 @@ function readContrasts() {
     if (text && node.parentElement?.checkVisibility()) texts.push(measured(node.parentElement, text))
   }
   for (const field of document.querySelectorAll('input:not([type=hidden])')) texts.push(measured(field, field.id))
-  return { texts, paper: luminance(seen(document.body, 'transparent').back) }
+  /** The edge against what is around it. */
+  const edgeOf = (element: HTMLElement) => {
+    const { back } = seen(element.parentElement ?? document.body, 'transparent')
+    const { borderTopColor } = getComputedStyle(element)
+    return compare({ back, front: over(read(borderTopColor), back) }, `${element.tagName} ${element.innerText}`)
+  }
+  const framed = 'input:not([type=hidden], [type=checkbox], [type=radio]), select, textarea, .tag, .button.quiet'
+  const edges = [...document.querySelectorAll<HTMLElement>(framed)]
+    .filter(element => element.checkVisibility() && !element.matches(':disabled'))
+    .map(edgeOf)
+  return { texts, edges, paper: luminance(seen(document.body, 'transparent').back) }
 }
 
 /** The ring around what has the focus, and its contrast to what is around it. */
