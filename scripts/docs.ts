@@ -11,7 +11,7 @@ import {
   EXIT_CODES,
   GLOBAL_OPTIONS,
   START,
-} from '../src/cli/command-table.ts'
+} from '../src/cli/commands/table.ts'
 import { optionForm } from '../src/cli/usage.ts'
 import { type Row, TOPIC_NAMES, TOPICS, type Topic } from '../src/config/settings.ts'
 import { COMMON_FIELDS, EVENTS, type EventRow } from '../src/events.ts'
@@ -103,7 +103,7 @@ ${table(['code', 'means'], Object.entries(EXIT_CODES))}
 A start ends with 1 if ${START.fails}; a second signal while it is ending makes it end at once, with 1 too.
 
 \`NO_COLOR=1\` and \`TERM=dumb\` turn colours off, \`FORCE_COLOR=1\` turns them on in a pipe. \`npm run docs\` writes this page from
-\`src/cli/command-table.ts\`.
+\`src/cli/commands/table.ts\`.
 
 ${EXPLAINED.map(commandPart).join('\n')}`
 }

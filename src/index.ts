@@ -7,8 +7,8 @@ export {
   type Role,
   type RoleConfig,
   type Rule,
-} from './config/config-file.ts'
-export type { ProviderConfig } from './config/provider-config.ts'
+} from './config/file.ts'
+export type { ProviderConfig } from './config/provider.ts'
 export { readSettings } from './config/read.ts'
 export type { Environment, Settings } from './config/settings.ts'
 export { MenshenError, type Problem } from './errors.ts'
@@ -26,6 +26,6 @@ export type { MenshenOptions } from './options.ts'
 export { createMenshen } from './options.ts'
 export { isOwnPath } from './paths.ts'
 export type { UserInfo } from './provider/user.ts'
-export type { SessionData } from './session/session-record.ts'
+export type { SessionData } from './session/record.ts'
 export type { Hooks } from './sign-in/hooks.ts'
 export type { UserSession as Session } from './sign-in/user-session.ts'

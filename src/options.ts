@@ -7,11 +7,11 @@ import {
   type DEFAULT_ROLE,
   type DefaultRole,
   type Role,
-} from './config/config-file.ts'
+} from './config/file.ts'
 import { isLoopback, isProduction } from './config/deployment.ts'
-import { DEVELOPMENT_CLIENT, type DevProviderConfig, subOf } from './config/dev-provider-config.ts'
+import { DEVELOPMENT_CLIENT, type DevProviderConfig, subOf } from './config/dev-provider.ts'
 import type { OptionType } from './config/kinds.ts'
-import { tryConfiguration } from './config/load-configuration.ts'
+import { tryConfiguration } from './config/load.ts'
 import { namesProvider, readOver } from './config/read.ts'
 import {
   type CheckedSettings,

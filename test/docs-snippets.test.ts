@@ -9,7 +9,7 @@ import { parser as goParser } from '@lezer/go'
 import { parser as javaParser } from '@lezer/java'
 import { type Row, SETTINGS } from '../src/config/settings.ts'
 
-import { makeAuthority } from './gateway/certificates.ts'
+import { makeAuthority } from './proxies/certificates.ts'
 import { freePort } from './kit/free-port.ts'
 import { requireProgram, requirePython } from './kit/requirements.ts'
 import { pages, readPage, readSnippets, type Snippet, snippetsIn } from './kit/snippets.ts'

@@ -53,7 +53,7 @@ test('imports go one way, from the command down to the errors', () => {
 
 test('the check of the imports sees a wrong one, however it is written', () => {
   const wrong = (path: string, text: string) => wrongImports({ path, text }).length
-  assert.equal(wrong('src/stores/memory-store.ts', "import { admit } from '../identify/admit.ts'"), 1)
+  assert.equal(wrong('src/stores/memory.ts', "import { admit } from '../identify/admit.ts'"), 1)
   assert.equal(wrong('src/session/ticket.ts', "import type { Html } from '../pages/layout.ts'"), 1)
   assert.equal(wrong('src/session/ticket.ts', "import {\n  a,\n  b,\n} from '../pages/layout.ts'"), 1)
   assert.equal(wrong('src/provider/slots.ts', "export * from '../stores/store.ts'"), 1)

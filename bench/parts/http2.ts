@@ -2,7 +2,7 @@
 
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { makeAuthority, makeCertificate } from '../../test/gateway/certificates.ts'
+import { makeAuthority, makeCertificate } from '../../test/proxies/certificates.ts'
 import { freePort } from '../../test/kit/free-port.ts'
 import { type Contender, contestAgainstLast } from '../measure/contest.ts'
 import { askByHttp2, type Http2Request, openHttp2Load, openSession } from '../measure/http2-load.ts'

@@ -14,7 +14,7 @@
 // of its spellings together (request-path.ts). A path beyond any of these is refused and never judged by a part of its
 // interpretations.
 
-import type { Rule } from '../config/config-file.ts'
+import type { Rule } from '../config/file.ts'
 import { fold, foldCase, isAscii } from './fold.ts'
 import { below, decidingRules, type RuleNode, type SegmentNames } from './rule-tree.ts'
 

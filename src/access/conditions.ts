@@ -2,7 +2,7 @@
 // admitted is decided before. Rules without conditions cost a request nothing, because they have no entry here.
 
 import { hash } from 'node:crypto'
-import type { Rule } from '../config/config-file.ts'
+import type { Rule } from '../config/file.ts'
 import { Networks } from '../config/networks.ts'
 import { DAYS, type Day, type Hours } from '../config/rule-conditions.ts'
 

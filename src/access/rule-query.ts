@@ -1,7 +1,7 @@
 // What would happen to a request, and by which rule: the answer to "who may see what?", without a request.
 
-import type { Rule } from '../config/config-file.ts'
-import { DEFAULT_ROLE } from '../config/config-file.ts'
+import type { Rule } from '../config/file.ts'
+import { DEFAULT_ROLE } from '../config/file.ts'
 import { MACHINE_PREFIX } from '../config/machines.ts'
 import { isOwnPath, isResourceMetadataPath, OWN_PATHS } from '../paths.ts'
 import { type DestinationProblem, decideRequest, shadowDecision } from './affected-paths.ts'

@@ -2,7 +2,7 @@
 
 import type { Rules } from '../access/rules.ts'
 import type { GatewayContext } from '../gateway/context.ts'
-import type { PersonalKeys } from '../keys/personal-keys.ts'
+import type { PersonalKeys } from '../keys/personal.ts'
 import type { SignInAuth } from '../sign-in/context.ts'
 
 export interface AccountContext extends GatewayContext {

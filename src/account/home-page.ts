@@ -4,7 +4,7 @@ import { page } from '../pages/layout.ts'
 import { displayName } from '../pages/shown-text.ts'
 import type { Words } from '../pages/words.ts'
 import { OWN_PATHS } from '../paths.ts'
-import type { LoadedSession } from '../session/session-cache.ts'
+import type { LoadedSession } from '../session/cache.ts'
 import { consoleLink, identityList, signOutForms } from './page.ts'
 
 /** `providerName` only where there are several. */

@@ -8,7 +8,7 @@ import {
   MOST_KEYS,
   type NewKey,
   type PersonalKey,
-} from '../keys/personal-keys.ts'
+} from '../keys/personal.ts'
 import { KEY_ICON } from '../pages/icons.ts'
 import { moment, page } from '../pages/layout.ts'
 import type { Words } from '../pages/words.ts'

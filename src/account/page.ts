@@ -7,7 +7,7 @@ import { moment, page } from '../pages/layout.ts'
 import { displayName, nameBefore, roleName } from '../pages/shown-text.ts'
 import type { Words } from '../pages/words.ts'
 import { OWN_PATHS } from '../paths.ts'
-import type { LoadedSession } from '../session/session-cache.ts'
+import type { LoadedSession } from '../session/cache.ts'
 import { type KeysView, keySection } from './key-section.ts'
 
 export interface Device {

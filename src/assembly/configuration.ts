@@ -3,7 +3,7 @@
 import { DEFAULT_ROLES, rolesFor } from '../access/roles.ts'
 import { createRules } from '../access/rules.ts'
 import { createScopedName } from '../access/scoped-name.ts'
-import { type Config, upstreamsOfHost } from '../config/config-file.ts'
+import { type Config, upstreamsOfHost } from '../config/file.ts'
 import {
   refuseBaseUrlAsUpstream,
   refuseForwardedToken,

@@ -1,9 +1,9 @@
 // What a start reports: to the log, and as a few lines for people.
 
 import { adviceFor } from '../config/advice.ts'
-import { CONSOLE_ROLE, type Config, countRules, upstreamsOfHost } from '../config/config-file.ts'
+import { CONSOLE_ROLE, type Config, countRules, upstreamsOfHost } from '../config/file.ts'
 import { isProduction } from '../config/deployment.ts'
-import { CONFIG_FILE, ENDINGS } from '../config/load-configuration.ts'
+import { CONFIG_FILE, ENDINGS } from '../config/load.ts'
 import { hasExpiredMachine } from '../config/machines.ts'
 import { hidePassword } from '../config/secret.ts'
 import type { Settings } from '../config/settings.ts'

@@ -1,6 +1,6 @@
 // The command line. The only file of the command that reads the environment.
 
-import { type ConfigurationSources, ENV_FILE, tryConfiguration, withEnvFile } from '../config/load-configuration.ts'
+import { type ConfigurationSources, ENV_FILE, tryConfiguration, withEnvFile } from '../config/load.ts'
 import { MenshenError } from '../errors.ts'
 import { ownPathsOf } from '../paths.ts'
 import { takeInheritedSocket } from './inherited-socket.ts'
@@ -43,7 +43,7 @@ type Command = Extract<CommandLine, { kind: 'command' }>
 
 const RUN: Readonly<Record<Command['command'], (args: Command['args']) => Promise<void>>> = {
   async check(args) {
-    const { runCheckCommand } = await import('./check-command.ts')
+    const { runCheckCommand } = await import('./commands/check.ts')
     // An error in .env is one of the problems that it lists.
     const { text, problems } = await runCheckCommand(args, commandRun(process.env))
     process.exitCode = problems ? 1 : 0
@@ -51,14 +51,14 @@ const RUN: Readonly<Record<Command['command'], (args: Command['args']) => Promis
     await print([text])
   },
   async doctor(args) {
-    const { runDoctorCommand } = await import('./doctor-command.ts')
+    const { runDoctorCommand } = await import('./commands/doctor.ts')
     const { text, ok } = await runDoctorCommand(args, commandRun())
     await print([text])
     // A name server or a socket that hangs must not delay the exit.
     process.exit(ok ? 0 : 1)
   },
   async rules(args) {
-    const { runRulesCommand } = await import('./rules-command.ts')
+    const { runRulesCommand } = await import('./commands/rules.ts')
     const { environment, paint } = commandRun()
     // Only the configuration counts: other settings, their files and secrets may be missing here.
     const { config = {}, errors } = await tryConfiguration({ environment, folder: process.cwd() })
@@ -72,19 +72,19 @@ const RUN: Readonly<Record<Command['command'], (args: Command['args']) => Promis
     await print(lines.map(line => `${line}\n`))
   },
   async keys(args) {
-    const { runKeysCommand } = await import('./keys-command.ts')
+    const { runKeysCommand } = await import('./commands/keys.ts')
     await runKeysCommand(args, commandRun)
   },
   async audit(args) {
-    const { runAuditCommand } = await import('./audit-command.ts')
+    const { runAuditCommand } = await import('./commands/audit.ts')
     await runAuditCommand(args, commandRun())
   },
   async backup(args) {
-    const { runBackupCommand } = await import('./backup-command.ts')
+    const { runBackupCommand } = await import('./commands/backup.ts')
     await runBackupCommand(args, commandRun())
   },
   async sessions(args) {
-    const { runSessionsCommand } = await import('./sessions-command.ts')
+    const { runSessionsCommand } = await import('./commands/sessions.ts')
     await runSessionsCommand(args, commandRun())
   },
 }

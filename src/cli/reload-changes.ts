@@ -2,7 +2,7 @@
 
 import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import type { Config } from '../config/config-file.ts'
+import type { Config } from '../config/file.ts'
 import { refuseListenerAsUpstream } from '../config/conflicts.ts'
 import { fingerprintOf } from '../config/fingerprint.ts'
 import {
@@ -12,7 +12,7 @@ import {
   ENV_FILE,
   type LoadedConfiguration,
   loadConfiguration,
-} from '../config/load-configuration.ts'
+} from '../config/load.ts'
 import { type Environment, isSetting, type Name, type Row, SETTINGS, type Settings } from '../config/settings.ts'
 import { assertUpstreamAuthority } from '../config/tls-files.ts'
 import { filesOfUpstreams } from '../config/upstream-files.ts'

@@ -5,7 +5,7 @@ import cluster, { type Worker } from 'node:cluster'
 import { setTimeout as pause } from 'node:timers/promises'
 import { checkWhole } from '../assembly/configuration.ts'
 import { fingerprintOf } from '../config/fingerprint.ts'
-import { ConfigurationError } from '../config/load-configuration.ts'
+import { ConfigurationError } from '../config/load.ts'
 import type { PreparedReload, Reloader, ReloadTarget } from './reload.ts'
 import {
   type ReloadOptions,

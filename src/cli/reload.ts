@@ -1,7 +1,7 @@
 // Reloads, one after the other: on a signal, and when a file has changed. A signal during a reload causes one more after it.
 
-import { countRules, upstreamsOfHost } from '../config/config-file.ts'
-import { ConfigurationError, ENV_FILE } from '../config/load-configuration.ts'
+import { countRules, upstreamsOfHost } from '../config/file.ts'
+import { ConfigurationError, ENV_FILE } from '../config/load.ts'
 import { errorFields } from '../errors.ts'
 import type { Report } from '../events.ts'
 import type { Core, ReloadFields } from '../menshen.ts'

@@ -3,7 +3,7 @@
 import cluster from 'node:cluster'
 import { existsSync } from 'node:fs'
 import { refuseListenerAsUpstream, refuseSharedPort } from '../config/conflicts.ts'
-import { type ConfigurationSources, ENV_FILE } from '../config/load-configuration.ts'
+import { type ConfigurationSources, ENV_FILE } from '../config/load.ts'
 import type { Environment } from '../config/settings.ts'
 import { findMisspelt } from '../config/suggestions.ts'
 import type { Report } from '../events.ts'

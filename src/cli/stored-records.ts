@@ -1,15 +1,15 @@
 // Opens the store and its keys, for commands that run beside a running Menshen.
 
 import { existsSync } from 'node:fs'
-import { loadConfiguration, settingsInUse } from '../config/load-configuration.ts'
+import { loadConfiguration, settingsInUse } from '../config/load.ts'
 import type { Environment } from '../config/settings.ts'
 import { MenshenError } from '../errors.ts'
 import { EVENTS, type Report } from '../events.ts'
 import { planProviders } from '../provider/providers.ts'
 import { readDataKeys } from '../session/data-keys.ts'
 import { deriveKeys } from '../session/derived-keys.ts'
-import type { DataKeys } from '../session/session-record.ts'
-import { openStore, storeFile } from '../stores/open-store.ts'
+import type { DataKeys } from '../session/record.ts'
+import { openStore, storeFile } from '../stores/open.ts'
 import type { Store } from '../stores/store.ts'
 import { safeJson } from '../util/safe-text.ts'
 import type { Paint } from './terminal.ts'

@@ -14,7 +14,7 @@ import {
   GLOBAL_OPTIONS,
   type OptionRow,
   START,
-} from './command-table.ts'
+} from './commands/table.ts'
 
 export type CommandLine =
   | { readonly kind: 'start' }
@@ -149,7 +149,7 @@ export function readSince(text: string, now: number, option = '--since'): number
   )
 }
 
-// What `--help` prints, of everything or of one command, from the rows of command-table.ts.
+// What `--help` prints, of everything or of one command, from the rows of commands/table.ts.
 
 type Pair = readonly [name: string, description: string]
 

@@ -4,10 +4,10 @@ import { networkInterfaces } from 'node:os'
 import { type Problem, refuseIf } from '../errors.ts'
 import { areNested, ownPathsOf, type SignInPathSettings } from '../paths.ts'
 import { matchHeaders, NEVER_KEPT, plainName } from '../util/header-names.ts'
-import type { Config } from './config-file.ts'
+import type { Config } from './file.ts'
 import { isLoopback, isProduction, portIn } from './deployment.ts'
 import { ASSERTION_HEADER, type CheckedSettings, type Name, type Settings } from './settings.ts'
-import { placedUpstreams } from './upstream-config.ts'
+import { placedUpstreams } from './upstreams.ts'
 
 const IDENTITY_SETTINGS = [
   'IDENTITY_USER',

@@ -10,7 +10,7 @@ import {
   type PlacedUpstreams,
   placedUpstreams,
   type UpstreamConfig,
-} from './upstream-config.ts'
+} from './upstreams.ts'
 
 /** What was read of them. */
 export interface UpstreamFiles {

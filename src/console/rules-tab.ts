@@ -13,7 +13,7 @@ import {
   VISITOR,
 } from '../access/rule-query.ts'
 import { isBuiltIn, isClosed } from '../access/rules.ts'
-import { ANY_ROLE, type Rule } from '../config/config-file.ts'
+import { ANY_ROLE, type Rule } from '../config/file.ts'
 import { languageOf, type OwnAnswer, pageAnswer } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import type { SignedInCaller } from '../identify/admission.ts'
@@ -22,7 +22,7 @@ import { type Html, moment } from '../pages/layout.ts'
 import { hoursText } from '../pages/notices.ts'
 import { nameBefore, roleName } from '../pages/shown-text.ts'
 import type { Words } from '../pages/words.ts'
-import { cell, consoleFrame, longCell, row, table, type Viewer, viewerOf } from './console-frame.ts'
+import { cell, consoleFrame, longCell, row, table, type Viewer, viewerOf } from './frame.ts'
 import type { ConsoleContext } from './context.ts'
 
 export async function showRules(

@@ -5,7 +5,7 @@ import { errorAnswer, ifReachable, languageOf, type OwnAnswer, pageAnswer } from
 import { clearCookie, readEnded } from '../http/cookies.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import type { SignedInCaller } from '../identify/admission.ts'
-import type { PersonalKey } from '../keys/personal-keys.ts'
+import type { PersonalKey } from '../keys/personal.ts'
 import type { AuditEvent } from '../observe/audit-event.ts'
 import { type DeviceNames, loadDeviceNames } from '../pages/device-name.ts'
 import { deviceIcon } from '../pages/icon.ts'
@@ -13,9 +13,9 @@ import { moment, relativeMoment } from '../pages/layout.ts'
 import { nameBefore, roleName } from '../pages/shown-text.ts'
 import type { Words } from '../pages/words.ts'
 import { OWN_PATHS } from '../paths.ts'
-import { shortKey } from '../session/session-fields.ts'
-import type { ListedSession } from '../session/session-listing.ts'
-import type { PublicPart } from '../session/session-record.ts'
+import { shortKey } from '../session/fields.ts'
+import type { ListedSession } from '../session/listing.ts'
+import type { PublicPart } from '../session/record.ts'
 import type { Sessions } from '../session/sessions.ts'
 import { isRecordKey } from '../session/ticket.ts'
 import { type AuditNames, auditColumns, auditRow, auditUrl } from './audit-tab.ts'
@@ -29,7 +29,7 @@ import {
   table,
   type Viewer,
   viewerOf,
-} from './console-frame.ts'
+} from './frame.ts'
 import type { ConsoleContext } from './context.ts'
 import { endButtons, sessionMenu } from './end-sessions.ts'
 

@@ -2,8 +2,8 @@
 
 import type { Context } from 'hono'
 import { type RegisteredClient, readFormFields } from './client.ts'
-import { messagePage } from './dev-page.ts'
-import type { WordsOf } from './dev-words.ts'
+import { messagePage } from './page.ts'
+import type { WordsOf } from './words.ts'
 import { type Grants, oauthError } from './tokens.ts'
 
 export function serverLogoutRoute(client: RegisteredClient, grants: Grants) {

@@ -3,8 +3,8 @@
 import type { Context } from 'hono'
 import { html } from 'hono/html'
 import { readFormFields, senderOf } from './client.ts'
-import { type DevHtml, devPage, messagePage } from './dev-page.ts'
-import type { DevWords, WordsOf } from './dev-words.ts'
+import { type DevHtml, devPage, messagePage } from './page.ts'
+import type { DevWords, WordsOf } from './words.ts'
 import { ALWAYS, DEFAULT_KNOBS, KNOBS, type Knobs, type Misbehaviour, readChange } from './misbehaviour.ts'
 import type { GrantedSession, Grants } from './tokens.ts'
 

@@ -11,7 +11,7 @@ import {
   type DeviceBinding,
   isBound,
   type OfferedDevice,
-} from '../session/session-record.ts'
+} from '../session/record.ts'
 
 export { type BoundDevice, type DeviceBinding, isBound, type OfferedDevice }
 

@@ -11,7 +11,7 @@ import { clearCookie, readCookie } from '../http/cookies.ts'
 import type { DeviceCheck, DeviceRequest } from '../identify/context.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { OWN_PATHS } from '../paths.ts'
-import type { DeviceNotes, LoadedSession } from '../session/session-cache.ts'
+import type { DeviceNotes, LoadedSession } from '../session/cache.ts'
 import type { Sessions } from '../session/sessions.ts'
 import {
   type BoundDevice,

@@ -12,7 +12,7 @@ import type { GatewayRequest } from '../http/request.ts'
 import type { RouteTable } from '../http/route-table.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { OWN_PATHS } from '../paths.ts'
-import type { LoadedSession } from '../session/session-cache.ts'
+import type { LoadedSession } from '../session/cache.ts'
 import type { SignInContext } from '../sign-in/context.ts'
 import { isFromOwnOrigin } from '../util/fetch-metadata.ts'
 import {

@@ -1,7 +1,7 @@
 // The doctor: everything that a sign-in needs, looked at without changing anything. The command and the console show what
 // it finds.
 
-import type { Config } from '../config/config-file.ts'
+import type { Config } from '../config/file.ts'
 import type { Settings } from '../config/settings.ts'
 import type { MisspeltName } from '../config/suggestions.ts'
 import type { ProviderPlan } from '../provider/plan.ts'

@@ -11,10 +11,10 @@ import { hidePassword } from '../config/secret.ts'
 import type { Settings } from '../config/settings.ts'
 import { inspectDataKeys } from '../session/data-keys.ts'
 import type { DerivedKeys } from '../session/derived-keys.ts'
-import { type DataKeys, publicPartOf, SESSION_LABEL } from '../session/session-record.ts'
-import { openStore, storeFile } from '../stores/open-store.ts'
+import { type DataKeys, publicPartOf, SESSION_LABEL } from '../session/record.ts'
+import { openStore, storeFile } from '../stores/open.ts'
 import { entryPages } from '../stores/pages.ts'
-import type { RedisServerInfo } from '../stores/redis/redis-server-info.ts'
+import type { RedisServerInfo } from '../stores/redis/server-info.ts'
 import type { Store } from '../stores/store.ts'
 import { type Phrase, phrase, quoted } from '../text/text.ts'
 import { sanitize } from '../util/safe-text.ts'
@@ -212,7 +212,7 @@ function latency(writeMs: number, readMs: number): Finding {
 
 async function probeRedis(address: string): Promise<Finding[]> {
   try {
-    const { readServerInfo } = await import('../stores/redis/redis-server-info.ts')
+    const { readServerInfo } = await import('../stores/redis/server-info.ts')
     return judgeServer(await readServerInfo(address))
   } catch (error) {
     return [warning('redis', phrase('redis_says_nothing', { code: reasonOf(error) }), phrase('see_store_line'))]

@@ -3,8 +3,8 @@
 
 import { z } from 'zod'
 import { roleOf } from '../access/roles.ts'
-import type { RoleConfig } from '../config/config-file.ts'
-import type { UserField } from '../config/provider-config.ts'
+import type { RoleConfig } from '../config/file.ts'
+import type { UserField } from '../config/provider.ts'
 import { MenshenError } from '../errors.ts'
 import { trustEmails } from '../provider/email-trust.ts'
 import { ONLY_PROVIDER, type ProviderPlan, type UserInfoSource } from '../provider/plan.ts'

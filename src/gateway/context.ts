@@ -1,6 +1,6 @@
 // What the way of a request through the gateway needs.
 
-import type { TokenExchangeConfig } from '../config/upstream-config.ts'
+import type { TokenExchangeConfig } from '../config/upstreams.ts'
 import type { KnownFindings } from '../doctor/doctor.ts'
 import type { Finding } from '../doctor/finding.ts'
 import type { TestSignIns } from '../doctor/test-sign-ins.ts'
@@ -9,7 +9,7 @@ import type { History } from '../observe/history.ts'
 import type { ShadowRefusals } from '../observe/shadow-refusals.ts'
 import type { Identities } from '../proxy/identity-headers.ts'
 import type { ReverseProxy } from '../proxy/proxy.ts'
-import type { LoadedSession } from '../session/session-cache.ts'
+import type { LoadedSession } from '../session/cache.ts'
 import type { SignInContext, SignInObserve } from '../sign-in/context.ts'
 
 export interface GatewayContext extends SignInContext {

@@ -22,7 +22,7 @@ import type { IdentifyContext } from '../identify/context.ts'
 import { ticketOf } from '../identify/session.ts'
 import { type ObservedRequest, type RequestOutcome, requestFields } from '../observe/observed-request.ts'
 import { isOwnPath, isResourceMetadataPath } from '../paths.ts'
-import type { LoadedSession } from '../session/session-cache.ts'
+import type { LoadedSession } from '../session/cache.ts'
 import { andThen, type MaybePromise, orElse } from '../util/maybe-promise.ts'
 
 /** Every answer says how the metrics count the request. */

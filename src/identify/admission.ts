@@ -2,9 +2,9 @@
 
 import type { DestinationProblem } from '../access/affected-paths.ts'
 import type { AuthenticationDemand, RefusalCode } from '../access/conditions.ts'
-import type { Rule } from '../config/config-file.ts'
+import type { Rule } from '../config/file.ts'
 import type { Identification } from '../http/caller.ts'
-import type { LoadedSession } from '../session/session-cache.ts'
+import type { LoadedSession } from '../session/cache.ts'
 import type { BearerCaller } from './bearer.ts'
 import type { ResourceChallenge } from './protected-resources.ts'
 

@@ -3,7 +3,7 @@
 
 import { decodedPath } from '../access/ambiguous-paths.ts'
 import type { Rules } from '../access/rules.ts'
-import type { Rule } from '../config/config-file.ts'
+import type { Rule } from '../config/file.ts'
 import { CommonHeaders, errorAnswer, type OwnAnswer, type Pages, safetyHeaders, textAnswer } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import { RESOURCE_METADATA_PATH } from '../paths.ts'

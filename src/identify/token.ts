@@ -1,7 +1,7 @@
 // The bearer token of a request without a session.
 
 import { rulesForRequest } from '../access/affected-paths.ts'
-import type { Rule } from '../config/config-file.ts'
+import type { Rule } from '../config/file.ts'
 import { network } from '../config/networks.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import { requestFields, runInRequest } from '../observe/observed-request.ts'

@@ -2,12 +2,12 @@
 
 import { timingSafeEqual } from 'node:crypto'
 import { roleOf } from '../access/roles.ts'
-import type { RoleConfig } from '../config/config-file.ts'
+import type { RoleConfig } from '../config/file.ts'
 import { MACHINE_PREFIX, type MachineConfig, machineEndsAt } from '../config/machines.ts'
 import type { Caller } from '../http/caller.ts'
-import type { SessionUser } from '../session/session-fields.ts'
+import type { SessionUser } from '../session/fields.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
-import type { PersonalKeys } from './personal-keys.ts'
+import type { PersonalKeys } from './personal.ts'
 
 export interface KeyCaller extends Caller {
   /** When the key ends. */

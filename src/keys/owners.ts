@@ -14,7 +14,7 @@ import type { UserInfo } from '../provider/user.ts'
 import type { DataKeyring } from '../session/data-keys.ts'
 import type { ConfirmedUser } from '../session/identity-refresh.ts'
 import { decodeJson, encodeJson, sealValue, unsealValue } from '../session/sealing.ts'
-import { type StoredClaims, storedClaimsSchema, withoutTokenClaims } from '../session/session-claims.ts'
+import { type StoredClaims, storedClaimsSchema, withoutTokenClaims } from '../session/claims.ts'
 import {
   type DataKeys,
   labelOf,
@@ -23,7 +23,7 @@ import {
   type UserId,
   userIdOf,
   userLabel,
-} from '../session/session-record.ts'
+} from '../session/record.ts'
 import type { Entry, Store, StoredValue } from '../stores/store.ts'
 
 export type { ConfirmedUser }

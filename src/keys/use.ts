@@ -6,7 +6,7 @@
 
 import { LRUCache } from 'lru-cache'
 import type { Report } from '../events.ts'
-import { userFields } from '../session/session-fields.ts'
+import { userFields } from '../session/fields.ts'
 import type { Store } from '../stores/store.ts'
 import { atMost } from '../util/at-most.ts'
 import type { KeyCaller } from './callers.ts'

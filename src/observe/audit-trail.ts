@@ -1,7 +1,7 @@
 // Reads the audit trail: a page of it, the newest first, for the console; or all of it, the oldest first, for the command.
 
 import type { DataKeyring } from '../session/data-keys.ts'
-import type { DataKeys } from '../session/session-record.ts'
+import type { DataKeys } from '../session/record.ts'
 import { allPages } from '../stores/pages.ts'
 import type { Store } from '../stores/store.ts'
 import type { PositionedEvent, TrailQuery } from '../stores/trail.ts'

@@ -4,7 +4,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { EventCode } from '../events.ts'
 import type { Measure, TraceCall, Work } from '../measure.ts'
-import { identityFields } from '../session/session-fields.ts'
+import { identityFields } from '../session/fields.ts'
 
 /** `own`: a page of ours; `error`: something of ours, or the application behind, failed. */
 export type RequestOutcome = 'admitted' | 'visitor' | 'refused' | 'own' | 'error'

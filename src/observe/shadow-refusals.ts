@@ -1,5 +1,5 @@
 // What shadow rules would have refused: how often each, and the latest refusals, since this process started.
-import type { Rule } from '../config/config-file.ts'
+import type { Rule } from '../config/file.ts'
 import type { Observer } from './observed-request.ts'
 
 export interface ShadowRefusal {

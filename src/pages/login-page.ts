@@ -1,7 +1,7 @@
 // The login page: one button for each provider, what went wrong last time, and what is missing in the configuration.
 
 import { html } from 'hono/html'
-import type { TextConfig } from '../config/config-file.ts'
+import type { TextConfig } from '../config/file.ts'
 import { isLoginError } from '../errors.ts'
 import type { EndReason } from '../session/end-reasons.ts'
 import { page } from './layout.ts'

@@ -2,10 +2,10 @@
 
 import { html } from 'hono/html'
 import type { RefusalCode } from '../access/conditions.ts'
-import { CONSOLE_ROLE, type Rule } from '../config/config-file.ts'
+import { CONSOLE_ROLE, type Rule } from '../config/file.ts'
 import { DAYS, type Hours } from '../config/rule-conditions.ts'
 import { OWN_PATHS } from '../paths.ts'
-import type { Session } from '../session/session-record.ts'
+import type { Session } from '../session/record.ts'
 import { type Html, page } from './layout.ts'
 import { assetUrl } from './look.ts'
 import { displayName, nameBefore, roleName } from './shown-text.ts'

@@ -2,7 +2,7 @@
 
 import { html } from 'hono/html'
 import { parseAccept } from 'hono/utils/accept'
-import { AUTO_LANGUAGE, type Config } from '../config/config-file.ts'
+import { AUTO_LANGUAGE, type Config } from '../config/file.ts'
 import { SETTINGS, type Settings } from '../config/settings.ts'
 import { nearest } from '../config/suggestions.ts'
 import { type Problem, refuseIf } from '../errors.ts'

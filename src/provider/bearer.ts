@@ -2,7 +2,7 @@
 
 import type { JWTPayload, JWTVerifyResult } from 'jose'
 import { z } from 'zod'
-import type { Rule } from '../config/config-file.ts'
+import type { Rule } from '../config/file.ts'
 import { MenshenError } from '../errors.ts'
 import type { Measure } from '../measure.ts'
 import { quoted } from '../text/text.ts'
@@ -22,7 +22,7 @@ import {
 } from './id-token.ts'
 import type { ProviderKeys } from './jwks.ts'
 import type { ProviderPlan } from './plan.ts'
-import type { ProviderConnection } from './provider-connection.ts'
+import type { ProviderConnection } from './connection.ts'
 import { errorCodeIn, RefusalError } from './refusal.ts'
 import { type MappedUser, mapUser } from './user.ts'
 

@@ -9,7 +9,7 @@ import type { Metadata } from './discovery.ts'
 import type { BoundedFetch, WholeAnswer } from './fetch.ts'
 import { assertTls, usesMutualTls } from './mutual-tls.ts'
 import type { ProviderPlan, Texts } from './plan.ts'
-import type { ProviderConnection } from './provider-connection.ts'
+import type { ProviderConnection } from './connection.ts'
 
 /** How a request is sent where it is not the standard's form. */
 interface RequestShape {

@@ -6,7 +6,7 @@ import { getPath } from '../util/json-path.ts'
 import { endpointOf } from './discovery.ts'
 import { type ProviderAnswer, readAnswer } from './fetch.ts'
 import type { Texts } from './plan.ts'
-import type { ProviderConnection } from './provider-connection.ts'
+import type { ProviderConnection } from './connection.ts'
 import { readAccepted } from './refusal.ts'
 import { readTokenSet, type TokenSet } from './token.ts'
 

@@ -13,7 +13,7 @@
 // Then two passes: the first collects the addresses that no user may be called by, the second removes them from all answers,
 // whatever name they have there.
 
-import type { Accepted } from '../config/provider-config.ts'
+import type { Accepted } from '../config/provider.ts'
 import { getPath, notAccepted, textsAt, withoutPath } from '../util/json-path.ts'
 import type { ProviderPlan } from './plan.ts'
 

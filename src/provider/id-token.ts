@@ -12,7 +12,7 @@ import {
   jwtVerify,
 } from 'jose'
 import { z } from 'zod'
-import type { Rule } from '../config/config-file.ts'
+import type { Rule } from '../config/file.ts'
 import { MenshenError, refuseIf } from '../errors.ts'
 import { type Phrase, phrase, phraseIn, quoted } from '../text/text.ts'
 import type { Metadata } from './discovery.ts'

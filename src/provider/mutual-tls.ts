@@ -2,7 +2,7 @@
 // every call to the provider, so that access tokens may be bound to it.
 
 import { createSecureContext } from 'node:tls'
-import type { ProviderConfig } from '../config/provider-config.ts'
+import type { ProviderConfig } from '../config/provider.ts'
 import { Secret } from '../config/secret.ts'
 import { MenshenError } from '../errors.ts'
 import { phrase, phrasedError } from '../text/text.ts'

@@ -18,7 +18,7 @@ import {
   type ProviderConfig,
   type Sources,
   type UserField,
-} from '../config/provider-config.ts'
+} from '../config/provider.ts'
 import { FIELD_ROWS, type FieldPath, type FieldSettingName, settingFor } from '../config/provider-fields.ts'
 import { Secret } from '../config/secret.ts'
 import type { Settings } from '../config/settings.ts'

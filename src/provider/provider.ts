@@ -16,7 +16,7 @@ import { isAccessTokenIssuer, matchesIssuer, type TokenName, unverifiedClaims, v
 import { inAppUrl } from './in-app.ts'
 import { createProviderKeys } from './jwks.ts'
 import type { ProviderPlan, Texts } from './plan.ts'
-import type { ProviderConnection } from './provider-connection.ts'
+import type { ProviderConnection } from './connection.ts'
 import { pushEndpoint, pushedAuthorizationUrl } from './pushed-request.ts'
 import { askAgain, type UserBefore } from './refreshed-user.ts'
 import { makeSignOutCalls, revocationCalls, type SessionTokens, signOutCalls, signOutUrl } from './sign-out.ts'

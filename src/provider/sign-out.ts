@@ -8,7 +8,7 @@ import type { Metadata } from './discovery.ts'
 import type { DpopKey } from './dpop.ts'
 import { type BoundedFetch, readAnswer, type WholeAnswer } from './fetch.ts'
 import type { ProviderPlan } from './plan.ts'
-import type { ProviderConnection } from './provider-connection.ts'
+import type { ProviderConnection } from './connection.ts'
 import { errorCodeIn, RefusalError } from './refusal.ts'
 
 /** Proxies refuse answers whose headers exceed their buffer, often 4 KiB. Without a hint the provider may ask the user. */

@@ -22,7 +22,7 @@ import {
   verifySigned,
 } from './id-token.ts'
 import { outlivesToken, type ProviderPlan, type Texts } from './plan.ts'
-import type { ProviderConnection } from './provider-connection.ts'
+import type { ProviderConnection } from './connection.ts'
 import { RefusalError, readAccepted, withCause } from './refusal.ts'
 
 export interface TokenSet {

@@ -1,7 +1,7 @@
 // User info: the request, and the mapping of its answer to our fields.
 
 import { MACHINE_PREFIX } from '../config/machines.ts'
-import type { UserField } from '../config/provider-config.ts'
+import type { UserField } from '../config/provider.ts'
 import { USER_FIELDS } from '../config/provider-fields.ts'
 import { errorFields, MenshenError } from '../errors.ts'
 import { phrase, phrasedError, phraseIn } from '../text/text.ts'
@@ -12,7 +12,7 @@ import { trustEmails } from './email-trust.ts'
 import { type BoundedFetch, type ProviderAnswer, readAnswer, type WholeAnswer } from './fetch.ts'
 import { verifySigned } from './id-token.ts'
 import type { ProviderPlan, UserInfoSource } from './plan.ts'
-import type { ProviderConnection } from './provider-connection.ts'
+import type { ProviderConnection } from './connection.ts'
 import { readAccepted } from './refusal.ts'
 import type { TokenSet } from './token.ts'
 

@@ -3,7 +3,7 @@
 import { createPublicKey, sign } from 'node:crypto'
 import { exportJWK } from 'jose'
 import type { Caller } from '../http/caller.ts'
-import type { Identity } from '../session/session-fields.ts'
+import type { Identity } from '../session/fields.ts'
 import type { SigningKey, SigningKeys } from '../session/signing-keys.ts'
 import { createCachedValue } from '../util/cached-value.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'

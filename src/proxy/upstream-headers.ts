@@ -1,10 +1,10 @@
 // The headers that the configuration gives to one application, and those of its answers.
 
 import type { IncomingHttpHeaders } from 'node:http'
-import { parseTemplate, type Template, type UpstreamConfig } from '../config/upstream-config.ts'
+import { parseTemplate, type Template, type UpstreamConfig } from '../config/upstreams.ts'
 import type { Report } from '../events.ts'
 import type { Caller } from '../http/caller.ts'
-import { identityFields } from '../session/session-fields.ts'
+import { identityFields } from '../session/fields.ts'
 import { plainName } from '../util/header-names.ts'
 import {
   type EncodedValue,

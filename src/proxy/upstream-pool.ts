@@ -1,6 +1,6 @@
 // All applications with connections: those of the configuration in use, and those of former ones while they have requests.
 
-import type { Config } from '../config/config-file.ts'
+import type { Config } from '../config/file.ts'
 import type { Settings } from '../config/settings.ts'
 import { openUpstreams, type Upstream, type Upstreams } from './upstreams.ts'
 

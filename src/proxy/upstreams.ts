@@ -2,10 +2,10 @@
 
 import { readFileSync } from 'node:fs'
 import { decodedOnce } from '../access/ambiguous-paths.ts'
-import type { Config } from '../config/config-file.ts'
+import type { Config } from '../config/file.ts'
 import { fingerprintOf } from '../config/fingerprint.ts'
 import type { Settings } from '../config/settings.ts'
-import type { TokenExchangeConfig, UpstreamConfig } from '../config/upstream-config.ts'
+import type { TokenExchangeConfig, UpstreamConfig } from '../config/upstreams.ts'
 import { readUpstreamFiles, type UpstreamFiles } from '../config/upstream-files.ts'
 import type { Identification, ProxyRequest } from '../http/caller.ts'
 import { createLongestPrefix } from '../util/longest-prefix.ts'

@@ -10,9 +10,9 @@
 import { errorFields } from '../errors.ts'
 import { seenEntry } from './last-seen.ts'
 import { unpackRecord } from './sealing.ts'
-import type { LoadedSession } from './session-cache.ts'
-import { sessionFields } from './session-fields.ts'
-import type { PublicUser } from './session-record.ts'
+import type { LoadedSession } from './cache.ts'
+import { sessionFields } from './fields.ts'
+import type { PublicUser } from './record.ts'
 import type { StoredSessionsOptions } from './stored-sessions.ts'
 
 export interface ActivityWriter {

@@ -14,7 +14,7 @@ import type { Report } from '../events.ts'
 import type { Store, StoredEntry } from '../stores/store.ts'
 import type { DerivedKeys, WrappingKey } from './derived-keys.ts'
 import { decodeJson, encodeJson, isNewerFormat, sealValue, unsealValue } from './sealing.ts'
-import type { DataKeys } from './session-record.ts'
+import type { DataKeys } from './record.ts'
 
 export interface DataKeyring {
   /** The keys that all instances share, as the store has them now. */

@@ -15,10 +15,10 @@ import { type MappedUser, RequirementError, type UserInfo } from '../provider/us
 import type { Store } from '../stores/store.ts'
 import { withDeadline } from '../util/deadline.ts'
 import type { EndReasons } from './end-reasons.ts'
-import type { LoadedSession } from './session-cache.ts'
-import { isUnknownClaim, type StoredClaims, type selectClaims, withoutTokenClaims } from './session-claims.ts'
-import { sessionFields } from './session-fields.ts'
-import { type Session, sameTokens } from './session-record.ts'
+import type { LoadedSession } from './cache.ts'
+import { isUnknownClaim, type StoredClaims, type selectClaims, withoutTokenClaims } from './claims.ts'
+import { sessionFields } from './fields.ts'
+import { type Session, sameTokens } from './record.ts'
 import type { SessionChange } from './stored-sessions.ts'
 
 /** The session as it is now; `ended` if the refresh failed and ended it; `undefined` if it is gone for another reason. */

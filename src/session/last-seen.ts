@@ -2,9 +2,9 @@
 // SESSION_IDLE_MINUTES idle.ts writes it instead, for activity alone.
 import { errorFields } from '../errors.ts'
 import type { Entry, StoredEntry } from '../stores/store.ts'
-import type { LoadedSession } from './session-cache.ts'
-import { sessionFields } from './session-fields.ts'
-import { type DataKeys, newPublicPart, type PublicUser, publicPartOf, withSeenAt } from './session-record.ts'
+import type { LoadedSession } from './cache.ts'
+import { sessionFields } from './fields.ts'
+import { type DataKeys, newPublicPart, type PublicUser, publicPartOf, withSeenAt } from './record.ts'
 import type { StoredSessionsOptions } from './stored-sessions.ts'
 
 const NOTE_AGAIN_MS = 10_000

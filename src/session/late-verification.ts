@@ -11,7 +11,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { InvalidToken } from '../provider/id-token.ts'
 import { SubjectMismatch, type TokenSet } from '../provider/token.ts'
-import type { LoadedSession } from './session-cache.ts'
+import type { LoadedSession } from './cache.ts'
 
 export interface LateVerifications {
   /** Verifies `tokens` in the background. */

@@ -11,7 +11,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { errorFields } from '../errors.ts'
 import type { Report } from '../events.ts'
 import type { Store } from '../stores/store.ts'
-import { shortKey } from './session-fields.ts'
+import { shortKey } from './fields.ts'
 
 export interface Lease {
   isOurs(): Promise<boolean>

@@ -46,9 +46,9 @@ import {
 } from './identity-refresh.ts'
 import { createLateVerifications, type LateVerifications } from './late-verification.ts'
 import { createLeases, type Lease, type Leases, leaseLife } from './lease.ts'
-import type { LoadedSession } from './session-cache.ts'
-import { sessionFields } from './session-fields.ts'
-import { type Session, sameTokens, tokenExpiresAt } from './session-record.ts'
+import type { LoadedSession } from './cache.ts'
+import { sessionFields } from './fields.ts'
+import { type Session, sameTokens, tokenExpiresAt } from './record.ts'
 import type { SessionChange } from './stored-sessions.ts'
 
 export type { RefreshResult }

@@ -48,7 +48,7 @@ export interface RecordParts {
   /** Outside of the public part, so that a request does not have to open that. */
   readonly seenAt: number
   readonly publicPart: Uint8Array
-  /** The provider's claims of the user, see session-claims.ts. Empty if none are stored. */
+  /** The provider's claims of the user, see claims.ts. Empty if none are stored. */
   readonly claimsPart: Uint8Array
   readonly sealedPart: Uint8Array
 }

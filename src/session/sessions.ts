@@ -2,13 +2,13 @@
 //
 //   stored-sessions.ts            records in the store, and the cache of loaded sessions
 //   refresh.ts                    new tokens when they are due; then identity-refresh.ts asks who the user is now
-//   idle.ts, session-limit.ts     ends without activity, and beyond SESSIONS_PER_USER; end-reasons.ts stores why
+//   idle.ts, limit.ts             ends without activity, and beyond SESSIONS_PER_USER; end-reasons.ts stores why
 //   last-seen.ts                  the time of the last request, for the console
-//   session-listing.ts            sessions without their tickets, for the console
+//   listing.ts                    sessions without their tickets, for the console
 
 import { type RoleInput, roleOf } from '../access/roles.ts'
 import type { ScopedName } from '../access/scoped-name.ts'
-import type { RoleConfig } from '../config/config-file.ts'
+import type { RoleConfig } from '../config/file.ts'
 import type { Settings } from '../config/settings.ts'
 import { errorFields } from '../errors.ts'
 import type { Measure } from '../measure.ts'
@@ -17,13 +17,13 @@ import type { SelectClaims } from './identity-refresh.ts'
 import { createIdleSessions } from './idle.ts'
 import { createLastSeen } from './last-seen.ts'
 import { createRefresher, type RefresherOptions, type RefreshResult } from './refresh.ts'
-import type { LoadedSession } from './session-cache.ts'
-import { isUnknownClaim, type StoredClaims, selectClaims } from './session-claims.ts'
-import { watchEnds } from './session-ends.ts'
-import { identityOf, type SessionUser, sessionFields, userFields } from './session-fields.ts'
-import { createSessionLimit } from './session-limit.ts'
-import { createSessionListing, type ListedSession, type SessionListing } from './session-listing.ts'
-import { isDue, newSession, type Session, type SessionData, type SignInDetails } from './session-record.ts'
+import type { LoadedSession } from './cache.ts'
+import { isUnknownClaim, type StoredClaims, selectClaims } from './claims.ts'
+import { watchEnds } from './ends.ts'
+import { identityOf, type SessionUser, sessionFields, userFields } from './fields.ts'
+import { createSessionLimit } from './limit.ts'
+import { createSessionListing, type ListedSession, type SessionListing } from './listing.ts'
+import { isDue, newSession, type Session, type SessionData, type SignInDetails } from './record.ts'
 import { createStoredSessions, type DeviceChange, type StoredSessionsOptions } from './stored-sessions.ts'
 
 export interface Sessions extends SessionListing {

@@ -17,9 +17,9 @@ import {
 import { ownCopy } from '../util/own-copy.ts'
 import type { DataKeyring } from './data-keys.ts'
 import { isNewerSession, unpackRecord } from './sealing.ts'
-import { createSessionCache, type LoadedSession } from './session-cache.ts'
-import { openClaims, type StoredClaims, sealClaims } from './session-claims.ts'
-import { type Identity, sameIdentity, shortKey } from './session-fields.ts'
+import { createSessionCache, type LoadedSession } from './cache.ts'
+import { openClaims, type StoredClaims, sealClaims } from './claims.ts'
+import { type Identity, sameIdentity, shortKey } from './fields.ts'
 import {
   type DeviceBinding,
   isBound,
@@ -39,7 +39,7 @@ import {
   type WritableSession,
   withTokens,
   withUser,
-} from './session-record.ts'
+} from './record.ts'
 
 import { isTicket, newTicket, recordKey } from './ticket.ts'
 

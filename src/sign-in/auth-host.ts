@@ -1,7 +1,7 @@
 // BASE_URL as a site: users sign in here, and the cookie has the ticket of the session itself.
 
 import { type CookieNames, clearCookie, endReasonCookie, setCookie, signedOutCookie } from '../http/cookies.ts'
-import type { LoadedSession } from '../session/session-cache.ts'
+import type { LoadedSession } from '../session/cache.ts'
 import { manualCookies } from './auto-sign-in.ts'
 import type { Site } from './context.ts'
 import { returnCookie } from './denial.ts'

@@ -1,6 +1,6 @@
 // What a sign-in needs, and what differs between the sites that users sign in for.
 
-import type { RoleConfig } from '../config/config-file.ts'
+import type { RoleConfig } from '../config/file.ts'
 import type { TestSignIns } from '../doctor/test-sign-ins.ts'
 import type { FailedRequests, Pages, ResponseAnswer } from '../http/answers.ts'
 import type { SignOutNotice } from '../http/cookies.ts'
@@ -9,7 +9,7 @@ import type { CallerIdentification } from '../identify/admission.ts'
 import type { Auth, IdentifyContext, SessionCookies } from '../identify/context.ts'
 import type { Observation } from '../observe/observation.ts'
 import type { DerivedKeys } from '../session/derived-keys.ts'
-import type { UserId } from '../session/session-record.ts'
+import type { UserId } from '../session/record.ts'
 import type { ClosedSession } from '../session/sessions.ts'
 import type { Store } from '../stores/store.ts'
 import type { Attempts } from './attempts.ts'

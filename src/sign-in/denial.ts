@@ -10,7 +10,7 @@
 //   provider is away     503                                    503
 
 import type { RefusalCode } from '../access/conditions.ts'
-import type { Role } from '../config/config-file.ts'
+import type { Role } from '../config/file.ts'
 import { isLoopback } from '../config/deployment.ts'
 import { isTrusted } from '../config/networks.ts'
 import {

@@ -1,10 +1,10 @@
 // What an application learns of a signed-in user. Never a token.
 
-import type { Role } from '../config/config-file.ts'
+import type { Role } from '../config/file.ts'
 import type { Providers } from '../provider/providers.ts'
 import type { UserInfo } from '../provider/user.ts'
-import type { SessionUser } from '../session/session-fields.ts'
-import type { SessionData } from '../session/session-record.ts'
+import type { SessionUser } from '../session/fields.ts'
+import type { SessionData } from '../session/record.ts'
 
 /** `R` are the roles and `F` the further fields of the user info that the configuration names. */
 export interface UserSession<R extends Role = Role, F extends string = string> {

@@ -1,7 +1,7 @@
 // A token for one application, in exchange for the user's access token: RFC 8693, or the on-behalf-of flow of Microsoft Entra.
 
 import { z } from 'zod'
-import type { TokenExchangeConfig } from '../config/upstream-config.ts'
+import type { TokenExchangeConfig } from '../config/upstreams.ts'
 import type { Provider } from '../provider/provider.ts'
 import { lifetime } from '../provider/token.ts'
 import { phrase, phrasedError } from '../text/text.ts'

@@ -2,14 +2,14 @@
 // one the request is not forwarded.
 
 import { checkShape } from '../config/shape-problems.ts'
-import { type TokenExchangeConfig, tokenExchange } from '../config/upstream-config.ts'
+import { type TokenExchangeConfig, tokenExchange } from '../config/upstreams.ts'
 import { errorFields, MenshenError } from '../errors.ts'
 import type { Report } from '../events.ts'
 import type { ExchangeToken } from '../gateway/context.ts'
 import { callerOf, type Identification, type ProxyRequest } from '../http/caller.ts'
 import { requestFields, runInRequest } from '../observe/observed-request.ts'
 import type { ExchangedTokenFor } from '../proxy/upstreams.ts'
-import { sessionFields } from '../session/session-fields.ts'
+import { sessionFields } from '../session/fields.ts'
 import { type ExchangeTarget, exchangeTarget } from './exchange.ts'
 import { type ExchangedTokens, TokenExchangeError } from './exchanged-tokens.ts'
 

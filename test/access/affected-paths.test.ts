@@ -5,7 +5,7 @@ import test from 'node:test'
 import { decideRequest } from '../../src/access/affected-paths.ts'
 import type { Subject } from '../../src/access/roles.ts'
 import { admits, createRules } from '../../src/access/rules.ts'
-import { runRulesCommand } from '../../src/cli/rules-command.ts'
+import { runRulesCommand } from '../../src/cli/commands/rules.ts'
 import type { Rule } from '../../src/index.ts'
 
 const COMMON: Subject = { role: 'common', groups: [], username: 'ann' }

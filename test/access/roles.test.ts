@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import test, { type TestContext } from 'node:test'
 import { decodeJwt, type JWTPayload } from 'jose'
-import { checkConfig } from '../../src/config/config-file.ts'
+import { checkConfig } from '../../src/config/file.ts'
 import { type Config, MenshenError } from '../../src/index.ts'
 import type { Client } from '../kit/client.ts'
 import { setUpOidc } from '../kit/set-up.ts'

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import test, { suite } from 'node:test'
-import type { Config, Rule } from '../../src/config/config-file.ts'
+import type { Config, Rule } from '../../src/config/file.ts'
 import { createMenshen, readSettings } from '../../src/index.ts'
 import { en } from '../../src/text/en.ts'
 import { zhCN } from '../../src/text/zh-CN.ts'

@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers'
 import { suite, test } from 'node:test'
 import express, { type ErrorRequestHandler, type Express } from 'express'
 import { menshen, requireRole, requireUser } from '../../src/adapters/express.ts'
-import { adapterSuite, LIFE, openApplication, type ServeApplication, THEIRS } from './adapter-suite.ts'
+import { adapterSuite, LIFE, openApplication, type ServeApplication, THEIRS } from './suite.ts'
 
 const onError: ErrorRequestHandler = (error, _request, response, _next) => {
   response.status(500).json({ failed: error.message })

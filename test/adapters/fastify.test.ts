@@ -4,7 +4,7 @@ import { suite, test } from 'node:test'
 import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import { menshen, requireRole, requireUser } from '../../src/adapters/fastify.ts'
 import type { Menshen } from '../../src/index.ts'
-import { adapterSuite, LIFE, openApplication, type ServeApplication, THEIRS } from './adapter-suite.ts'
+import { adapterSuite, LIFE, openApplication, type ServeApplication, THEIRS } from './suite.ts'
 
 function addRoutes(app: FastifyInstance): void {
   for (const path of ['/page', '/public/page', '/finance/page'])

@@ -11,7 +11,7 @@ import { Hono } from 'hono'
 import { menshen, requireRole, requireUser } from '../../src/adapters/hono.ts'
 import { keySha256, newKey } from '../../src/util/key-form.ts'
 import { tempFolder } from '../kit/temp.ts'
-import { adapterSuite, openApplication, type ServeApplication, THEIRS } from './adapter-suite.ts'
+import { adapterSuite, openApplication, type ServeApplication, THEIRS } from './suite.ts'
 
 function addRoutes(app: Hono): void {
   for (const path of ['/page', '/public/page', '/finance/page'])

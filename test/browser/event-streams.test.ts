@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { Browser } from 'playwright-core'
-import { makeAuthority, makeCertificate } from '../gateway/certificates.ts'
+import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 import { startBrowser } from '../kit/browser.ts'
 import { cookieOf } from '../kit/client.ts'
 import { setUp } from '../kit/set-up.ts'

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { checkConfig } from '../../src/config/config-file.ts'
+import { checkConfig } from '../../src/config/file.ts'
 import type { RuleConditions } from '../../src/config/rule-conditions.ts'
 import { createMenshen, readSettings } from '../../src/index.ts'
 import { createTestLog } from '../kit/test-log.ts'

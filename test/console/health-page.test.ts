@@ -1,7 +1,7 @@
 // The console's page of health: findings, times, versions, certificates, processes.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { makeAuthority, makeCertificate } from '../gateway/certificates.ts'
+import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import test from 'node:test'
-import { makeAuthority, makeCertificate } from '../gateway/certificates.ts'
+import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 import { startBindingBrowser } from '../kit/browser.ts'
 import { BOUND_COOKIE, TICKET_COOKIE } from '../kit/device.ts'
 import { setUp } from '../kit/set-up.ts'

@@ -12,9 +12,9 @@ import type { TokenSet } from '../../src/provider/token.ts'
 import { createDataKeyring } from '../../src/session/data-keys.ts'
 import { deriveKeys } from '../../src/session/derived-keys.ts'
 import { leaseLife } from '../../src/session/lease.ts'
-import type { SignInDetails } from '../../src/session/session-record.ts'
+import type { SignInDetails } from '../../src/session/record.ts'
 import { createSessions, type Sessions } from '../../src/session/sessions.ts'
-import { createMemoryStore } from '../../src/stores/memory-store.ts'
+import { createMemoryStore } from '../../src/stores/memory.ts'
 import type { Store } from '../../src/stores/store.ts'
 
 export const START = Date.parse('2026-03-01T08:00:00Z')

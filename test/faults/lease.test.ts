@@ -8,7 +8,7 @@ import { MenshenError } from '../../src/errors.ts'
 import { createLeases } from '../../src/session/lease.ts'
 import type { RefreshResult } from '../../src/session/refresh.ts'
 
-import { createMemoryStore } from '../../src/stores/memory-store.ts'
+import { createMemoryStore } from '../../src/stores/memory.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { createScene, LEASE_MS, LIFE, openDue, START, settle, signedIn, tokens } from './doubles.ts'
 

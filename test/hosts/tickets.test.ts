@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { createHostTickets } from '../../src/hosts/tickets.ts'
 import { newTicket } from '../../src/session/ticket.ts'
-import { createMemoryStore } from '../../src/stores/memory-store.ts'
+import { createMemoryStore } from '../../src/stores/memory.ts'
 
 test('a host ticket that one instance replaces is not valid at another that has cached it', async () => {
   const now = () => Date.parse('2026-03-01T08:00:00Z')

@@ -5,7 +5,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import { text } from 'node:stream/consumers'
 import type { TestContext } from 'node:test'
 import { exportJWK, generateKeyPair, type JWTHeaderParameters, type JWTPayload, SignJWT } from 'jose'
-import type { ProviderConfig } from '../../src/config/provider-config.ts'
+import type { ProviderConfig } from '../../src/config/provider.ts'
 import { type Client, createClient } from './client.ts'
 import { listen } from './listen.ts'
 

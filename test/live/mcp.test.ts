@@ -17,7 +17,7 @@ import type { OAuthClientInformationMixed, OAuthTokens } from '@modelcontextprot
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js'
 import { decodeJwt } from 'jose'
-import { loadConfiguration } from '../../src/config/load-configuration.ts'
+import { loadConfiguration } from '../../src/config/load.ts'
 import { freePort } from '../kit/free-port.ts'
 import { listen } from '../kit/listen.ts'
 import { openLiveGateway } from '../kit/live/live-set-up.ts'

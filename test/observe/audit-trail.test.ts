@@ -7,7 +7,7 @@ import type { Report } from '../../src/events.ts'
 import { createAudit } from '../../src/observe/audit.ts'
 import { createTrailReader, type FindQuery, type FoundPage } from '../../src/observe/audit-trail.ts'
 import { newDataKeys } from '../../src/session/data-keys.ts'
-import { createMemoryStore } from '../../src/stores/memory-store.ts'
+import { createMemoryStore } from '../../src/stores/memory.ts'
 import type { Trail } from '../../src/stores/trail.ts'
 import { until } from '../kit/until.ts'
 

@@ -6,7 +6,7 @@ import { COUNTED, createHistory, plotOf, sumOf } from '../../src/observe/history
 import { addTime, createSlotHistory, emptySlot, quantile, RANGES, slotsOf } from '../../src/observe/history-slots.ts'
 import { createInstances, packInstance } from '../../src/observe/instances.ts'
 import { newDataKeys } from '../../src/session/data-keys.ts'
-import { createMemoryStore } from '../../src/stores/memory-store.ts'
+import { createMemoryStore } from '../../src/stores/memory.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { until } from '../kit/until.ts'
 

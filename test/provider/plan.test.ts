@@ -1,7 +1,7 @@
 // The preset, the configuration on top of it, and the environment on top of both.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { ProviderConfig } from '../../src/config/provider-config.ts'
+import type { ProviderConfig } from '../../src/config/provider.ts'
 import { readSettings } from '../../src/config/read.ts'
 import { planNamedProvider, planProvider, receivingAddresses } from '../../src/provider/plan.ts'
 import { PRESETS } from '../../src/provider/presets/presets.ts'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { providerObject } from '../../src/config/provider-config.ts'
+import { providerObject } from '../../src/config/provider.ts'
 import { MenshenError } from '../../src/errors.ts'
 import { planNamedProvider } from '../../src/provider/plan.ts'
 import { PRESETS } from '../../src/provider/presets/presets.ts'

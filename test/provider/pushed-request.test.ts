@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { createServer, type ServerResponse } from 'node:http'
 import test, { type TestContext } from 'node:test'
-import { runDoctorCommand } from '../../src/cli/doctor-command.ts'
+import { runDoctorCommand } from '../../src/cli/commands/doctor.ts'
 import { createPaint } from '../../src/cli/terminal.ts'
 import { readSettings } from '../../src/config/read.ts'
 import type { Config } from '../../src/index.ts'

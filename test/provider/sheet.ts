@@ -1,6 +1,6 @@
 // What is known of one provider, as data: what it has to be sent, and what it answers.
 
-import type { ProviderConfig } from '../../src/config/provider-config.ts'
+import type { ProviderConfig } from '../../src/config/provider.ts'
 import type { ErrorCode } from '../../src/errors.ts'
 import type { UserInfo } from '../../src/provider/user.ts'
 

@@ -1,7 +1,7 @@
 // Answers of the token address: what is read from them, and what is refused.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { ProviderConfig } from '../../src/config/provider-config.ts'
+import type { ProviderConfig } from '../../src/config/provider.ts'
 import { MenshenError } from '../../src/errors.ts'
 import { readAnswer } from '../../src/provider/fetch.ts'
 import { planNamedProvider } from '../../src/provider/plan.ts'

@@ -1,8 +1,8 @@
 // Who the user is, out of what several answers say.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { checkConfig } from '../../src/config/config-file.ts'
-import type { ProviderConfig } from '../../src/config/provider-config.ts'
+import { checkConfig } from '../../src/config/file.ts'
+import type { ProviderConfig } from '../../src/config/provider.ts'
 import { readSettings } from '../../src/config/read.ts'
 import { MenshenError } from '../../src/errors.ts'
 import { planNamedProvider } from '../../src/provider/plan.ts'

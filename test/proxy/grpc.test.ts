@@ -12,7 +12,7 @@ import type {
   Metadata,
   ServiceError,
 } from '@grpc/grpc-js'
-import { filesOf, makeAuthority, makeCertificate } from '../gateway/certificates.ts'
+import { filesOf, makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 import { cookieOf } from '../kit/client.ts'
 import { createGrpcClient, metadataOf, startGrpcServer, status } from '../kit/grpc.ts'
 import { startOidcServer } from '../kit/oidc-server.ts'

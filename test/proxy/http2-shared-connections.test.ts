@@ -8,7 +8,7 @@ import { constants, createServer, type ServerHttp2Session, type ServerHttp2Strea
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import test, { type TestContext } from 'node:test'
-import { prepareNginx } from '../gateway/nginx.ts'
+import { prepareNginx } from '../proxies/nginx.ts'
 import type { Client } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { listenHttp2 } from '../kit/listen.ts'

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { createPublishedKeys } from '../../src/proxy/assertions.ts'
 import { createSigningKeys } from '../../src/session/signing-keys.ts'
-import { createMemoryStore } from '../../src/stores/memory-store.ts'
+import { createMemoryStore } from '../../src/stores/memory.ts'
 import type { Store } from '../../src/stores/store.ts'
 
 const MONTH_MS = 30 * 24 * 3_600_000

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import test, { type TestContext } from 'node:test'
-import { checkConfig } from '../../src/config/config-file.ts'
+import { checkConfig } from '../../src/config/file.ts'
 import { MenshenError } from '../../src/errors.ts'
 import { type Config, readSettings } from '../../src/index.ts'
 import { cookieOf } from '../kit/client.ts'

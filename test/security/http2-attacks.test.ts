@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import test from 'node:test'
-import { makeAuthority, makeCertificate } from '../gateway/certificates.ts'
+import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 import { cookieOf } from '../kit/client.ts'
 import { ask, openHttp2 } from '../kit/http2-client.ts'
 import {

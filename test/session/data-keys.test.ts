@@ -5,8 +5,8 @@ import test, { type TestContext } from 'node:test'
 import { Secret } from '../../src/config/secret.ts'
 import { createDataKeyring, type DataKeyring } from '../../src/session/data-keys.ts'
 import { deriveKeys } from '../../src/session/derived-keys.ts'
-import type { DataKeys } from '../../src/session/session-record.ts'
-import { createMemoryStore } from '../../src/stores/memory-store.ts'
+import type { DataKeys } from '../../src/session/record.ts'
+import { createMemoryStore } from '../../src/stores/memory.ts'
 import { START } from '../faults/doubles.ts'
 
 const NAMES = { a: 'a'.repeat(32), b: 'b'.repeat(32), c: 'c'.repeat(32) }

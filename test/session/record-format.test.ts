@@ -8,11 +8,11 @@ import { Secret } from '../../src/config/secret.ts'
 import { createDataKeyring } from '../../src/session/data-keys.ts'
 import { deriveKeys } from '../../src/session/derived-keys.ts'
 import { packRecord, seal, unpackRecord } from '../../src/session/sealing.ts'
-import { authenticationOf, openSession, withTokens } from '../../src/session/session-record.ts'
+import { authenticationOf, openSession, withTokens } from '../../src/session/record.ts'
 import { createSessions } from '../../src/session/sessions.ts'
 import { recordKey, sealingKey } from '../../src/session/ticket.ts'
 import { createAttempts } from '../../src/sign-in/attempts.ts'
-import { createMemoryStore } from '../../src/stores/memory-store.ts'
+import { createMemoryStore } from '../../src/stores/memory.ts'
 import { START } from '../faults/doubles.ts'
 
 const NEWER_FORMAT = 2

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createMemoryStore } from '../../src/stores/memory-store.ts'
+import { createMemoryStore } from '../../src/stores/memory.ts'
 import { conformance } from './conformance.ts'
 
 conformance('The memory store', async () => {

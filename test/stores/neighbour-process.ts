@@ -1,7 +1,7 @@
 // A second process on the file of an embedded store: does the calls that it is sent, all at once, and answers with
 // their outcomes.
 
-import { openSqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
+import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
 import type { Calls, Order, Outcome } from './neighbour.ts'
 
 const store = await openSqliteStore({ file: process.argv[2] ?? '', now: Date.now })

@@ -1,7 +1,7 @@
 // Words that must not come back in the English that people read. The rows are read, not the source: code may use any word.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { COMMANDS, EXIT_CODES, GLOBAL_OPTIONS, START } from '../../src/cli/command-table.ts'
+import { COMMANDS, EXIT_CODES, GLOBAL_OPTIONS, START } from '../../src/cli/commands/table.ts'
 import { SETTINGS } from '../../src/config/settings.ts'
 import { ERRORS } from '../../src/errors.ts'
 import { COMMON_FIELDS, EVENTS } from '../../src/events.ts'

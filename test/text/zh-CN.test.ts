@@ -26,7 +26,7 @@ const pages: Texts = [
   ...readdirSync(new URL('docs/zh-CN', ROOT)).flatMap(name => linesOf(`docs/zh-CN/${name}`)),
   ...linesOf('README.zh-CN.md'),
 ]
-const developmentProvider = linesOf('src/dev-provider/dev-words.ts').filter(([, line]) => /\p{Script=Han}/u.test(line))
+const developmentProvider = linesOf('src/dev-provider/words.ts').filter(([, line]) => /\p{Script=Han}/u.test(line))
 
 /** Wrong variants of our terms, each with the one that we use. */
 const TERMS: Readonly<Record<string, string>> = {

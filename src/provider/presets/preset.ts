@@ -1,6 +1,6 @@
 // A preset: the configuration of a provider as data, with variables for the operator.
 
-import type { ProviderConfig } from '../../config/provider-config.ts'
+import type { ProviderConfig } from '../../config/provider.ts'
 
 /** `company_token`: the code is spent at user info, with a token of the company that is kept for a while (WeCom). */
 export type ProviderKind = 'oauth2' | 'oidc' | 'company_token'

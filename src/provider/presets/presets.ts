@@ -14,7 +14,7 @@ import {
   ruoyi,
   saToken,
   wecom,
-} from './oauth2-presets.ts'
+} from './oauth2.ts'
 
 import {
   aliyunEiam,
@@ -33,7 +33,7 @@ import {
   okta,
   tencentEiam,
   zitadel,
-} from './oidc-presets.ts'
+} from './oidc.ts'
 
 import type { Preset } from './preset.ts'
 

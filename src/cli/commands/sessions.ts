@@ -1,0 +1,227 @@
+// `menshen sessions`: who is signed in, the newest first. `menshen sessions end --user NAME` signs a user out everywhere,
+// `--session ID` ends one session.
+
+import { createHostTickets } from '../../hosts/tickets.ts'
+import { createKeyListing } from '../../keys/personal.ts'
+import { createAudit } from '../../observe/audit.ts'
+import { idleEndAfter } from '../../session/idle.ts'
+import { shortKey } from '../../session/fields.ts'
+import { createSessionListing, type ListedSession, type SessionListing } from '../../session/listing.ts'
+import type { DataKeys } from '../../session/record.ts'
+import { isRecordKey } from '../../session/ticket.ts'
+import { allPages } from '../../stores/pages.ts'
+import { safeJson, safeText } from '../../util/safe-text.ts'
+import { COMMANDS } from './table.ts'
+import { type CommandRun, openStoredRecords, type StoredRecords, writeProblem } from '../stored-records.ts'
+import { type Paint, plainLine, print, word } from '../terminal.ts'
+import { readCommandArguments, refuseArgument, usageError } from '../usage.ts'
+
+const ROW = COMMANDS.sessions
+const PAGE = 100
+const PATIENCE_MS = 10_000
+
+export async function runSessionsCommand(args: readonly string[], run: CommandRun): Promise<void> {
+  const { values, positionals } = readCommandArguments(args, ROW)
+  const { user, session, json } = values
+  const [verb, ...more] = positionals
+  if (more.length > 0 || (verb !== undefined && verb !== 'end')) throw refuseArgument(more[0] ?? verb ?? '', ROW)
+  if (user === '') throw usageError('The name of the user is missing', ROW)
+  if (session === '') throw usageError('The id of the session is missing', ROW)
+  if (verb === 'end' && (user === undefined) === (session === undefined))
+    throw usageError('"end" needs either the name of a user or the id of a session', ROW)
+  if (verb === undefined && session !== undefined) throw usageError('--session is for "end" alone', ROW)
+  if (verb === 'end' && json) throw usageError('"end" lists nothing, so --json has no effect', ROW)
+  const records = await openStoredRecords(run)
+  try {
+    const sessions = listingsOf(records)
+    const fieldsOf = createListedFields(records)
+    const lineOf = (fields: ListedFields) => (json ? jsonOf(fields) : plainOf(fields, run.paint))
+    if (session !== undefined) await endOne(records, sessions, session, run)
+    else if (verb === 'end' && user !== undefined) await end(records, sessions, user, run)
+    else {
+      const count = await list(sessions, user, async listed => lineOf(await fieldsOf(listed)))
+      // Not on stdout: another program may read that.
+      if (count === 0 && !json)
+        process.stderr.write(user === undefined ? 'No user is signed in.\n' : `${safeText(user)} is not signed in.\n`)
+    }
+  } finally {
+    await records.store.close()
+  }
+}
+
+/** One for each set of data keys that our secrets open: a start with another secret leaves a second one behind. */
+type Listings = readonly [SessionListing, ...SessionListing[]]
+
+function listingsOf({ store, allKeys: [first, ...others] }: StoredRecords): Listings {
+  const listing = (keys: DataKeys) => createSessionListing({ store, keyring: { current: async () => keys } })
+  return [listing(first), ...others.map(listing)]
+}
+
+/** Returns how many there are, with those that may be the user's. */
+async function list(sessions: Listings, user: string | undefined, line: LineOf): Promise<number> {
+  let unreadable = 0
+  let count = 0
+  const countedLine: LineOf = listed => {
+    count++
+    return line(listed)
+  }
+  async function* counted(): AsyncGenerator<ListedSession> {
+    for await (const session of allOf(sessions)) {
+      if (!session.publicPart) unreadable++
+      yield session
+    }
+  }
+  await print(linesOf(user === undefined ? counted() : sessionsOf(sessions, user), countedLine))
+  if (user !== undefined) unreadable = await countUnreadable(sessions)
+  if (unreadable > 0)
+    process.stderr.write(
+      `${unreadable} of the sessions ${unreadable === 1 ? 'was' : 'were'} opened under a secret that is not in SECRET any more${
+        user === undefined ? '' : `, and may be ${safeText(user)}’s`
+      }.\n`,
+    )
+  return count + unreadable
+}
+
+/** Sessions whose user is unknown, because another secret sealed their public part and labelled them. */
+async function countUnreadable(sessions: Listings): Promise<number> {
+  let count = 0
+  for await (const page of allPages(after => sessions[0].list({ limit: PAGE, after }))) {
+    const listed = await readWithOthers(page.sessions, sessions)
+    count += listed.filter(({ publicPart }) => !publicPart).length
+  }
+  return count
+}
+
+/** What the first set of keys does not open may be open to another one. */
+async function readWithOthers(listed: readonly ListedSession[], [, ...others]: Listings): Promise<ListedSession[]> {
+  if (others.length === 0) return [...listed]
+  return Promise.all(
+    listed.map(async session => {
+      if (session.publicPart) return session
+      const found = await Promise.all(others.map(other => other.getListed(session.key)))
+      return found.find(each => each?.publicPart) ?? session
+    }),
+  )
+}
+
+type LineOf = (session: ListedSession) => Promise<string>
+
+/** Many at once: each may have to be asked for in a store that is far away. */
+async function* linesOf(sessions: AsyncIterable<ListedSession>, line: LineOf): AsyncGenerator<string> {
+  let batch: ListedSession[] = []
+  for await (const session of sessions) {
+    batch.push(session)
+    if (batch.length < PAGE) continue
+    yield* await Promise.all(batch.map(line))
+    batch = []
+  }
+  yield* await Promise.all(batch.map(line))
+}
+
+async function* allOf(sessions: Listings): AsyncGenerator<ListedSession> {
+  for await (const page of allPages(before => sessions[0].newest({ limit: PAGE, before })))
+    yield* await readWithOthers(page.sessions, sessions)
+}
+
+/** One user has few enough to be put in order here. */
+async function* sessionsOf(sessions: Listings, username: string): AsyncGenerator<ListedSession> {
+  const all: ListedSession[] = []
+  for (const listing of sessions)
+    for await (const page of allPages(after => listing.list({ username, limit: PAGE, after })))
+      all.push(...page.sessions)
+  const since = ({ publicPart }: ListedSession) => publicPart?.signedInAt ?? 0
+  yield* all.sort((one, other) => since(other) - since(one))
+}
+
+/** Named as in the log. Of one that was opened under a secret that is gone, little is known. */
+function createListedFields({ store, settings, hasHosts }: StoredRecords) {
+  const tickets = hasHosts ? createHostTickets({ store, settings }) : undefined
+  return async (listed: ListedSession) => {
+    const hosts = (await tickets?.hostsOf(listed.key)) ?? []
+    return { ...listedFields(listed, settings.SESSION_IDLE_MINUTES), hosts: hosts.length > 0 ? hosts : undefined }
+  }
+}
+
+function listedFields({ key, expiresAt, publicPart }: ListedSession, idleMinutes: number) {
+  const { username, userRole, provider, address, userAgent, signedInAt, seenAt } = publicPart ?? {}
+  return {
+    user: username,
+    role: userRole,
+    provider,
+    address,
+    id: key,
+    session: shortKey(key),
+    since: timeOf(signedInAt),
+    seen: timeOf(seenAt),
+    expires: timeOf(expiresAt),
+    // What ends without activity: the time is past where no Menshen has noticed yet.
+    idleEnds: timeOf(seenAt === undefined ? undefined : idleEndAfter(seenAt, idleMinutes)),
+    userAgent,
+  }
+}
+
+function timeOf(milliseconds: number | undefined): string | undefined {
+  return milliseconds === undefined ? undefined : new Date(milliseconds).toISOString()
+}
+
+type ListedFields = Awaited<ReturnType<ReturnType<typeof createListedFields>>>
+
+function jsonOf(fields: ListedFields): string {
+  return `${safeJson(fields)}\n`
+}
+
+/** The short form of the id is in the log alone. */
+function plainOf({ user, since, hosts, session: _short, ...fields }: ListedFields, paint: Paint): string {
+  const at = since === undefined ? undefined : Date.parse(since)
+  return plainLine(at, [user === undefined ? '-' : word(user)], { ...fields, hosts: hosts?.join() }, paint)
+}
+
+async function endOne(records: StoredRecords, sessions: Listings, id: string, { now }: CommandRun): Promise<void> {
+  const listed = isRecordKey(id) ? await sessions[0].getListed(id) : undefined
+  const [found] = listed ? await readWithOthers([listed], sessions) : []
+  if (!found || !(await sessions[0].end(id))) {
+    process.stderr.write(`There is no session "${safeText(id)}"; menshen sessions lists the ids.\n`)
+    process.exitCode = 1
+    return
+  }
+  const { username: user, provider } = found.publicPart ?? {}
+  const audit = createAudit({ ...records, now, report: writeProblem })
+  audit.onEvent('session_ended', { session: shortKey(id), user, provider, by: 'command', ended: 1 })
+  await audit.close(PATIENCE_MS)
+  process.stdout.write(`1 session${user === undefined ? '' : ` of ${safeText(user)}`} ended.\n`)
+}
+
+/** The same name at two providers is two people: one event for each. */
+async function end(records: StoredRecords, sessions: Listings, user: string, { now }: CommandRun): Promise<void> {
+  const ended = new Map<string | undefined, number>()
+  let revoked = 0
+  const keys = createKeyListing({ store: records.store, allKeys: async () => records.allKeys })
+  const endAllKeys = async () => {
+    revoked += await keys.revokeOf(user)
+  }
+  const audit = createAudit({ ...records, now, report: writeProblem })
+  try {
+    await endAllKeys()
+    for await (const { key, publicPart } of sessionsOf(sessions, user)) {
+      const provider = publicPart?.provider
+      if (await sessions[0].end(key)) ended.set(provider, (ended.get(provider) ?? 0) + 1)
+    }
+    // A session may have made one until it ended.
+    await endAllKeys()
+  } finally {
+    // Also if the store failed in between: what was done is written down.
+    if (revoked > 0) audit.onEvent('key_revoked', { user, by: 'command', revoked })
+    for (const [provider, count] of ended)
+      audit.onEvent('session_ended', { user, provider, by: 'command', ended: count })
+    await audit.close(PATIENCE_MS)
+  }
+  const count = [...ended.values()].reduce((sum, each) => sum + each, 0)
+  process.stdout.write(`${count} ${count === 1 ? 'session' : 'sessions'} of ${safeText(user)} ended.\n`)
+  if (revoked > 0) process.stdout.write(`${revoked} ${revoked === 1 ? 'key' : 'keys'} of ${safeText(user)} ended.\n`)
+  const unreadable = await countUnreadable(sessions)
+  if (unreadable === 0) return
+  process.stderr.write(
+    `${unreadable} ${unreadable === 1 ? 'session' : 'sessions'} cannot be read with this SECRET and may be ${safeText(user)}’s; put the former secret behind the present one in SECRET, and end them again.\n`,
+  )
+  process.exitCode = 1
+}

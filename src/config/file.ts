@@ -1,0 +1,453 @@
+// The configuration of menshen.config.ts: its types, its schema and the check.
+
+import { METHODS } from 'node:http'
+import { z } from 'zod'
+import { MenshenError } from '../errors.ts'
+import type { PluralForms, Sentence } from '../text/placeholders.ts'
+import { type DevProviderConfig, devProviderShape } from './dev-provider.ts'
+import { hostName } from './host-names.ts'
+import { audience } from './kinds.ts'
+import { type MachineConfig, machinesShape } from './machines.ts'
+import { pathPrefix } from './path-prefix.ts'
+import { type Accepted, type ProviderConfig, providerObject } from './provider.ts'
+import { accepted } from './provider-fields.ts'
+import { conditionShapes, conditionsOfUsers, type RuleConditions } from './rule-conditions.ts'
+import { checkShape } from './shape-problems.ts'
+import { likelyMeantOf } from './suggestions.ts'
+import { placedUpstreams, refuseUnknownFields, type UpstreamConfig, upstreamOrObject } from './upstreams.ts'
+
+// Sentences of the operator. The pages know which sentences there are, and check the rest.
+
+const LONGEST_SENTENCE = 500
+/** The value of PAGE_LANGUAGE that leaves the choice to the browser. */
+export const AUTO_LANGUAGE = 'auto'
+
+const ownSentence = z
+  .string('expected text')
+  .regex(/\S/, 'expected text')
+  .max(LONGEST_SENTENCE, `expected at most ${LONGEST_SENTENCE} characters`)
+const pluralForms = z.strictObject({
+  ...Object.fromEntries(['zero', 'one', 'two', 'few', 'many'].map(form => [form, ownSentence.optional()])),
+  other: ownSentence,
+})
+
+export const wordsShape = z.record(
+  z.string(),
+  z.union([ownSentence, z.custom<PluralForms>(row => pluralForms.safeParse(row).success, 'expected text')]),
+)
+
+const languageTag = z
+  .string()
+  .refine(tag => tag !== AUTO_LANGUAGE && isLanguageTag(tag), 'expected the tag of a language, for example ja or pt-BR')
+
+export const languagesShape = z.record(languageTag, wordsShape, {
+  // Otherwise it would only say that the key is invalid.
+  error: issue => (issue.code === 'invalid_key' ? issue.issues[0]?.message : undefined),
+})
+
+function isLanguageTag(tag: string): boolean {
+  try {
+    return Intl.getCanonicalLocales(tag)[0] === tag
+  } catch {
+    return false
+  }
+}
+
+// Additions to the login page: a sentence under the button, and links such as privacy and help.
+
+/** In one language for all, or by the language of the page. */
+export type TextConfig = string | Readonly<Record<string, string>>
+
+export interface LoginPageConfig {
+  readonly note?: TextConfig | undefined
+  readonly links?: readonly LinkConfig[] | undefined
+}
+
+export interface LinkConfig {
+  readonly text: TextConfig
+  readonly href: string
+}
+
+const line = (longest: number) =>
+  z.string('expected text').regex(/\S/, 'expected text').max(longest, `expected at most ${longest} characters`)
+
+const textShape = (longest: number) =>
+  z.unknown().transform((given, context): TextConfig => {
+    const shape = z.union([
+      line(longest),
+      z.record(z.string(), line(longest)).refine(texts => Object.keys(texts).length > 0),
+    ])
+    const { success, data } = shape.safeParse(given)
+    if (success) return data
+    context.addIssue(
+      `expected text of at most ${longest} characters, or such a text by language: { 'zh-CN': '…', en: '…' }`,
+    )
+    return z.NEVER
+  })
+
+const MOST_LINKS = 8
+
+export const loginPageShape = z.strictObject({
+  note: textShape(300).optional(),
+  links: z
+    .array(
+      z.strictObject({
+        text: textShape(60),
+        href: z
+          .string()
+          .max(1000)
+          .refine(isHarmless, 'expected a path, or an address with https:, http:, mailto: or tel:'),
+      }),
+    )
+    .max(MOST_LINKS, `expected at most ${MOST_LINKS} links`)
+    .optional(),
+})
+
+function isHarmless(href: string): boolean {
+  if (/^\/(?![/\\])/.test(href)) return !/[\\\s]/.test(href)
+  return URL.canParse(href) && ['https:', 'http:', 'mailto:', 'tel:'].includes(new URL(href).protocol)
+}
+
+// Roles with a meaning of ours. All others are the operator's.
+
+/** The role that sees the console. */
+export const CONSOLE_ROLE = 'developer'
+/** The role of a user whom no row of `roles` fits. */
+export const DEFAULT_ROLE = 'common'
+/** Means every role, and so for every signed-in user. */
+export const ANY_ROLE = '*'
+/** Those that exist without any configuration. */
+export const DEFAULT_ROLE_NAMES: readonly string[] = [CONSOLE_ROLE, DEFAULT_ROLE]
+
+export type Role = string
+
+/** Those that are there where the configuration names none. */
+export type DefaultRole = typeof CONSOLE_ROLE | typeof DEFAULT_ROLE
+
+export interface Rule<R extends Role = Role> extends RuleConditions {
+  /** A path and everything below it. */
+  readonly path: string
+  /** Only the path itself. */
+  readonly exact?: boolean | undefined
+  /** Only these methods; HEAD counts as GET. */
+  readonly methods?: readonly string[] | undefined
+  /** Any of these admits: a role (`*` is every one), a group, a user. */
+  readonly roles?: readonly R[] | undefined
+  readonly groups?: readonly string[] | undefined
+  readonly users?: readonly string[] | undefined
+  /** Machines too, with an access token of the provider as `Authorization: Bearer`. */
+  readonly bearer?: boolean | undefined
+  /** Whom such a token has to be for; by default BEARER_AUDIENCE. `any` accepts introspected tokens of every client. */
+  readonly audience?: string | readonly string[] | undefined
+  /** Such a token needs all of these scopes. */
+  readonly scopes?: readonly string[] | undefined
+  /** Programs too, with a key: `true` for those of `machines`, `personal` also for those that users have made. */
+  readonly keys?: boolean | 'personal' | undefined
+  /** Everybody, signed in or not. Replaces the others. */
+  readonly public?: true | undefined
+  /** Only logs whom it would have refused. */
+  readonly shadow?: boolean | undefined
+}
+
+/** Who gets a role: a user who matches everything that the row names. */
+export interface RoleConfig<R extends Role = Role> {
+  readonly role: R
+  /** Of several providers, whose users it is about; by default those of the main one. */
+  readonly provider?: readonly string[] | undefined
+  readonly username?: readonly string[] | undefined
+  readonly groups?: readonly string[] | undefined
+  /** By the path of any claim: `{ 'dept.name': ['财务部'] }`. */
+  readonly claim?: Accepted | undefined
+}
+
+/** `R` are the roles that it names, `F` the fields of the user info that it maps. */
+export interface Config<R extends Role = Role, F extends string = string> {
+  /** The identity provider, on top of its preset; or a preset's name. */
+  readonly provider?: ProviderConfig<F> | string | undefined
+  /** Several of them, by the name that we know them by; the first is the main one. */
+  readonly providers?: Readonly<Record<string, ProviderConfig<F>>> | undefined
+  /** The first that fits gives the role; without one it is `common`. */
+  readonly roles?: readonly RoleConfig<R>[] | undefined
+  readonly rules?: readonly Rule<NoInfer<R> | DefaultRole | typeof ANY_ROLE>[] | undefined
+  /** Programs with a key, for rules with `keys`. */
+  readonly machines?: readonly MachineConfig[] | undefined
+  /** Applications by path prefix, for what does not go to UPSTREAM. */
+  readonly upstreams?: Readonly<Record<string, string | UpstreamConfig>> | undefined
+  /** Further host names with one sign-in, each with its own applications and rules: `{ 'wiki.example.com': { upstream: '…' } }`. */
+  readonly hosts?: Readonly<Record<string, HostConfig<NoInfer<R>>>> | undefined
+  /** Sentences of the pages, in place of ours: `{ 'login.title': '员工登录' }`. */
+  readonly words?: SentenceConfig | undefined
+  /** Further languages with all of their sentences, or single sentences of one that we have. */
+  readonly languages?: Readonly<Record<string, SentenceConfig>> | undefined
+  /** A sentence and links under the button of the login page. */
+  readonly loginPage?: LoginPageConfig | undefined
+  /** Users of the development provider, in place of its own; counts only where that runs. */
+  readonly devProvider?: DevProviderConfig | undefined
+}
+
+/** By name, as in src/text/en.ts: text, or one for each plural form of its `{count}`. */
+export type SentenceConfig = Readonly<Record<string, Sentence>>
+
+/** A host name besides that of BASE_URL. Without an application it is for forward-auth. */
+export interface HostConfig<R extends Role = Role> {
+  /** The application of the host, as UPSTREAM is that of BASE_URL. */
+  readonly upstream?: string | UpstreamConfig | undefined
+  /** Applications by path prefix, for what does not go to `upstream`. */
+  readonly upstreams?: Readonly<Record<string, string | UpstreamConfig>> | undefined
+  /** The rules of the host; those at the top are for BASE_URL alone. */
+  readonly rules?: readonly Rule<R | DefaultRole | typeof ANY_ROLE>[] | undefined
+}
+
+/** All applications of a host, by path prefix. */
+export function upstreamsOfHost({ upstream, upstreams }: HostConfig): NonNullable<Config['upstreams']> {
+  return { ...(upstream !== undefined && { '/': upstream }), ...upstreams }
+}
+
+/** Those of BASE_URL and of all hosts. */
+export function countRules({ rules = [], hosts = {} }: Config): number {
+  return Object.values(hosts).reduce((sum, host) => sum + (host.rules?.length ?? 0), rules.length)
+}
+
+/** Of BASE_URL and of all hosts, without shadow rules. */
+export function effectiveRules({ rules = [], hosts = {} }: Pick<Config, 'rules' | 'hosts'>): readonly Rule[] {
+  return [...rules, ...Object.values(hosts).flatMap(host => host.rules ?? [])].filter(({ shadow }) => !shadow)
+}
+
+/** Gives the file its types: the roles that it names, and no others, are those of its rules. */
+export function defineConfig<R extends Role = DefaultRole, F extends string = never>(
+  config: Config<R, F>,
+): Config<R, F> {
+  return config
+}
+
+/** Compared letter by letter. */
+const name = z
+  .string()
+  .min(1)
+  .refine(
+    text => !/[*]|^\^/.test(text),
+    "names are compared letter by letter, and a pattern matches no one; write whole names, or roles: ['*'] in a rule for every signed-in user",
+  )
+
+const names = z.array(name).min(1, 'expected at least one name')
+
+/** Those that Node accepts: a rule for another one would cover nothing. */
+const method = z
+  .string()
+  .refine(
+    text => text !== '*' && !/^(all|any)$/i.test(text),
+    'a rule without methods is for all of them; leave methods out',
+  )
+  .superRefine((text, context) => {
+    if (!/^[A-Z-]+$/.test(text)) return void context.addIssue('expected methods in capitals, for example "GET"')
+    const likely = likelyMeantOf(text, METHODS)
+    if (!METHODS.includes(text))
+      context.addIssue(`there is no such method${likely === undefined ? '' : `; did you mean ${likely}?`}`)
+  })
+
+/** The `audience` of a rule that accepts introspected tokens of every client. */
+export const ANY_AUDIENCE = 'any'
+
+/** Of a token; a wildcard would fit none. */
+const tokenAudience = audience.check.refine(
+  text => !text.includes('*'),
+  'expected the whole name of an audience, without *',
+)
+
+/** RFC 6749, 3.3. */
+const scope = z
+  .string()
+  .regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/, 'expected one scope, without spaces, for example "mcp:read"')
+
+const SCOPES_EXPECTED = "expected a list with at least one scope, for example ['mcp:read']"
+
+const role = z
+  .strictObject({
+    role: z.string().regex(/^[\w.:-]{1,100}$/, 'expected a role of letters, digits and . : _ -'),
+    provider: names.optional(),
+    username: names.optional(),
+    groups: names.optional(),
+    claim: accepted.optional(),
+  })
+  .refine(({ username, groups, claim }) => (username ?? groups ?? claim) !== undefined, {
+    message: 'expected username, groups or claim: who gets the role',
+  })
+
+/** It is part of who a user is, and of what a form sends. */
+const providerId = z
+  .string()
+  .regex(/^[a-z][a-z\d-]{0,39}$/, 'expected a short name of small letters, digits and dashes')
+  .refine(id => id !== 'default' && id !== 'machine', 'this name is ours; choose another')
+
+const rule = z
+  .strictObject({
+    path: pathPrefix('a rule'),
+    exact: z.boolean().optional(),
+    methods: z
+      .array(method)
+      .min(1)
+      .refine(methods => !methods.includes('HEAD') || methods.includes('GET'), 'HEAD counts as GET; name GET instead')
+      .optional(),
+    roles: z
+      .array(z.string().min(1))
+      .min(1, 'expected at least one of developer, common, or a role of your own')
+      .optional(),
+    groups: names.optional(),
+    users: names.optional(),
+    bearer: z.boolean().optional(),
+    audience: z
+      .union([tokenAudience, z.array(tokenAudience).min(1)])
+      .refine(
+        given => !Array.isArray(given) || !given.includes(ANY_AUDIENCE),
+        `expected audience: '${ANY_AUDIENCE}', not in a list`,
+      )
+      .optional(),
+    scopes: z.array(scope, SCOPES_EXPECTED).min(1, SCOPES_EXPECTED).optional(),
+    keys: z.literal([true, false, 'personal'], 'expected true or "personal"').optional(),
+    public: z.literal(true).optional(),
+    shadow: z.boolean().optional(),
+    ...conditionShapes,
+  })
+  .refine(({ roles, groups, users, public: everybody }) => !(roles ?? groups ?? users) !== (everybody === undefined), {
+    error: ({ input }) =>
+      `${hasPublic(input) ? 'has both public: true and roles, groups or users; ' : ''}expected either roles, groups or users, or public: true`,
+  })
+  .refine(({ bearer, public: everybody }) => !(bearer && everybody), {
+    message: 'a public page asks for no token; expected bearer or public',
+  })
+  .refine(({ keys, public: everybody }) => !(keys && everybody), {
+    message: 'a public page asks for no key; expected keys or public',
+  })
+  .refine(({ bearer, audience }) => bearer || audience === undefined, {
+    message: 'audience is that of tokens; expected bearer: true beside it',
+  })
+  .refine(({ bearer, scopes }) => bearer || scopes === undefined, {
+    message: 'scopes are those of tokens; expected bearer: true beside them',
+  })
+  .refine(rule => !rule.public || conditionsOfUsers(rule).length === 0, {
+    error: ({ input }) =>
+      `a visitor of a public page cannot meet ${conditionsOfUsers(Object(input)).join(', ')}; expected networks or hours, or roles, groups or users in place of public: true`,
+  })
+
+function hasPublic(rule: unknown): boolean {
+  return Object.hasOwn(Object(rule), 'public')
+}
+
+/** Otherwise it would only say that the key is invalid. */
+const keyMessage = (issue: z.core.$ZodRawIssue) => (issue.code === 'invalid_key' ? issue.issues[0]?.message : undefined)
+
+const rulesShape = z.array(rule).superRefine(refuseDuplicates)
+const upstreamsShape = z.record(pathPrefix('a prefix'), upstreamOrObject, { error: keyMessage })
+
+const host = z
+  .strictObject({
+    upstream: upstreamOrObject.optional(),
+    upstreams: upstreamsShape.optional(),
+    rules: rulesShape.optional(),
+  })
+  .refine(({ upstream, upstreams }) => upstream === undefined || upstreams?.['/'] === undefined, {
+    message: 'has upstream and upstreams["/"], which are the same; expected one of them',
+  })
+
+const configShape = z
+  .strictObject({
+    provider: z.union([z.string().min(1), providerObject]).optional(),
+    providers: z.record(providerId, providerObject, { error: keyMessage }).optional(),
+    roles: z.array(role).optional(),
+    rules: rulesShape.optional(),
+    machines: machinesShape.optional(),
+    upstreams: upstreamsShape.optional(),
+    hosts: z.record(hostName, host, { error: keyMessage }).optional(),
+    words: wordsShape.optional(),
+    languages: languagesShape.optional(),
+    loginPage: loginPageShape.optional(),
+    devProvider: devProviderShape.optional(),
+  })
+  .superRefine(refuseUnknownNames)
+
+/** What a configuration can say. */
+export const CONFIG_NAMES: readonly string[] = Object.keys(configShape.shape)
+
+/** Refuses with one problem for each thing that is wrong. `source` is a file or a function, `whole` its name for the configuration. */
+export function checkConfig(config: unknown, source: string, whole: string): Config {
+  const result = checkShape(configShape, config)
+  if ('data' in result) return result.data
+  throw new MenshenError(
+    'bad_settings',
+    result.problems.map(({ path, message }) => ({ path, message: `${source}: ${path || whole}: ${message}` })),
+  )
+}
+
+// Two rules for the same requests: it would be unclear which of them decides.
+
+export function refuseDuplicates(rules: readonly Rule[], context: z.RefinementCtx): void {
+  for (const [i, rule] of rules.entries()) {
+    const first = rules.findIndex(other => isDuplicate(rule, other))
+    if (first < i) context.addIssue({ code: 'custom', path: [i], message: duplicateSentence(rule, first) })
+  }
+}
+
+/** A rule and a shadow rule for the same requests are not duplicates. */
+function isDuplicate(one: Rule, other: Rule): boolean {
+  const isAlike = one.path === other.path && !one.exact === !other.exact && !one.shadow === !other.shadow
+  if (!isAlike || !one.methods || !other.methods) return isAlike && one.methods === other.methods
+  return one.methods.some(method => other.methods?.includes(method))
+}
+
+function duplicateSentence({ path, methods }: Rule, first: number): string {
+  const what = methods ? `${methods.join(', ')} of ${path}` : path
+  return `rules.${first} already decides ${what}; expected one rule, or methods that differ`
+}
+
+// Names that do not exist: a role that no row gives, a provider that is not configured. A misspelt rule would refuse everybody.
+
+type Refuse = (path: PropertyKey[], message: string) => void
+
+export function refuseUnknownNames(config: Config, context: z.RefinementCtx): void {
+  const { provider, providers, roles = [] } = config
+  const refuse: Refuse = (path, message) => context.addIssue({ code: 'custom', path, message })
+  if (provider !== undefined && providers !== undefined) refuse(['provider'], 'expected either provider or providers')
+  const ids = Object.keys(providers ?? {})
+  if (providers !== undefined && ids.length === 0) refuse(['providers'], 'expected at least one provider')
+  for (const [i, row] of roles.entries())
+    for (const [j, id] of (row.provider ?? []).entries())
+      if (!ids.includes(id))
+        refuse(['roles', i, 'provider', j], `expected a name of providers${listed(ids)}${meant(id, ids)}`)
+  for (const { path, prefix, option } of placedUpstreams(config))
+    if (prefix === '/' && typeof option === 'object' && option.stripPrefix)
+      refuse([...path, 'stripPrefix'], 'there is no prefix to strip from /; leave stripPrefix out')
+  refuseUnknownFields(config, refuse)
+  const known = [...new Set([...DEFAULT_ROLE_NAMES, ...roles.map(({ role }) => role), ANY_ROLE])]
+  for (const { path, rules = [] } of ruleListsOf(config))
+    for (const [i, rule] of rules.entries())
+      for (const [j, role] of (rule.roles ?? []).entries())
+        if (!known.includes(role))
+          refuse(
+            [...path, i, 'roles', j],
+            `no row of roles gives this role; expected one of ${quoted(known)}${meant(role, known)}`,
+          )
+}
+
+/** Rules, and where they are in the configuration. */
+interface RuleList extends Pick<Config, 'rules'> {
+  readonly path: PropertyKey[]
+}
+
+/** The rules of BASE_URL, and those of each of `hosts`. */
+function ruleListsOf({ rules, hosts = {} }: Config): RuleList[] {
+  const ofHosts = Object.entries(hosts).map(([name, { rules }]) => ({ path: ['hosts', name, 'rules'], rules }))
+  return [{ path: ['rules'], rules }, ...ofHosts]
+}
+
+function meant(given: string, names: readonly string[]): string {
+  const likely = likelyMeantOf(given, names)
+  return likely === undefined ? '' : `; did you mean ${JSON.stringify(likely)}?`
+}
+
+function listed(ids: readonly string[]): string {
+  return ids.length > 0 ? `: ${quoted(ids)}` : ''
+}
+
+function quoted(names: readonly string[]): string {
+  return names.map(name => JSON.stringify(name)).join('|')
+}

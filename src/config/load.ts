@@ -1,0 +1,290 @@
+// Loads the settings and the configuration for every command and for the library: the environment, .env, the configuration
+// file and what it imports. Each takes the parts that it needs.
+
+import { randomUUID } from 'node:crypto'
+import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { createRequire, type LoadHookSync, type ResolveHookSync, registerHooks } from 'node:module'
+import { join, resolve } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { MenshenError } from '../errors.ts'
+import { type Config, checkConfig } from './file.ts'
+import { refuseTakenHeaders, refuseTakenPaths } from './conflicts.ts'
+import { DEVELOPMENT_CLIENT } from './dev-provider.ts'
+import { ENV_FILE, withEnvFile } from './env-file.ts'
+import { refuseHosts } from './host-names.ts'
+import { checkSettings, readOver, readSettings, wantsDevProvider } from './read.ts'
+import { type Environment, isSetting, type Row, SETTINGS, type Settings } from './settings.ts'
+import { assertUpstreamFiles, filesOfUpstreams } from './upstream-files.ts'
+
+export { ENV_FILE, withEnvFile }
+
+export interface ConfigurationSources {
+  /** Settings as text, by their names. */
+  readonly environment: Environment
+  /** A file of settings. The environment wins over it. */
+  readonly envFile?: string | undefined
+  /** Settings of the development provider, where it runs. They win over the environment. */
+  readonly development?: Environment | undefined
+  /** Settings that were read before. The environment wins over them. */
+  readonly base?: Settings | undefined
+  /** Where a configuration file is looked for that CONFIG does not name. */
+  readonly folder?: string | undefined
+  /** The file that counts in place of CONFIG, or a configuration in place of a file, which is not checked here. */
+  readonly config?: string | Config | undefined
+}
+
+export interface LoadedConfiguration {
+  /** With the settings of `envFile` and `development`. */
+  readonly environment: Environment
+  readonly settings: Settings
+  readonly config: Config
+  /** Absent: there is none. */
+  readonly configFile: string | undefined
+  /** The configuration file, the scripts that it imports, without packages, and the files of its upstreams. */
+  readonly scripts: ReadonlySet<string>
+  /** Whether the settings are those of somebody who wants the development provider. */
+  readonly isDevelopment: boolean
+}
+
+/** A part is absent where it cannot be used; `errors` says why. */
+export interface ConfigurationAttempt extends Omit<LoadedConfiguration, 'settings' | 'config' | 'isDevelopment'> {
+  readonly settings: Settings | undefined
+  readonly config: Config | undefined
+  readonly errors: { readonly [Part in ConfigurationPart]?: MenshenError }
+}
+
+export type ConfigurationPart = 'envFile' | 'settings' | 'config'
+
+/** Throws a ConfigurationError for the first part that cannot be used. */
+export async function loadConfiguration(sources: ConfigurationSources): Promise<LoadedConfiguration> {
+  const { settings, config, errors, ...attempt } = await tryConfiguration(sources, 'stop')
+  const { configFile, environment, scripts } = attempt
+  const error = errors.envFile ?? errors.settings ?? errors.config
+  if (error) throw new ConfigurationError(configFile ?? fileAtFault(error, environment), error, scripts)
+  if (!settings || !config) throw new Error('a part is absent without an error')
+  // Without those of the development provider, which would look like a provider of the operator.
+  const own = sources.development ? readSettings(environmentOf(sources)) : settings
+  return { ...attempt, settings, config, isDevelopment: usesDevProvider(own, config) }
+}
+
+/** Loads as many parts as can be used, or stops at the first that cannot. */
+export async function tryConfiguration(
+  sources: ConfigurationSources,
+  afterError: 'stop' | 'continue' = 'continue',
+): Promise<ConfigurationAttempt> {
+  const errors: { [Part in ConfigurationPart]?: MenshenError } = {}
+  async function attempt<T>(part: ConfigurationPart, work: () => T | Promise<T>): Promise<T | undefined> {
+    if (afterError === 'stop' && Object.keys(errors).length > 0) return undefined
+    try {
+      return await work()
+    } catch (error) {
+      if (!(error instanceof MenshenError)) throw error
+      errors[part] = error
+      return undefined
+    }
+  }
+  const { base, folder, config: given } = sources
+  const scripts = new Set<string>()
+  const withFile = await attempt('envFile', () => environmentOf(sources))
+  const environment = { ...(withFile ?? sources.environment), ...sources.development }
+  const settings = await attempt('settings', () =>
+    base ? readOver(checkSettings(base), environment) : readSettings(environment),
+  )
+  const named = typeof given === 'string' ? given : environment.CONFIG || base?.CONFIG
+  const isGiven = given !== undefined && given !== null && typeof given !== 'string'
+  async function importFor(file: string): Promise<Config> {
+    const config = await importConfig(file, scripts)
+    refuseTakenPaths(settings ?? environment, config, file)
+    if (settings) refuseHosts(settings, config, file)
+    if (settings) refuseTakenHeaders(settings, config, file)
+    // A correction may be in one of them.
+    for (const named of filesOfUpstreams(config).values()) scripts.add(named)
+    assertUpstreamFiles(config, file)
+    return config
+  }
+  const configFile = isGiven ? undefined : await attempt('config', () => findConfigFile(folder, named))
+  const config = errors.config
+    ? undefined
+    : await attempt('config', () => (isGiven ? given : configFile ? importFor(configFile) : {}))
+  return { environment, settings, config, configFile, scripts, errors }
+}
+
+/** Says in which file the problem is. */
+export class ConfigurationError extends MenshenError {
+  readonly file: string
+  /** Absolute paths of files in which a change may solve it. */
+  readonly files: readonly string[]
+
+  constructor(file: string, error: MenshenError, files: Iterable<string> = []) {
+    super(error.code, error.problems, error.cause)
+    this.file = file
+    this.files = [...new Set([file, ...files].map(each => resolve(each)))]
+  }
+}
+
+/** The file that a setting names, if that cannot be used; otherwise the setting itself is wrong, in .env. */
+function fileAtFault({ problems }: MenshenError, environment: Environment): string {
+  const isFile = (name: string) => isSetting(name) && (SETTINGS[name] as Row<unknown>).file !== undefined
+  const named = problems.find(({ setting = '' }) => isFile(setting))
+  return environment[named?.setting ?? ''] || ENV_FILE
+}
+
+// The development provider: who uses it, and with which settings.
+
+/** Nothing names a provider, and this is a developer's own machine. */
+export function usesDevProvider(settings: Settings, { provider, providers }: Config): boolean {
+  return provider === undefined && providers === undefined && wantsDevProvider(settings)
+}
+
+/** The settings that a start uses: with those of the development provider, where it would be started. */
+export function settingsInUse(environment: Environment, settings: Settings, config: Config) {
+  const isDevelopment = usesDevProvider(settings, config)
+  const AUTH_URL = `http://localhost:${settings.DEV_PROVIDER_PORT}`
+  return {
+    settings: isDevelopment ? readSettings({ ...environment, ...DEVELOPMENT_CLIENT, AUTH_URL }) : settings,
+    isDevelopment,
+  }
+}
+
+// The configuration file.
+
+export const CONFIG_FILE = 'menshen.config'
+export const ENDINGS = ['ts', 'mts', 'js', 'mjs']
+/** Endings that users of other products try. A file that is not read would leave every page to every signed-in user. */
+const OTHER_ENDINGS = ['cts', 'cjs', 'tsx', 'json', 'jsonc', 'json5', 'yaml', 'yml', 'toml']
+
+/** The file that is named, else the one in the folder; `undefined` if there is none. */
+function findConfigFile(folder: string | undefined, named: string | undefined): string | undefined {
+  if (named !== undefined) return namedFile(resolve(folder ?? '.', named))
+  if (folder === undefined) return undefined
+  const found = ENDINGS.map(ending => `${CONFIG_FILE}.${ending}`).filter(name => existsSync(join(folder, name)))
+  if (found.length > 1)
+    throw new MenshenError(
+      'bad_settings',
+      `${found.join(' and ')} are both in ${folder}; expected one of them, or CONFIG with the name of the one that counts.`,
+    )
+  const unread = OTHER_ENDINGS.map(ending => `${CONFIG_FILE}.${ending}`).find(name => existsSync(join(folder, name)))
+  if (unread && found.length === 0)
+    throw new MenshenError(
+      'bad_settings',
+      `${join(folder, unread)} is not read; expected ${CONFIG_FILE}.ts, .mts, .js or .mjs with export default { … }.`,
+    )
+  return found[0] && join(folder, found[0])
+}
+
+/** Files that would count if they existed. */
+export function configCandidates(named: string | undefined): string[] {
+  return named === undefined ? ENDINGS.map(ending => `${CONFIG_FILE}.${ending}`) : [named]
+}
+
+function namedFile(file: string): string {
+  if (statSync(file, { throwIfNoEntry: false })?.isFile()) return file
+  throw new MenshenError('bad_settings', [
+    {
+      setting: 'CONFIG',
+      message: `CONFIG is "${file}", where there is no file; expected the path of a configuration, for example ./menshen.config.ts.`,
+      example: `${CONFIG_FILE}.ts`,
+    },
+  ])
+}
+
+/** Reads the files again even if they were loaded before. Adds them to `files`, also where it fails. */
+async function importConfig(file: string, files: Set<string>): Promise<Config> {
+  // Node loads an address once. A unique query makes it another address, for the file and for what it imports.
+  const mark = `?read=${randomUUID()}`
+  files.add(file)
+  const { cache } = createRequire(import.meta.url)
+  const known = new Set(Object.keys(cache))
+  const resolve: ResolveHookSync = (specifier, context, next) => {
+    if (specifier === 'menshen') return resolveOurselves()
+    const isImported = context.parentURL?.endsWith(mark)
+    // Also one that does not exist yet.
+    if (isImported && /^\.{1,2}\//.test(specifier)) files.add(fileURLToPath(new URL(specifier, context.parentURL)))
+    const resolved = next(specifier, context)
+    return isImported && isOurs(resolved.url) ? { ...resolved, url: resolved.url + mark } : resolved
+  }
+  const load: LoadHookSync = (url, context, next) => {
+    if (!url.endsWith(mark)) return next(url, context)
+    files.add(fileURLToPath(url))
+    return loadAsModule(url, context, next)
+  }
+  assertExports(file)
+  const hooks = registerHooks({ resolve, load })
+  try {
+    // Node remembers where a symbolic link led at first.
+    const { default: config } = await import(pathToFileURL(realpathSync(file)).href + mark)
+    return checkConfig(config, file, 'the default export')
+  } catch (error) {
+    throw error instanceof MenshenError ? error : cannotBeLoaded(file, error)
+  } finally {
+    hooks.deregister()
+    // CommonJS modules are cached by their path, without the query.
+    for (const path of Object.keys(cache))
+      if (!known.has(path) && isOurs(pathToFileURL(path).href)) {
+        files.add(path)
+        delete cache[path]
+      }
+  }
+}
+
+/** A line that is a comment, or a block of them. */
+const COMMENTS = /^\s*(?:\/\/.*$|\/\*[\s\S]*?\*\/)/gm
+
+/** A CommonJS script that exports nothing would be a configuration without rules. */
+function assertExports(file: string): void {
+  const code = readConfigText(file).replace(COMMENTS, '')
+  if (!/\S/.test(code)) throw new MenshenError('bad_settings', `${file} is empty; expected export default { … }.`)
+  if (!/\bexports?\b/.test(code))
+    throw new MenshenError('bad_settings', `${file} exports nothing; expected export default { … }.`)
+}
+
+function readConfigText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw new MenshenError('bad_settings', `${file} cannot be read (${code}); make it a file that this user can read.`)
+  }
+}
+
+function isOurs(url: string): boolean {
+  return url.startsWith('file:') && !url.includes('/node_modules/')
+}
+
+/** Lets the file `import { defineConfig } from 'menshen'` in any folder, with or without node_modules. */
+function resolveOurselves() {
+  const url = import.meta.url.replace(/config\/load-configuration(\.\w+)$/, 'index$1')
+  return { url, shortCircuit: true }
+}
+
+/**
+ * A script with `export` is a module, even in a folder whose package.json says commonjs. Loaded as TypeScript, because
+ * only then does a syntax error have its line.
+ */
+const loadAsModule: LoadHookSync = (url, context, next) => {
+  const isModule = /^\s*(import|export)\b/m.test(readFileSync(new URL(url), 'utf8'))
+  return next(url, isModule ? { ...context, format: 'module-typescript' } : context)
+}
+
+function cannotBeLoaded(file: string, error: unknown): MenshenError {
+  const { message, stack = '' } = error instanceof Error ? error : new Error(String(error))
+  const reason = message
+    .replace(/\?read=[\w-]+/g, '')
+    .replace(/\s+/g, ' ')
+    // JSON.parse quotes the text around the error, which may be a secret.
+    .replace(/Unexpected token .* is not valid JSON/, 'not valid JSON')
+  const problem = `${file} cannot be loaded: ${reason}${positionIn(stack)}.`
+  return new MenshenError('bad_settings', problem, error)
+}
+
+/** The first line of the stack that names a file, unless that is this one: the call that loads the configuration. */
+function positionIn(stack: string): string {
+  const [, file = '', line] = /^(?: +at (?:.* \()?)?((?:file:\/\/)?\/.*?):(\d+)(?::\d+)?\)?$/m.exec(stack) ?? []
+  if (file === import.meta.url) return ''
+  if (!file) return ''
+  return ` (${file.startsWith('file:') ? fileURLToPath(file) : file}:${line})`
+}
+
+function environmentOf({ environment, envFile }: ConfigurationSources): Environment {
+  return envFile === undefined ? environment : withEnvFile(environment, envFile)
+}

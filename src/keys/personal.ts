@@ -1,0 +1,462 @@
+// Personal keys: what users make on the account page for their programs. A key counts while its record and that of its owner
+// are in the store; role and groups are the owner's (owners.ts). The key itself is shown once and kept nowhere.
+//
+//   key    personal-key:<SHA-256 of the key>
+//   value  its name, when it was made and last used, and its owner, sealed with the data keys
+//   labels personal-keys, personal-keys.<key of the owner's record>
+//
+// Keys that were used lately are cached, and count while the store provably holds the same versions of both records, as with
+// sessions: a key that is revoked ends at once here, and elsewhere as soon as a session would.
+
+import { LRUCache } from 'lru-cache'
+import { z } from 'zod'
+import { DEFAULT_ROLE } from '../config/file.ts'
+import { errorFields } from '../errors.ts'
+import type { Report } from '../events.ts'
+import type { DataKeyring } from '../session/data-keys.ts'
+import { decodeJson, encodeJson, sealValue, unsealValue } from '../session/sealing.ts'
+import { type Identity, type SessionUser, userFields } from '../session/fields.ts'
+import { type DataKeys, SUB_LABEL, type UserId } from '../session/record.ts'
+import { identifyIn, type SessionDirectory } from '../session/sessions.ts'
+import { allEntries, entryPages } from '../stores/pages.ts'
+import {
+  type Entry,
+  type Freshness,
+  newFreshness,
+  type Store,
+  type StoredEntry,
+  type StoredValue,
+} from '../stores/store.ts'
+import { atMost } from '../util/at-most.ts'
+import { keySha256, newKey } from '../util/key-form.ts'
+import { type ConfirmedUser, createKeyOwners, type KeyOwner, type KeyOwners, openOwner, ownerKeyOf } from './owners.ts'
+
+export const MOST_KEYS = 20
+export const LONGEST_NAME = 60
+
+export interface PersonalKey {
+  /** The SHA-256 of the key in hex. */
+  readonly id: string
+  readonly name: string
+  readonly createdAt: number
+  readonly expiresAt: number
+  /** To a few minutes. */
+  readonly usedAt?: number
+}
+
+/** A program with the key of this user. */
+export interface KeyUser {
+  readonly session: SessionUser
+  readonly who: Identity
+  readonly expiresAt: number
+  readonly keyName: string
+}
+
+export interface PersonalKeys {
+  /** By the SHA-256 of the key. Without a promise if it is cached. */
+  find(id: string): KeyUser | undefined | Promise<KeyUser | undefined>
+  /** Returns the key, which nobody can read again; or why there is none. */
+  create(user: ConfirmedUser, wish: KeyRequest): Promise<NewKey | KeyProblem>
+  /** The user's own, the newest first. */
+  listOf(user: UserId): Promise<PersonalKey[]>
+  /** Revokes a key if it belongs to this user. */
+  revoke(user: UserId, id: string): Promise<PersonalKey | undefined>
+  /** Ends all keys of the user. How many there were. A session of the user can make another until it has ended. */
+  endAllOf(user: UserId): Promise<number>
+  /** The same as `listOf`, by the key of the record of the owner. */
+  listOfOwner(ownerKey: string): Promise<PersonalKey[]>
+  /** The key of the record of the owner, by the key of one of their sessions in the store. */
+  ownerOfSession(sessionKey: string): Promise<string | undefined>
+  /** The same by the key of the record of the owner. */
+  endAllOfOwner(ownerKey: string): Promise<number>
+  /** The same for the user with this `sub` at the provider, which may differ from ours. */
+  endAllOfSubject(subject: UserId): Promise<number>
+  /** Changes the providers and roles. */
+  use(directory: SessionDirectory): void
+  /** Resolves when all that was noticed is written. */
+  settle(): Promise<void>
+}
+
+/** What a user asks for. */
+export interface KeyRequest {
+  readonly name: string
+  readonly days: number
+}
+
+export interface NewKey extends PersonalKey {
+  readonly key: string
+}
+
+export type KeyProblem = 'too_many' | 'name_taken'
+
+interface KeyRecord {
+  readonly name: string
+  readonly createdAt: number
+  readonly usedAt?: number
+  /** The key of the owner's record, and the id that it had. */
+  readonly owner: string
+  readonly ownerId: string
+}
+
+const recordSchema: z.ZodType<KeyRecord> = z.object({
+  name: z.string(),
+  createdAt: z.number(),
+  usedAt: z.number().exactOptional(),
+  owner: z.string(),
+  ownerId: z.string(),
+})
+
+/** A key that was found, and the versions of the records by which it was. */
+interface CachedKey {
+  readonly user: KeyUser
+  readonly record: KeyRecord
+  readonly ownerVersion: number
+  readonly ownerProof: Freshness
+  version: number
+  proof: Freshness
+  usedAt: number
+}
+
+interface PersonalKeysOptions {
+  readonly store: Store
+  readonly keyring: Pick<DataKeyring, 'current' | 'latest'>
+  readonly owners: Omit<KeyOwners, 'confirm'>
+  readonly directory: SessionDirectory
+  readonly now: () => number
+  readonly report: Report
+}
+
+const PREFIX = 'personal-key:'
+/** All keys have it. */
+const LABEL = 'personal-keys'
+const DAY_MS = 24 * 3_600_000
+const MOST_CACHED = 10_000
+/** The precision of "last used": a request must not cost a write. */
+const USED_STEP_MS = 5 * 60_000
+/** A store that cannot be written is not tried again at every request. */
+const NOTE_AGAIN_MS = 10_000
+
+export function createPersonalKeys(options: PersonalKeysOptions): PersonalKeys {
+  const { store, keyring, owners, now, report } = options
+  let { directory } = options
+  const cache = new LRUCache<string, CachedKey>(atMost(MOST_CACHED))
+
+  // Finding a key.
+
+  function getCached(id: string): CachedKey | undefined {
+    const cached = cache.get(id)
+    if (!cached || cached.user.expiresAt <= now()) return undefined
+    const isHeld = store.isCurrent(recordKeyOf(id), cached.version, cached.proof)
+    return isHeld && store.isCurrent(cached.record.owner, cached.ownerVersion, cached.ownerProof) ? cached : undefined
+  }
+
+  async function load(id: string): Promise<CachedKey | undefined> {
+    const stored = await store.read(recordKeyOf(id))
+    const record = stored && (await open(stored))
+    const storedOwner = record && (await store.read(record.owner))
+    const owner = storedOwner && (await owners.open(storedOwner))
+    // The user has been signed out everywhere since then, or their provider is not configured any more.
+    if (!owner || owner.id !== record.ownerId || !directory.providers.get(owner.provider)) return undefined
+    const { version, expiresAt } = stored
+    const user = { ...toUser(directory, owner), expiresAt, keyName: record.name }
+    const found = {
+      user,
+      record,
+      version,
+      proof: newFreshness(),
+      ownerVersion: storedOwner.version,
+      ownerProof: newFreshness(),
+      usedAt: record.usedAt ?? 0,
+    }
+    cache.set(id, found)
+    return found
+  }
+
+  async function open(stored: StoredValue): Promise<KeyRecord | undefined> {
+    const latest = keyring.latest()
+    return (latest && openRecord(stored, latest)) ?? openRecord(stored, await keyring.current())
+  }
+
+  function used(id: string, found: CachedKey | undefined): KeyUser | undefined {
+    if (found && now() - found.usedAt >= USED_STEP_MS) noteUse(id, found)
+    return found?.user
+  }
+
+  // When a key was last used. It is written every few minutes, and no request waits for it.
+
+  const noting = new Map<string, Promise<void>>()
+  let isFailing = false
+
+  function noteUse(id: string, found: CachedKey): void {
+    if (noting.has(id)) return
+    const usedAt = now()
+    const noted = saveUse(id, found, usedAt).then(
+      () => {
+        isFailing = false
+        noting.delete(id)
+      },
+      (error: unknown) => {
+        // Once per outage, not per request.
+        if (!isFailing) report('key_use_not_saved', { ...errorFields(error), ...userFields(found.user.session) })
+        isFailing = true
+        setTimeout(() => noting.delete(id), NOTE_AGAIN_MS).unref()
+      },
+    )
+    noting.set(id, noted)
+  }
+
+  async function saveUse(id: string, found: CachedKey, usedAt: number): Promise<void> {
+    const stored = await store.read(recordKeyOf(id))
+    if (!stored) return
+    const entry = await toEntry(id, { ...found.record, usedAt }, stored.expiresAt)
+    // Only if still there: a key that is revoked stays revoked.
+    const version = await store.replace(stored.key, entry, stored.version)
+    found.usedAt = usedAt
+    if (version === undefined || stored.version !== found.version) return
+    found.version = version
+    found.proof = newFreshness()
+  }
+
+  async function toEntry(id: string, record: KeyRecord, expiresAt: number): Promise<Entry> {
+    const key = recordKeyOf(id)
+    const { publicPart } = await keyring.current()
+    const labels = [LABEL, listLabel(record.owner)]
+    return { value: sealValue(publicPart, encodeJson(record), key), expiresAt, labels }
+  }
+
+  async function listOf(user: UserId): Promise<PersonalKey[]> {
+    return listOfOwner(await owners.keyOf(user))
+  }
+
+  async function listOfOwner(ownerKey: string): Promise<PersonalKey[]> {
+    const storedOwner = await store.read(ownerKey)
+    const owner = storedOwner && (await owners.open(storedOwner))
+    if (!owner) return []
+    const opened = await Promise.all(
+      (await allEntries(store, listLabel(ownerKey))).map(async stored => {
+        const record = await open(stored)
+        return record?.ownerId === owner.id ? [toKey(stored, record)] : []
+      }),
+    )
+    return opened.flat().sort((one, other) => other.createdAt - one.createdAt)
+  }
+
+  return {
+    find(id) {
+      const cached = getCached(id)
+      return cached ? used(id, cached) : load(id).then(found => used(id, found))
+    },
+
+    async create(user, { name, days }) {
+      const userId = { sub: user.userInfo.sub, provider: user.provider }
+      const before = await listOf(userId)
+      if (before.length >= MOST_KEYS) return 'too_many'
+      if (before.some(known => known.name === name)) return 'name_taken'
+      const createdAt = now()
+      const expiresAt = createdAt + days * DAY_MS
+      const owner = await owners.ensure(user, expiresAt)
+      const key = newKey()
+      const id = keySha256(key)
+      const record = { name, createdAt, owner: owner.key, ownerId: owner.id }
+      await store.create(recordKeyOf(id), await toEntry(id, record, expiresAt))
+      // Others may have been made at the same time.
+      if ((await listOf(userId)).length <= MOST_KEYS) return { key, id, name, createdAt, expiresAt }
+      await store.remove(recordKeyOf(id))
+      return 'too_many'
+    },
+
+    listOf,
+    listOfOwner,
+
+    async revoke(user, id) {
+      const stored = await store.read(recordKeyOf(id))
+      const record = stored && (await open(stored))
+      if (!record || record.owner !== (await owners.keyOf(user))) return undefined
+      return (await store.remove(stored.key)) ? toKey(stored, record) : undefined
+    },
+
+    endAllOf: async user => endAll(store, await owners.keyOf(user)),
+
+    async ownerOfSession(sessionKey) {
+      const label = (await store.read(sessionKey))?.labels[SUB_LABEL]
+      return label === undefined ? undefined : ownerKeyOf(label)
+    },
+
+    endAllOfOwner: ownerKey => endAll(store, ownerKey),
+
+    endAllOfSubject: async subject => endEach(store, await owners.keysOfSubject(subject)),
+
+    use(next) {
+      directory = next
+      cache.clear()
+    },
+
+    async settle() {
+      await Promise.all(noting.values())
+    },
+  }
+}
+
+function recordKeyOf(id: string): string {
+  return PREFIX + id
+}
+
+function listLabel(ownerKey: string): string {
+  return `${LABEL}.${ownerKey}`
+}
+
+function openRecord({ key, value }: StoredValue, keys: DataKeys): KeyRecord | undefined {
+  return decodeJson(recordSchema, unsealValue(keys.publicPart, value, key))
+}
+
+function toKey({ key, expiresAt }: StoredEntry, { name, createdAt, usedAt }: KeyRecord): PersonalKey {
+  const id = key.slice(PREFIX.length)
+  return { id, name, createdAt, expiresAt, ...(usedAt === undefined ? {} : { usedAt }) }
+}
+
+/** By the roles of the configuration that is in use. */
+function toUser(directory: SessionDirectory, owner: KeyOwner): Omit<KeyUser, 'expiresAt' | 'keyName'> {
+  const { userInfo, groups, provider, claims } = owner
+  const session = { userInfo, groups, userRole: DEFAULT_ROLE, ...(provider === undefined ? {} : { provider }) }
+  const identified = identifyIn(directory, session, () => claims)
+  return { ...identified, who: { ...identified.who, keyKind: 'personal' } }
+}
+
+// Ending with the user.
+
+async function endEach(store: Store, ownerKeys: readonly string[]): Promise<number> {
+  const counts = await Promise.all(ownerKeys.map(key => endAll(store, key)))
+  return counts.reduce((sum, count) => sum + count, 0)
+}
+
+/** The record of the owner first: with it all keys end in one moment, whatever happens to theirs. */
+async function endAll(store: Store, ownerKey: string): Promise<number> {
+  const keys = await allEntries(store, listLabel(ownerKey))
+  const hadOwner = await store.remove(ownerKey)
+  const removed = await Promise.all(keys.map(({ key }) => store.remove(key)))
+  return hadOwner ? removed.filter(Boolean).length : 0
+}
+
+// The keys of all users, for operators: listed and revoked one by one, by user or by age.
+
+export interface ListedKey extends PersonalKey {
+  /** The owner's name. */
+  readonly user: string
+  readonly provider?: string
+}
+
+export interface KeyListing {
+  /** The valid keys of one username or of all, in pages of any order. A page can be empty and not the last. */
+  list(query: { username?: string | undefined; after?: string | undefined; limit: number }): Promise<KeyPage>
+  /** Revokes a key. `undefined` if there is no valid key with this id. */
+  revoke(id: string): Promise<ListedKey | undefined>
+  /** Revokes the keys of all users of this name, at any provider. How many there were. */
+  revokeOf(username: string): Promise<number>
+  /** Revokes all keys that were created before this moment, and yields each as soon as it is revoked. */
+  revokeBefore(time: number): AsyncGenerator<ListedKey | typeof UNREADABLE>
+}
+
+export interface KeyPage {
+  readonly keys: readonly ListedKey[]
+  /** How many further keys were made under a secret that is gone: their owner and age are unknown. 0 for one username. */
+  readonly unreadable: number
+  /** The `after` of the next page; absent on the last one. */
+  readonly next?: string
+}
+
+/** A key that was made under a secret that is gone. */
+export const UNREADABLE = Symbol('unreadable')
+
+const ID = /^[\da-f]{64}$/
+
+interface KeyListingOptions {
+  readonly store: Store
+  /** Several after a start with another secret. */
+  readonly allKeys: () => Promise<readonly DataKeys[]>
+}
+
+export function createKeyListing({ store, allKeys }: KeyListingOptions): KeyListing {
+  type KeyResult = ListedKey | typeof UNREADABLE
+
+  /** Without those that ended with their owner. */
+  async function openEach(entries: readonly StoredEntry[]): Promise<KeyResult[]> {
+    const sets = await allKeys()
+    const owners = new Map<string, Promise<StoredEntry | undefined>>()
+    const readOwner = (key: string) => {
+      const read = owners.get(key) ?? store.read(key)
+      owners.set(key, read)
+      return read
+    }
+
+    async function open(entry: StoredEntry): Promise<KeyResult[]> {
+      for (const keys of sets) {
+        const record = openRecord(entry, keys)
+        if (!record) continue
+        const storedOwner = await readOwner(record.owner)
+        const owner = storedOwner && openOwner(storedOwner, keys)
+        if (owner?.id !== record.ownerId) return []
+        const { userInfo, provider } = owner
+        return [{ ...toKey(entry, record), user: userInfo.username, ...(provider === undefined ? {} : { provider }) }]
+      }
+      return [UNREADABLE]
+    }
+
+    return (await Promise.all(entries.map(open))).flat()
+  }
+
+  async function ownersOf(username: string): Promise<string[]> {
+    const ofEach = (await allKeys()).map(keys => {
+      const keyring = { current: async () => keys, latest: () => keys }
+      return createKeyOwners({ store, keyring }).keysOfUsername(username)
+    })
+    return (await Promise.all(ofEach)).flat()
+  }
+
+  async function listOf(
+    username: string,
+    { after = '', limit }: { after?: string | undefined; limit: number },
+  ): Promise<KeyPage> {
+    const owners = await ownersOf(username)
+    const entries = await Promise.all(owners.map(owner => allEntries(store, listLabel(owner))))
+    const keys = (await openEach(entries.flat()))
+      .filter(key => key !== UNREADABLE)
+      .filter(({ id }) => recordKeyOf(id) > after)
+      .sort((one, other) => (one.id < other.id ? -1 : 1))
+    const last = keys[limit - 1]
+    const next = last && keys.length > limit ? { next: recordKeyOf(last.id) } : {}
+    return { keys: keys.slice(0, limit), unreadable: 0, ...next }
+  }
+
+  return {
+    async list({ username, ...query }) {
+      if (username !== undefined) return listOf(username, query)
+      const { entries, next } = await store.list({ label: LABEL, ...query })
+      const found = await openEach(entries)
+      const keys = found.filter(key => key !== UNREADABLE)
+      return { keys, unreadable: found.length - keys.length, ...(next === undefined ? {} : { next }) }
+    },
+
+    async revoke(id) {
+      const stored = ID.test(id) ? await store.read(recordKeyOf(id)) : undefined
+      const [key] = stored ? await openEach([stored]) : []
+      if (!stored || key === undefined || key === UNREADABLE) return undefined
+      return (await store.remove(stored.key)) ? key : undefined
+    },
+
+    revokeOf: async username => endEach(store, await ownersOf(username)),
+
+    async *revokeBefore(time) {
+      for await (const entries of entryPages(store, LABEL)) {
+        const found = (await openEach(entries)).filter(key => key === UNREADABLE || key.createdAt < time)
+        const remove = async (key: KeyResult) => key === UNREADABLE || store.remove(recordKeyOf(key.id))
+        const removed = await Promise.allSettled(found.map(remove))
+        for (const [n, key] of found.entries()) {
+          const result = removed[n]
+          if (result?.status === 'fulfilled' && result.value) yield key
+        }
+        // After those that were revoked: the caller reports them.
+        for (const result of removed) if (result.status === 'rejected') throw result.reason
+      }
+    },
+  }
+}

@@ -1,0 +1,213 @@
+// A bounded cache of sessions that this process has opened. An entry proves nothing: its user asks the store whether it still
+// holds that version.
+//
+// There are two queues (as in S3-FIFO). A new session joins the newcomers and moves to the regulars if it is used again. A hit
+// only sets a mark, which is read when the cache is full: unmarked newcomers are evicted first. So a crowd of visitors who come
+// once cannot evict those who come every day, which lru-cache does not guarantee: with 8,000 regular users, as many requests of
+// one-time visitors and room for 10,000 sessions, this cache finds 99 % of the regulars and lru-cache 52 %. A hit costs the same
+// in both (0.6 µs with 20,000 sessions); a miss costs a read and a decryption.
+import { getHeapStatistics } from 'node:v8'
+import { cacheShares } from '../config/cache-shares.ts'
+import type { Settings } from '../config/settings.ts'
+import type { Freshness } from '../stores/store.ts'
+import type { Identity } from './fields.ts'
+import type { Session } from './record.ts'
+
+export interface LoadedSession extends Freshness {
+  readonly key: string
+  readonly version: number
+  /** When the session ends unless it is refreshed: often later than its access token. */
+  readonly expiresAt: number
+  readonly signedInAt: number
+  readonly seenAt: number
+  readonly session: Session
+  /** The user as rules and applications see them. */
+  readonly who: Identity
+  /** The configuration gives the user another role than the record has. */
+  readonly hasNewRole?: boolean
+  /** When the store was last known to hold this version. */
+  confirmedAt: number
+  /** Headers for the applications that were visited last. They are dropped with the session. */
+  identityHeaders?: readonly CachedHeaders[] | undefined
+  /** The same for the headers that the configuration gives to applications. */
+  upstreamHeaders?: readonly CachedUpstreamHeaders[] | undefined
+  /** What this process has done about the device of the session. */
+  deviceNotes?: DeviceNotes | undefined
+  /** Tokens for the applications that were visited last (src/token-exchange). A refresh loads another session, without them. */
+  exchangedTokens?: readonly CachedToken[] | undefined
+}
+
+export interface DeviceNotes {
+  /** It is being written that the browser has shown its second cookie. */
+  isSeen?: boolean
+  /** When a request without the second cookie was reported last. */
+  reportedAt?: number
+}
+
+/** The token for one application. */
+export interface CachedToken {
+  /** Of the target. */
+  readonly id: string
+  readonly token: string
+  readonly until: number
+}
+
+/** The configured headers for one application. */
+export interface CachedUpstreamHeaders {
+  /** The application's, compared by identity: a new configuration has new ones. */
+  readonly of: object
+  /** Names and values in turn. */
+  readonly pairs: readonly string[]
+}
+
+/** The headers that tell an application who the caller is. */
+export interface IdentityHeaders {
+  /** All of them, names and values in turn: a proxy that copies an empty one replaces what a client has sent. */
+  readonly pairs: readonly string[]
+  /** For an application behind the gateway: without the groups of a user who has none. */
+  readonly sent: readonly string[]
+  /** `pairs` as lines of HTTP/1.1, once an answer has needed them. */
+  lines?: string | undefined
+}
+
+/** The identity headers for one application. */
+export interface CachedHeaders extends IdentityHeaders {
+  readonly audience: string
+  /** Their names, compared by identity: a new configuration has a new set. */
+  readonly names: ReadonlySet<string>
+  readonly until: number
+}
+
+/** Keyed by ticket. */
+export interface SessionCache {
+  get(ticket: string): LoadedSession | undefined
+  /** `bytes` is the length of the serialized session. */
+  set(ticket: string, loaded: LoadedSession, bytes: number): void
+  delete(ticket: string): void
+  clear(): void
+}
+
+interface CacheSlot {
+  readonly ticket: string
+  loaded: LoadedSession
+  bytes: number
+  /** Used since it joined its queue. */
+  isMarked: boolean
+  queue: Queue
+  older: CacheSlot | undefined
+  newer: CacheSlot | undefined
+}
+
+/**
+ * Memory besides the texts: objects, keys, and the headers for one application. Measured with the signed JWT (1700; without it,
+ * 900 less), minus the names of fields, which are in the serialized length and take no memory per session.
+ */
+const OVERHEAD_BYTES = 1450
+/** Texts take up to two bytes per character, and a header. */
+const BYTES_PER_WRITTEN = 1.5
+/** Share of V8's heap limit: on a small machine the cache must leave memory to requests. */
+const SHARE_OF_HEAP = 1 / 3
+const NEWCOMERS_SHARE = 0.1
+
+/** `undefined` if the settings leave no room for any session. */
+export function createSessionCache(
+  settings: Pick<Settings, 'SESSION_CACHE_SIZE' | 'SESSION_CACHE_MB'> & Partial<Pick<Settings, 'STORE'>>,
+): SessionCache | undefined {
+  const { SESSION_CACHE_SIZE: most } = settings
+  const { sessionBytes } = cacheShares(settings)
+  const mostBytes = Math.min(sessionBytes, getHeapStatistics().heap_size_limit * SHARE_OF_HEAP)
+  if (most === 0 || mostBytes === 0) return undefined
+  const slots = new Map<string, CacheSlot>()
+  let newcomers = createQueue()
+  let regulars = createQueue()
+
+  function isOver(share: number, count: number, bytes: number): boolean {
+    return count > most * share || bytes > mostBytes * share
+  }
+
+  function makeRoom(): void {
+    while (isOver(1, slots.size, newcomers.bytes + regulars.bytes)) {
+      const hasManyNewcomers = isOver(NEWCOMERS_SHARE, newcomers.count, newcomers.bytes)
+      const slot = (hasManyNewcomers ? newcomers.oldest : regulars.oldest) ?? newcomers.oldest
+      if (!slot) return
+      slot.queue.remove(slot)
+      if (slot.isMarked) regulars.add(slot)
+      else slots.delete(slot.ticket)
+    }
+  }
+
+  function drop(ticket: string): void {
+    const slot = slots.get(ticket)
+    slot?.queue.remove(slot)
+    slots.delete(ticket)
+  }
+
+  return {
+    get(ticket) {
+      const slot = slots.get(ticket)
+      if (slot) slot.isMarked = true
+      return slot?.loaded
+    },
+
+    set(ticket, loaded, length) {
+      const former = slots.get(ticket)
+      const queue = former?.queue ?? newcomers
+      former?.queue.remove(former)
+      const bytes = OVERHEAD_BYTES + length * BYTES_PER_WRITTEN
+      const slot = { ticket, loaded, bytes, isMarked: false, queue, older: undefined, newer: undefined }
+      slots.set(ticket, slot)
+      queue.add(slot)
+      makeRoom()
+    },
+
+    delete: drop,
+
+    clear() {
+      slots.clear()
+      newcomers = createQueue()
+      regulars = createQueue()
+    },
+  }
+}
+
+type Queue = ReturnType<typeof createQueue>
+
+/** First in, first out. A linked list: a `Map` has to skip all deleted entries to find its first one. */
+function createQueue() {
+  let oldest: CacheSlot | undefined
+  let newest: CacheSlot | undefined
+  let count = 0
+  let bytes = 0
+  const queue = {
+    get oldest() {
+      return oldest
+    },
+    get count() {
+      return count
+    },
+    get bytes() {
+      return bytes
+    },
+    add(slot: CacheSlot): void {
+      slot.isMarked = false
+      slot.queue = queue
+      slot.older = newest
+      slot.newer = undefined
+      if (newest) newest.newer = slot
+      else oldest = slot
+      newest = slot
+      count++
+      bytes += slot.bytes
+    },
+    remove(slot: CacheSlot): void {
+      const { older, newer } = slot
+      if (older) older.newer = newer
+      else oldest = newer
+      if (newer) newer.older = older
+      else newest = older
+      count--
+      bytes -= slot.bytes
+    },
+  }
+  return queue
+}

@@ -1,0 +1,113 @@
+// The provider's claims of a user, at sign-in or after the last refresh, kept with the session. Roles are derived from them by the current configuration,
+// so that a change of it applies to every session.
+import { z } from 'zod'
+import type { RoleConfig } from '../config/file.ts'
+import type { TokenSet } from '../provider/token.ts'
+import type { ExclusiveClaims, MappedUser } from '../provider/user.ts'
+import { decodeJson, encodeJson, seal, unseal } from './sealing.ts'
+import { sealingKey } from './ticket.ts'
+
+export type Claims = Readonly<Record<string, unknown>>
+
+/** The claims that are stored with a session. */
+export interface StoredClaims {
+  readonly claims: Claims
+  /** Names of claims that the provider sent and that are not stored; `all` if it may be any name. */
+  readonly unknownClaims: readonly string[] | 'all'
+  /** The names of claims that only one source has sent: a refresh may leave them out. */
+  readonly exclusiveClaims?: ExclusiveClaims
+}
+
+const NO_CLAIMS: StoredClaims = { claims: {}, unknownClaims: 'all' }
+
+/** More than the claims of any user except a member of hundreds of groups. */
+const MOST_BYTES = 16 * 1024
+const MOST_BYTES_OF_NAMES = 4 * 1024
+
+export const storedClaimsSchema: z.ZodType<StoredClaims> = z.object({
+  claims: z.record(z.string(), z.unknown()),
+  unknownClaims: z.union([z.array(z.string()), z.literal('all')]),
+  exclusiveClaims: z
+    .object({ id_token: z.array(z.string()).exactOptional(), token: z.array(z.string()).exactOptional() })
+    .exactOptional(),
+})
+
+/** The claims to store, and the names of those without room. Claims that a role depends on come first. */
+export function selectClaims(
+  { claims, exclusiveClaims, unknownClaims = [] }: Pick<MappedUser, 'claims' | 'exclusiveClaims' | 'unknownClaims'>,
+  roles: readonly RoleConfig[],
+  tokens: Pick<TokenSet, 'accessToken' | 'refreshToken' | 'idToken'>,
+): { readonly storedClaims: StoredClaims; readonly droppedClaims: readonly string[] } {
+  const paths = roles.flatMap(({ claim = {} }) => Object.keys(claim))
+  const isNamed = (name: string) => paths.some(path => isWithin(path, name))
+  const secrets: unknown[] = [tokens.accessToken, tokens.refreshToken, tokens.idToken]
+  // A token response can be a source of claims. Tokens are stored in the session, and replaced by each refresh.
+  const isSecret = (value: unknown) => typeof value === 'string' && secrets.includes(value)
+  const sent = Object.entries(claims).filter(([, value]) => value !== undefined)
+  const hidden = [...unknownClaims, ...sent.filter(([, value]) => isSecret(value)).map(([name]) => name)]
+  const names = exclusiveClaims && bytesOf(exclusiveClaims) <= MOST_BYTES_OF_NAMES ? { exclusiveClaims } : {}
+  const shown = sent.filter(([, value]) => !isSecret(value))
+  const all = Object.fromEntries(shown)
+  if (bytesOf(all) <= MOST_BYTES)
+    return { storedClaims: { claims: all, unknownClaims: shortList(hidden), ...names }, droppedClaims: [] }
+  const entries = shown.map(([name, value]) => ({
+    name,
+    value,
+    bytes: bytesOf({ [name]: value }),
+    isNamed: isNamed(name),
+  }))
+  const kept: typeof entries = []
+  let room = MOST_BYTES
+  for (const entry of entries.sort((a, b) => Number(b.isNamed) - Number(a.isNamed) || a.bytes - b.bytes))
+    if (entry.bytes <= room) {
+      kept.push(entry)
+      room -= entry.bytes
+    }
+  const droppedClaims = entries.filter(entry => !kept.includes(entry)).map(({ name }) => name)
+  const unknown = shortList([...hidden, ...droppedClaims])
+  return { storedClaims: { claims: toClaims(kept), unknownClaims: unknown, ...names }, droppedClaims }
+}
+
+function shortList(names: readonly string[]): StoredClaims['unknownClaims'] {
+  return names.length === 0 || bytesOf(names) <= MOST_BYTES_OF_NAMES ? names : 'all'
+}
+
+function bytesOf(value: object): number {
+  return Buffer.byteLength(JSON.stringify(value))
+}
+
+/** Claims about a token: a change of them says nothing about the user, and needs no write. */
+const TOKEN_CLAIMS: ReadonlySet<string> = new Set(['iat', 'exp', 'nbf', 'jti', 'at_hash', 'nonce', 'expires_in'])
+
+export function withoutTokenClaims(claims: Claims): Claims {
+  return Object.fromEntries(Object.entries(claims).filter(([name]) => !TOKEN_CLAIMS.has(name)))
+}
+
+/** Whether the provider may have sent a claim at this path that is not stored. */
+export function isUnknownClaim({ claims, unknownClaims }: StoredClaims, path: string): boolean {
+  if (unknownClaims === 'all') return !Object.keys(claims).some(name => isWithin(path, name))
+  return unknownClaims.some(name => isWithin(path, name))
+}
+
+function isWithin(path: string, name: string): boolean {
+  return path === name || path.startsWith(`${name}.`)
+}
+
+function toClaims(entries: readonly { readonly name: string; readonly value: unknown }[]): Claims {
+  return Object.fromEntries(entries.map(({ name, value }) => [name, value]))
+}
+
+/** Only the ticket opens them, like the session. `key` is the key of the record. */
+export function sealClaims(claims: StoredClaims, ticket: string, key: string): Buffer {
+  return seal(sealingKey(ticket), encodeJson(claims), aadOf(key))
+}
+
+/** Without claims, or with those of another record, all are unknown: no user gets a role by what cannot be read. */
+export function openClaims(sealed: Uint8Array, ticket: string, key: string): StoredClaims {
+  return decodeJson(storedClaimsSchema, unseal(sealingKey(ticket), sealed, aadOf(key))) ?? NO_CLAIMS
+}
+
+/** The `aad` of the claims: no other part of a record can replace them. */
+function aadOf(key: string): string {
+  return `${key} claims`
+}

@@ -1,0 +1,126 @@
+// SESSIONS_PER_USER: a sign-in beyond the limit ends the oldest sessions of its user, at this provider.
+//
+// Every process ends what is beyond the limit in the same order, by `since` and key of the records, and after its own record is
+// in the store. So parallel sign-ins leave the newest sessions, and as many as the limit says. A new session gets a `since` above
+// that of all others: clocks of instances differ, and may have been set back.
+
+import type { Report } from '../events.ts'
+import { allEntries } from '../stores/pages.ts'
+import type { Store, StoredEntry } from '../stores/store.ts'
+import type { DataKeyring } from './data-keys.ts'
+import type { EndReasons } from './end-reasons.ts'
+import type { IdleSessions } from './idle.ts'
+import { unpackRecord } from './sealing.ts'
+import type { LoadedSession } from './cache.ts'
+import { sessionFields } from './fields.ts'
+import { type Session, userIdOf, userLabel } from './record.ts'
+
+export interface SessionLimit {
+  /** The `since` of a new session. */
+  sinceOf(session: Session, signedInAt: number): Promise<number>
+  /** Ends what is beyond the limit. */
+  enforce(loaded: LoadedSession): Promise<void>
+  use(most: number): void
+}
+
+interface LimitOptions {
+  readonly store: Store
+  readonly keyring: Pick<DataKeyring, 'current'>
+  readonly reasons: EndReasons
+  readonly idle: IdleSessions
+  readonly report: Report
+}
+
+export function createSessionLimit({ store, keyring, reasons, idle, report }: LimitOptions): SessionLimit {
+  let most = 0
+  const latests = createTurns<number>()
+  const enforcements = createTurns<void>()
+
+  const labelOf = async (session: Session) => userLabel(userIdOf(session), await keyring.current())
+
+  /** A session that has ended already is not counted. */
+  async function isAlive({ key, value }: StoredEntry, session: Session): Promise<boolean> {
+    const seenAt = unpackRecord(value)?.seenAt
+    if (seenAt === undefined || !idle.isIdle({ key, seenAt })) return true
+    return !(await idle.end({ key, seenAt }, sessionFields({ key, session })))
+  }
+
+  async function latestOf(label: string): Promise<number> {
+    return (await allEntries(store, label)).reduce((latest, { since = 0 }) => Math.max(latest, since), 0)
+  }
+
+  async function endBeyond(label: string, session: Session): Promise<void> {
+    const found = await allEntries(store, label)
+    const alive = await Promise.all(found.map(stored => isAlive(stored, session)))
+    const beyond = found
+      .filter((_, n) => alive[n])
+      .sort(newestFirst)
+      .slice(most)
+    await Promise.all(beyond.map(({ key }) => endOne(key, session)))
+  }
+
+  async function endOne(key: string, session: Session): Promise<void> {
+    // Of parallel callers one gets it.
+    const ended = await store.take(key)
+    if (!ended) return
+    await reasons.note(key, ended, 'session_limit')
+    report('session_ended', { ...sessionFields({ key, session }), reason: 'session_limit', ended: 1 })
+  }
+
+  return {
+    use(next) {
+      most = next
+    },
+
+    async sinceOf(session, signedInAt) {
+      if (most === 0) return signedInAt
+      const label = await labelOf(session)
+      const latest = await latests.join(label, () => latestOf(label))
+      return Math.max(signedInAt, latest + 1)
+    },
+
+    async enforce({ session }) {
+      if (most === 0) return
+      const label = await labelOf(session)
+      await enforcements.join(label, () => endBeyond(label, session))
+    },
+  }
+}
+
+function newestFirst(one: StoredEntry, other: StoredEntry): number {
+  return (other.since ?? 0) - (one.since ?? 0) || (other.key < one.key ? -1 : 1)
+}
+
+/**
+ * Work that has begun after a call serves it, and all other calls that wait. A user who signs in a hundred times at once costs
+ * a few looks at the sessions, not a hundred looks at a hundred sessions.
+ */
+function createTurns<T>(): { join(name: string, work: () => Promise<T>): Promise<T> } {
+  const running = new Map<string, Promise<T>>()
+  const waiting = new Map<string, Promise<T>>()
+
+  function start(name: string, work: () => Promise<T>): Promise<T> {
+    const result = work().finally(() => {
+      if (running.get(name) === result) running.delete(name)
+    })
+    running.set(name, result)
+    return result
+  }
+
+  async function startAfter(before: Promise<T>, name: string, work: () => Promise<T>): Promise<T> {
+    // Its failure is its callers'.
+    await before.catch(() => {})
+    waiting.delete(name)
+    return start(name, work)
+  }
+
+  return {
+    join(name, work) {
+      const before = running.get(name)
+      if (!before) return start(name, work)
+      const next = waiting.get(name) ?? startAfter(before, name, work)
+      waiting.set(name, next)
+      return next
+    },
+  }
+}

@@ -1,0 +1,189 @@
+// Sessions without their tickets: listed for the console, and ended one by one, by user or by provider session.
+import type { ProviderSession } from '../provider/id-token.ts'
+import { entryPages } from '../stores/pages.ts'
+import type { Page, Store, StoredEntry } from '../stores/store.ts'
+import type { DataKeyring } from './data-keys.ts'
+import { type EndReason, endWithReason } from './end-reasons.ts'
+import {
+  type DataKeys,
+  hasOwnSubject,
+  hasProviderSession,
+  labelOf,
+  type PublicPart,
+  providerSessionLabel,
+  providerSubLabel,
+  publicPartOf,
+  SESSION_LABEL,
+  SUB_LABEL,
+  type UserId,
+  userLabel,
+} from './record.ts'
+
+export interface ListedSession {
+  readonly key: string
+  readonly expiresAt: number
+  /** Absent if it was sealed under a secret that is gone. */
+  readonly publicPart?: PublicPart
+}
+
+interface SessionPage {
+  readonly sessions: ListedSession[]
+  /** Where the next page begins; absent on the last one. A page can be empty and not the last. */
+  readonly next?: string
+}
+
+export interface SessionListing {
+  /** The sessions of all users, the newest first. */
+  newest(query: { before?: string | undefined; limit: number }): Promise<SessionPage>
+  /** The sessions of one username or of all, in pages of any order, each with the newest first. */
+  list(query: { username?: string; after?: string | undefined; limit: number }): Promise<SessionPage>
+  /** The sessions of one user, in pages of any order, each with the newest first. */
+  listOf(user: UserId, query: { after?: string | undefined; limit: number }): Promise<SessionPage>
+  /** How many `newest` lists. */
+  count(): Promise<number>
+  /** One session as the list shows it. */
+  getListed(key: string): Promise<ListedSession | undefined>
+  /** Ends a session that was listed. The login page of its browser says why. */
+  end(key: string, reason?: EndReason): Promise<boolean>
+  /** Ends all sessions of the user, on every device. */
+  endAllOf(user: UserId, reason?: EndReason): Promise<EndedSessions>
+  /** The same except for one session. */
+  endOthersOf(user: UserId, keptKey: string): Promise<EndedSessions>
+  /** Ends a session if it belongs to this user. */
+  endOneOf(user: UserId, key: string): Promise<boolean>
+  /** Ends the sessions that were opened in this session of the provider (`sid`), usually one device. */
+  endProviderSession(providerSession: ProviderSession): Promise<EndedSessions>
+  /** Ends all sessions of the user with this `sub` at the provider, which may differ from ours. */
+  endAllOfSubject(subject: UserId): Promise<EndedSessions>
+  /** Of those, ends the ones without a known session of the provider. */
+  endUnknownDevicesOfSubject(subject: UserId): Promise<EndedSessions>
+  /** Ends all sessions of the user of this listed one. */
+  endAllLike(key: string, reason?: EndReason): Promise<EndedSessions>
+}
+
+/** How many were ended, and whose, if that could be read. */
+export interface EndedSessions {
+  readonly count: number
+  readonly user?: string
+}
+
+export function createSessionListing({
+  store,
+  keyring,
+  isAlive = () => true,
+}: {
+  store: Store
+  keyring: Pick<DataKeyring, 'current'>
+  /** False for a session that has ended, and whose record is still there. */
+  isAlive?: (session: ListedSession) => boolean
+}): SessionListing {
+  async function endAllWith(
+    label: string,
+    reason: EndReason,
+    isMeant = (_entry: StoredEntry) => true,
+  ): Promise<EndedSessions> {
+    const keys = await keyring.current()
+    let user: string | undefined
+    let count = 0
+    for await (const entries of entryPages(store, label)) {
+      const meant = entries.filter(isMeant)
+      const removed = await Promise.all(meant.map(({ key }) => endWithReason({ store, keyring }, key, reason)))
+      const ended = meant.filter((_, n) => removed[n])
+      for (const entry of ended) user ??= publicPartOf(entry, entry.key, keys)?.username
+      count += ended.length
+    }
+    return user === undefined ? { count } : { count, user }
+  }
+
+  async function endAllLabelled(
+    label: (keys: DataKeys) => string,
+    reason: EndReason,
+    isMeant?: (entry: StoredEntry) => boolean,
+  ): Promise<EndedSessions> {
+    return endAllWith(label(await keyring.current()), reason, isMeant)
+  }
+
+  /** A user with a separate `sub` at the provider is found by that, not by ours. */
+  async function endSubject(subject: UserId, isMeant = (_entry: StoredEntry) => true): Promise<EndedSessions> {
+    const [own, other] = await Promise.all([
+      endAllLabelled(
+        keys => userLabel(subject, keys),
+        'ended_by_provider',
+        entry => !hasOwnSubject(entry) && isMeant(entry),
+      ),
+      endAllLabelled(keys => providerSubLabel(subject, keys), 'ended_by_provider', isMeant),
+    ])
+    const user = own.user ?? other.user
+    return { count: own.count + other.count, ...(user === undefined ? {} : { user }) }
+  }
+
+  const livingIn = (page: SessionPage) => ({ ...page, sessions: page.sessions.filter(isAlive) })
+
+  async function listWith(label: string, query: { after?: string | undefined; limit: number }): Promise<SessionPage> {
+    const page = livingIn(pageOf(await store.list({ label, ...query }), await keyring.current()))
+    return { ...page, sessions: page.sessions.sort((one, other) => sinceOf(other) - sinceOf(one)) }
+  }
+
+  return {
+    async newest(query) {
+      return livingIn(pageOf(await store.newest(query), await keyring.current()))
+    },
+
+    async list({ username, ...query }) {
+      const keys = await keyring.current()
+      return listWith(username === undefined ? SESSION_LABEL : labelOf('username', username, keys), query)
+    },
+
+    listOf: async (user, query) => listWith(userLabel(user, await keyring.current()), query),
+
+    count: () => store.count(),
+
+    async getListed(key) {
+      const stored = await store.read(key)
+      const listed = stored && listedOf(stored, await keyring.current())
+      return listed && isAlive(listed) ? listed : undefined
+    },
+
+    end: (key, reason = 'ended_by_developer') => endWithReason({ store, keyring }, key, reason),
+
+    endAllOf: (user, reason = 'ended_by_user') => endAllLabelled(keys => userLabel(user, keys), reason),
+
+    endOthersOf: (user, keptKey) =>
+      endAllLabelled(
+        keys => userLabel(user, keys),
+        'ended_by_user',
+        entry => entry.key !== keptKey,
+      ),
+
+    async endOneOf(user, key) {
+      const label = userLabel(user, await keyring.current())
+      const stored = await store.read(key)
+      return stored?.labels[SUB_LABEL] === label && endWithReason({ store, keyring }, key, 'ended_by_user')
+    },
+
+    endProviderSession: providerSession =>
+      endAllLabelled(keys => providerSessionLabel(providerSession, keys), 'ended_by_provider'),
+
+    endAllOfSubject: subject => endSubject(subject),
+    endUnknownDevicesOfSubject: subject => endSubject(subject, entry => !hasProviderSession(entry)),
+
+    async endAllLike(key, reason = 'ended_by_developer') {
+      const label = (await store.read(key))?.labels[SUB_LABEL]
+      return label === undefined ? { count: 0 } : endAllWith(label, reason)
+    },
+  }
+}
+
+function pageOf({ entries, next }: Page, keys: DataKeys): SessionPage {
+  return { sessions: entries.map(entry => listedOf(entry, keys)), ...(next === undefined ? {} : { next }) }
+}
+
+function sinceOf({ publicPart }: ListedSession): number {
+  return publicPart?.signedInAt ?? 0
+}
+
+function listedOf(entry: StoredEntry, keys: DataKeys): ListedSession {
+  const { key, expiresAt } = entry
+  const publicPart = publicPartOf(entry, key, keys)
+  return { key, expiresAt, ...(publicPart ? { publicPart } : {}) }
+}

@@ -1,0 +1,518 @@
+// Connections to Redis. A connection lives from its first answer to its first failure, and a reconnecting client replaces it.
+
+import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+import { LRUCache } from 'lru-cache'
+import { createClient, RedisClient, RedisCluster } from 'redis'
+import { MenshenError } from '../../errors.ts'
+import type { Report } from '../../events.ts'
+import { withDeadline } from '../../util/deadline.ts'
+import {
+  type ClusterAddress,
+  parseRedisAddress,
+  type RedisAddress,
+  type RedisHost,
+  type SentinelAddress,
+  type SingleAddress,
+} from './address.ts'
+import { type Commands, commandsOf, scripts } from './commands.ts'
+import { decodeReply, keyOf, type RedisEntry, recordName } from './record.ts'
+
+export interface RedisConnection {
+  readonly commands: Commands
+  /** Whether keys of different slots cannot change in one step. */
+  readonly isCluster: boolean
+  /** A cached record that is known to be the latest. */
+  known(key: string): RedisEntry | undefined
+  /** How often a record was forgotten. As long as it stays the same, so do all records that were known; `undefined` while none is. */
+  changes(): number | undefined
+  /** Reads a record and caches it. */
+  load(key: string): Promise<RedisEntry | undefined>
+  /** Reads a record without the cache. */
+  fetch(key: string): Promise<RedisEntry | undefined>
+  /** Writes a record, and caches it if `put` says that it was written. */
+  write(key: string, record: Buffer, put: () => Promise<boolean>): Promise<boolean>
+  /** Changes a record that is not to be in the cache afterwards. */
+  forgetting<Result>(key: string, change: () => Promise<Result>): Promise<Result>
+  /** Drops a record from the cache, also for reads and writes that are under way. */
+  forget(key: string): void
+  forgetAll(): void
+  lose(reason: unknown): void
+  /** Resolves with the reason when the connection is unusable. */
+  readonly lost: Promise<unknown>
+  close(): Promise<void>
+}
+
+export type Connect = () => Promise<RedisConnection>
+
+/** A client or a cluster of node-redis. */
+interface NodeRedisClient {
+  close(): Promise<unknown>
+  destroy(): void
+}
+
+const HEARTBEAT_MS = 500
+const SILENCE_MS = 1000
+/** The cache is valid if the server has answered a ping that was sent within this time. */
+const TRUST_MS = 2000
+
+interface ConnectionOptions {
+  readonly commands: Commands
+  readonly isCluster: boolean
+  /** Without them nothing is cached: the server does not announce changes, or there is no room. */
+  readonly limits?: ReadCacheLimits
+  /** Whether the server announces all changes of a record but our own, so that what was written can be cached. */
+  readonly keepsWrites: boolean
+}
+
+export function superviseConnection(
+  client: NodeRedisClient,
+  { commands, isCluster, limits, keepsWrites }: ConnectionOptions,
+): RedisConnection {
+  const fetch = async (key: string) => decodeReply(key, await commands.get(recordName(key)))
+  const cache = limits && limits.size > 0 && limits.bytes >= 1 ? createReadCache(limits, fetch) : undefined
+  const { promise: lost, resolve } = Promise.withResolvers<unknown>()
+  let isLost = false
+  // The clock of the process, not that of the store: this is about the connection.
+  let provenAt = performance.now()
+
+  function isTrusted(): boolean {
+    return !isLost && performance.now() - provenAt < TRUST_MS
+  }
+
+  function lose(reason: unknown): void {
+    if (isLost) return
+    isLost = true
+    cache?.forgetAll()
+    client.destroy()
+    resolve(reason)
+  }
+
+  async function listen(): Promise<void> {
+    while (!isLost) {
+      const askedAt = performance.now()
+      await withDeadline(commands.ping(), SILENCE_MS)
+      provenAt = askedAt
+      await pause(HEARTBEAT_MS, undefined, { ref: false })
+    }
+  }
+  listen().catch(lose)
+
+  /** A record that was read before the change must not be in the cache after it. */
+  async function forgetting<Result>(key: string, change: () => Promise<Result>): Promise<Result> {
+    cache?.forget(key)
+    return change().finally(() => cache?.forget(key))
+  }
+
+  return {
+    commands,
+    isCluster,
+    fetch,
+    lose,
+    lost,
+
+    known: key => (isTrusted() ? cache?.get(key) : undefined),
+    changes: () => (isTrusted() ? cache?.changes() : undefined),
+
+    load: key => cache?.load(key) ?? fetch(key),
+
+    write: (key, record, put) => (cache && keepsWrites ? cache.write(key, record, put) : forgetting(key, put)),
+    forgetting,
+
+    forget: key => cache?.forget(key),
+    forgetAll: () => cache?.forgetAll(),
+
+    async close() {
+      await withDeadline(client.close(), DEADLINE_MS).catch(() => {})
+      lose(new Error('The store is closed.'))
+    },
+  }
+}
+
+// Keeps one connection to Redis: opens a new one whenever it is lost, and never gives up.
+
+export interface ReconnectingClient {
+  /** Absent while Redis cannot be reached. */
+  readonly connection: RedisConnection | undefined
+  close(): Promise<void>
+}
+
+const FIRST_PAUSE_MS = 50
+const LONGEST_PAUSE_MS = 2000
+
+/** Resolves when the first attempt to connect has succeeded or failed. */
+export async function openReconnectingClient(
+  connect: Connect,
+  store: string,
+  report: Report,
+): Promise<ReconnectingClient> {
+  const closing = new AbortController()
+  const tried = Promise.withResolvers<void>()
+  let connection: RedisConnection | undefined
+  let reportedReason: string | undefined
+
+  function reportError(error: unknown): void {
+    const reason = reasonOf(error)
+    if (reason !== reportedReason) report('store_unreachable', { store, reason })
+    reportedReason = reason
+  }
+
+  async function serve(): Promise<void> {
+    const opened = await connect()
+    if (closing.signal.aborted) return opened.close()
+    if (reportedReason !== undefined) report('store_reachable', { store })
+    reportedReason = undefined
+    connection = opened
+    tried.resolve()
+    const reason = await opened.lost
+    connection = undefined
+    if (!closing.signal.aborted) reportError(reason)
+  }
+
+  async function keep(): Promise<void> {
+    for (let attempt = 0; !closing.signal.aborted; attempt++) {
+      await serve().then(() => {
+        attempt = 0
+      }, reportError)
+      tried.resolve()
+      await pause(backoffMs(attempt), undefined, { signal: closing.signal }).catch(() => {})
+    }
+  }
+  keep()
+  await tried.promise
+
+  return {
+    get connection() {
+      return connection
+    },
+    async close() {
+      closing.abort()
+      await connection?.close()
+    },
+  }
+}
+
+function backoffMs(attempt: number): number {
+  const longest = Math.min(FIRST_PAUSE_MS * 2 ** attempt, LONGEST_PAUSE_MS)
+  return longest * (0.5 + Math.random() / 2)
+}
+
+/** An AggregateError (two addresses of one name, several sentinels) has no useful message. */
+function reasonOf(error: unknown): string {
+  if (error instanceof AggregateError && error.errors.length > 0) return reasonOf(error.errors[0])
+  return error instanceof Error ? error.message : String(error)
+}
+
+// The options of all clients of node-redis.
+
+export interface Credentials {
+  readonly username?: string
+  readonly password?: string
+}
+
+export const DEADLINE_MS = 2000
+
+export function clientOptions({ username, password }: Credentials, socket: Partial<RedisHost & TlsOptions>) {
+  return {
+    ...(username === undefined ? {} : { username }),
+    ...(password === undefined ? {} : { password }),
+    socket: { ...socket, connectTimeout: DEADLINE_MS, reconnectStrategy: false as const },
+    disableOfflineQueue: true,
+    maintNotifications: 'disabled' as const,
+  }
+}
+
+/**
+ * The timeouts of node-redis end when a command is written, not when it is answered, and need a timer per command. DEADLINE_MS
+ * covers a whole operation.
+ */
+export const COMMAND_OPTIONS = { timeout: 0 }
+
+// TLS for addresses with `rediss`.
+
+export interface TlsOptions {
+  readonly tls: true
+  readonly servername?: string
+  readonly ca?: Buffer
+}
+
+/** The certificate is read once, when the store is opened, so that an unreadable file stops the start. */
+export function tlsOptionsOf({ tls, ca }: Pick<RedisAddress, 'tls' | 'ca'>): (host?: RedisHost) => Partial<TlsOptions> {
+  if (!tls) return () => ({})
+  const authority = ca === undefined ? {} : { ca: readAuthority(ca) }
+  return host => ({ tls: true, ...authority, ...(host && !isIP(host.host) ? { servername: host.host } : {}) })
+}
+
+function readAuthority(file: string): Buffer {
+  try {
+    return readFileSync(file)
+  } catch (cause) {
+    const message = `STORE names ${file} as ca, which cannot be read.`
+    throw new MenshenError('bad_settings', [{ setting: 'STORE', message }], cause)
+  }
+}
+
+// A connection to one server, with a cache that the server invalidates (CLIENT TRACKING).
+//
+// Everything goes through one connection, so that answers and invalidations arrive in the order in which the server made them: a
+// caller that learns of a change (such as a released lease) no longer has the records that were cached before it.
+
+// createClient() would build a class of all commands for each connection.
+const makeClient = RedisClient.factory({ scripts })
+
+export function toServer(address: SingleAddress, cache: ReadCacheLimits): Connect {
+  const tlsTo = tlsOptionsOf(address)
+  return () => connect(address, { ...address.host, ...tlsTo(address.host) }, cache)
+}
+
+export function toPrimary(address: SentinelAddress, cache: ReadCacheLimits): Connect {
+  const tlsTo = tlsOptionsOf(address)
+  return async () => {
+    const primary = await findPrimary(address, tlsTo)
+    return connect(address, { ...primary, ...tlsTo(primary) }, cache)
+  }
+}
+
+async function connect(
+  address: SingleAddress | SentinelAddress,
+  socket: RedisHost & Partial<TlsOptions>,
+  cache: ReadCacheLimits,
+): Promise<RedisConnection> {
+  const { kind, database } = address
+  const client = makeClient({
+    ...clientOptions(address, socket),
+    commandOptions: COMMAND_OPTIONS,
+    database,
+    emitInvalidate: true,
+  })
+  client.on('error', () => {}) // until it is supervised, connect() reports it, too
+  let keepsWrites: boolean
+  try {
+    await withDeadline(client.connect(), DEADLINE_MS)
+    if (kind === 'sentinel') assertPrimary(await withDeadline(client.sendCommand(['ROLE']), DEADLINE_MS))
+    keepsWrites = await withDeadline(skipOwnChanges(client), DEADLINE_MS)
+  } catch (error) {
+    client.destroy()
+    throw error
+  }
+  const commands = commandsOf(client, address.prefix)
+  const connection = superviseConnection(client, { commands, isCluster: false, limits: cache, keepsWrites })
+  client.on('error', connection.lose)
+  client.on('invalidate', (name: Buffer | null) => {
+    if (name === null) connection.forgetAll()
+    else connection.forget(keyOf(name.toString(), address.prefix))
+  })
+  return connection
+}
+
+/**
+ * Asks the server to announce only the changes of others; whether it does. Then it does not announce either what it evicts during
+ * our own commands, so that this is for servers that evict nothing. One that does not say so may evict.
+ */
+async function skipOwnChanges(client: { sendCommand(words: readonly string[]): Promise<unknown> }): Promise<boolean> {
+  const memory = String(await client.sendCommand(['INFO', 'memory']).catch(() => ''))
+  if (!/^maxmemory_policy:noeviction\r?$/m.test(memory)) return false
+  await client.sendCommand(['CLIENT', 'TRACKING', 'ON', 'NOLOOP'])
+  return true
+}
+
+/** Sentinels may be late to notice that a server is no longer the primary. */
+function assertPrimary(role: unknown): void {
+  if (!Array.isArray(role) || role[0] !== 'master')
+    throw new Error('The sentinels named a server that is not the primary.')
+}
+
+// Asks the sentinels which server is the primary.
+
+const makeSentinelClient = RedisClient.factory()
+
+type TlsTo = (host: RedisHost) => Partial<TlsOptions>
+
+/** The first answer counts: sentinels that are down must not delay it. */
+export function findPrimary(address: SentinelAddress, tlsTo: TlsTo): Promise<RedisHost> {
+  return Promise.any(address.hosts.map(host => askWithOrWithoutPassword({ ...host, ...tlsTo(host) }, address)))
+}
+
+/** Sentinels often have no password where the servers have one, and then refuse it. */
+async function askWithOrWithoutPassword(sentinel: RedisHost, address: SentinelAddress): Promise<RedisHost> {
+  try {
+    return await ask(sentinel, {}, address.primary)
+  } catch (error) {
+    const isRefused = error instanceof Error && error.message.startsWith('NOAUTH')
+    if (!isRefused || address.password === undefined) throw error
+    return ask(sentinel, address, address.primary)
+  }
+}
+
+async function ask(sentinel: RedisHost, credentials: Credentials, name: string): Promise<RedisHost> {
+  const client = makeSentinelClient(clientOptions(credentials, sentinel))
+  client.on('error', () => {}) // connect() reports it, too
+  try {
+    await withDeadline(client.connect(), DEADLINE_MS)
+    const reply = await withDeadline(client.sendCommand(['SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name]), DEADLINE_MS)
+    if (!Array.isArray(reply))
+      throw new Error(`The sentinel at ${sentinel.host}:${sentinel.port} does not know ${name}.`)
+    return { host: String(reply[0]), port: Number(reply[1]) }
+  } finally {
+    client.destroy()
+  }
+}
+
+// A connection to a cluster. Records are read from their primaries each time, without a cache: only a single server orders answers
+// and invalidations. With several, a lease could appear free before the invalidation of its session arrives.
+
+/** Commands that wait for a node that hangs. More fail at once. */
+const MOST_WAITING = 10_000
+
+const makeCluster = RedisCluster.factory({ scripts })
+
+export function toCluster(address: ClusterAddress): Connect {
+  // The cluster names its nodes, and the certificate of each has to match that name or address.
+  const tls = tlsOptionsOf(address)()
+  return async () => {
+    const cluster = makeCluster({
+      rootNodes: address.hosts.map(host => ({ socket: { ...host, ...tls } })),
+      defaults: { ...clientOptions(address, tls), commandsQueueMaxLength: MOST_WAITING },
+    })
+    // The error of one node: connect() only reports that none of them is available.
+    let reason: unknown
+    cluster.on('error', error => {
+      reason = error
+    })
+    try {
+      await withDeadline(cluster.connect(), DEADLINE_MS)
+    } catch (error) {
+      cluster.destroy()
+      throw reason ?? error
+    }
+    const commands = commandsOf(cluster.withCommandOptions(COMMAND_OPTIONS), address.prefix)
+    const connection = superviseConnection(cluster, { commands, isCluster: true, keepsWrites: false })
+    cluster.on('node-error', connection.lose)
+    return connection
+  }
+}
+
+// The records that one connection has read or written. They are valid while the server promises to say when they change. The promise ends
+// with the connection, and so does its cache.
+
+interface ReadCache {
+  get(key: string): RedisEntry | undefined
+  /** Reads a record and caches it, unless it is forgotten before the answer arrives. */
+  load(key: string): Promise<RedisEntry | undefined>
+  /** Writes a record and caches it, unless it is forgotten or read before the answer arrives. */
+  write(key: string, record: Buffer, put: () => Promise<boolean>): Promise<boolean>
+  forget(key: string): void
+  forgetAll(): void
+  /** How often a record was forgotten, whether or not it was cached. */
+  changes(): number
+}
+
+export interface ReadCacheLimits {
+  /** How many records at most. */
+  readonly size: number
+  /** How much memory they may take together. */
+  readonly bytes: number
+}
+
+/** Memory besides the bytes of the record: objects and the row in the cache, as measured. */
+const OVERHEAD_BYTES = 900
+
+export function createReadCache(
+  { size, bytes }: ReadCacheLimits,
+  fetch: (key: string) => Promise<RedisEntry | undefined>,
+): ReadCache {
+  // Not by `max`: lru-cache allocates that many rows ahead, which takes 100 ms for 100,000. Both limits hold if each record
+  // is at least its share of all bytes.
+  const least = Math.ceil(bytes / size)
+  const records = new LRUCache<string, RedisEntry>({
+    maxSize: Math.floor(bytes),
+    sizeCalculation: ({ value }) => Math.max(least, OVERHEAD_BYTES + value.buffer.byteLength),
+  })
+  /** The last read or write of each key, until its answer arrives or something else has happened to the record. */
+  const underway = new Map<string, { readonly reading?: Promise<RedisEntry | undefined> }>()
+  let changes = 0
+
+  async function start(key: string): Promise<RedisEntry | undefined> {
+    const read = { reading: fetch(key) }
+    underway.set(key, read)
+    try {
+      const record = await read.reading
+      if (record && underway.get(key) === read) records.set(key, record)
+      return record
+    } finally {
+      if (underway.get(key) === read) underway.delete(key)
+    }
+  }
+
+  async function write(key: string, record: Buffer, put: () => Promise<boolean>): Promise<boolean> {
+    const own = {}
+    forget(key)
+    underway.set(key, own)
+    let isCurrent = false
+    try {
+      const isWritten = await put()
+      isCurrent = isWritten && underway.get(key) === own
+      return isWritten
+    } finally {
+      // A read that began after it may have been answered before it: a script that the server does not know is sent twice.
+      forget(key)
+      const written = isCurrent ? decodeReply(key, record) : undefined
+      if (written) records.set(key, written)
+    }
+  }
+
+  function forget(key: string): void {
+    changes++
+    records.delete(key)
+    underway.delete(key)
+  }
+
+  return {
+    get: key => records.get(key),
+
+    load: key => underway.get(key)?.reading ?? start(key),
+
+    write,
+    forget,
+
+    forgetAll() {
+      changes++
+      records.clear()
+      underway.clear()
+    },
+
+    changes: () => changes,
+  }
+}
+
+// A separate connection for the rate limits, which all instances count together. It may come and go: without it each process
+// counts in its own memory.
+
+export interface LimitClient {
+  readonly client: object
+  /** The prefix of its keys. */
+  readonly prefix: string
+  close(): void
+}
+
+const LONGEST_WAIT_MS = 2000
+
+/** `undefined` with sentinels or a cluster, where no single server counts. */
+export function openLimitClient(address: string): LimitClient | undefined {
+  const target = parseRedisAddress(address)
+  if (target.kind !== 'single') return undefined
+  const { host, database } = target
+  const { socket, ...options } = clientOptions(target, { ...host, ...tlsOptionsOf(target)(host) })
+  const reconnectStrategy = (retries: number) => Math.min(50 * 2 ** retries, LONGEST_WAIT_MS)
+  const client = createClient({
+    ...options,
+    commandsQueueMaxLength: 1000,
+    database,
+    socket: { ...socket, reconnectStrategy },
+  })
+  // The connection of the store reports problems.
+  client.on('error', () => {})
+  client.connect().catch(() => {})
+  return { client, prefix: target.prefix, close: () => client.destroy() }
+}

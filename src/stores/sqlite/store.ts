@@ -1,0 +1,165 @@
+// The embedded store: one database file, shared by the processes of one machine, consistent after any crash.
+
+import { stat } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { MenshenError } from '../../errors.ts'
+import { phrase, phraseIn } from '../../text/text.ts'
+import type { Store } from '../store.ts'
+import { pageInSteps } from '../trail.ts'
+import type { Change, ChangeResult } from './changes.ts'
+import { faultOf, SqliteFault } from './faults.ts'
+import { createSqliteReader } from './reader.ts'
+import { startSweeper } from './sweeper.ts'
+import { acquireWriter } from './writer.ts'
+
+const DEADLINE_MS = 10_000
+
+interface SqliteStoreOptions {
+  readonly file: string
+  readonly now: () => number
+  readonly sweepEveryMs?: number
+  /** How long a change waits for the disk, or for a lock of another process. */
+  readonly deadlineMs?: number
+}
+
+export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
+  const { file, now, sweepEveryMs = 1000, deadlineMs = DEADLINE_MS } = options
+  const path = resolve(file)
+  const writer = await acquireWriter(path, deadlineMs).catch(error => {
+    throw cannotOpen(file, error)
+  })
+  const reader = createSqliteReader({ file: path, now, opened: writer.opened })
+  let isClosed = false
+
+  async function change(change: Change): Promise<ChangeResult> {
+    try {
+      if (isClosed) throw new SqliteFault('closed', 'the store is closed')
+      return await writer.change(change)
+    } catch (cause) {
+      throw unavailable(file, 'could not be written', cause)
+    } finally {
+      reader.invalidate()
+    }
+  }
+
+  function orUnavailable<Result>(read: () => Result): Result {
+    try {
+      return read()
+    } catch (cause) {
+      throw unavailable(file, 'could not be read', cause)
+    }
+  }
+
+  const isLiving = (key: string) => orUnavailable(() => reader.living(key)) !== undefined
+  const sweeper = startSweeper({ now, everyMs: sweepEveryMs, hasExpired: reader.hasExpired, change })
+  const watch = watchFile(path, () => change({ verb: 'open' }))
+
+  return {
+    trail: {
+      async append(events, keep) {
+        await change({ verb: 'append', events: events.map(copyOf), keep })
+      },
+      read: query =>
+        pageInSteps(query, async step => {
+          await nextTurn()
+          return orUnavailable(() => reader.trailPage(step))
+        }),
+    },
+
+    async create(key, entry) {
+      return (await change({ verb: 'create', key, entry: copyOf(entry), now: now() })) as number | undefined
+    },
+
+    async read(key) {
+      return orUnavailable(() => reader.living(key))
+    },
+
+    readSync: key => orUnavailable(() => reader.livingValue(key)),
+    beginTurn: reader.beginTurn,
+    isCurrent: (key, version, freshness) => orUnavailable(() => reader.isCurrent(key, version, freshness)),
+
+    async replace(key, entry, version) {
+      if (orUnavailable(() => reader.living(key))?.version !== version) return undefined
+      return (await change({ verb: 'replace', key, entry: copyOf(entry), version, now: now() })) as number | undefined
+    },
+
+    async remove(key) {
+      return isLiving(key) && (await change({ verb: 'remove', key, now: now() })) === true
+    },
+
+    async take(key) {
+      if (!isLiving(key)) return undefined
+      return (await change({ verb: 'take', key, now: now() })) as Awaited<ReturnType<Store['take']>>
+    },
+
+    async list(query) {
+      return orUnavailable(() => reader.list(query))
+    },
+
+    async newest(query) {
+      return orUnavailable(() => reader.newest(query))
+    },
+
+    async count() {
+      return orUnavailable(reader.count)
+    },
+
+    async ready() {
+      orUnavailable(reader.count)
+    },
+
+    async close() {
+      if (isClosed) return
+      isClosed = true
+      try {
+        watch.stop()
+        await sweeper.stop()
+        reader.close()
+        // Last: the connection that writes removes the WAL.
+        await writer.release()
+      } catch (cause) {
+        throw unavailable(file, 'could not be closed', cause)
+      }
+    },
+  }
+}
+
+/** How soon a store goes on with the file that has taken the place of its own. */
+const WATCH_EVERY_MS = 1000
+
+/** A file that was deleted or replaced would be written to until the end, and everything in it lost. */
+function watchFile(path: string, onOther: () => Promise<unknown>): { stop(): void } {
+  let identity: string | undefined
+  const look = async () => {
+    const found = await stat(path).then(
+      ({ dev, ino }) => `${dev} ${ino}`,
+      () => 'missing',
+    )
+    if (identity !== undefined && found !== identity) await onOther().catch(() => {})
+    identity = found
+  }
+  const timer = setInterval(look, WATCH_EVERY_MS).unref()
+  void look()
+  return { stop: () => clearInterval(timer) }
+}
+
+/** The bytes of this moment, without others of the same buffer, which would be sent with them. */
+function copyOf<Valued extends { readonly value: Uint8Array }>(valued: Valued): Valued {
+  return { ...valued, value: new Uint8Array(valued.value) }
+}
+
+function faultPhrase(error: unknown) {
+  const { kind, reason } = faultOf(error)
+  return phrase(`store_fault_${kind}`, { reason })
+}
+
+function unavailable(file: string, problem: string, cause: unknown): MenshenError {
+  const fault = phraseIn('en', faultPhrase(cause))
+  return new MenshenError('store_unavailable', `The store in ${file} ${problem}: ${fault}.`, cause)
+}
+
+export function cannotOpen(file: string, cause: unknown): MenshenError {
+  const problem = phrase('store_cannot_be_opened', { file, fault: faultPhrase(cause) })
+  return new MenshenError('cannot_start', [{ setting: 'STORE', message: phraseIn('en', problem) }], cause, problem)
+}

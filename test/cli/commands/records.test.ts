@@ -1,0 +1,540 @@
+// `menshen audit`, `menshen sessions` and `menshen keys`, beside a Menshen that runs.
+
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import type { RequestListener } from 'node:http'
+import { join } from 'node:path'
+import test, { type TestContext } from 'node:test'
+import { runAuditCommand } from '../../../src/cli/commands/audit.ts'
+import { runKeysCommand } from '../../../src/cli/commands/keys.ts'
+import { runSessionsCommand } from '../../../src/cli/commands/sessions.ts'
+import { createPaint } from '../../../src/cli/terminal.ts'
+import { readSince, UsageError } from '../../../src/cli/usage.ts'
+import { recordKey } from '../../../src/session/ticket.ts'
+import { keySha256 } from '../../../src/util/key-form.ts'
+import { type Client, createClient } from '../../kit/client.ts'
+import { createCommandRunner } from '../../kit/command-runner.ts'
+import { freePort } from '../../kit/free-port.ts'
+import {
+  type Environment,
+  isSentToLogin,
+  isServed,
+  runMenshen,
+  setUpInstances,
+  signedIn,
+  startInstance,
+} from '../../kit/instance.ts'
+import { startRedis } from '../../kit/redis-server.ts'
+import { setUp } from '../../kit/set-up.ts'
+import { GRAFANA, PORTAL, setUpHosts, WIKI } from '../../kit/several-hosts.ts'
+import { tempFolder } from '../../kit/temp.ts'
+import { until } from '../../kit/until.ts'
+import { auditLines } from '../../observe/audit-lines.ts'
+
+const commands = createCommandRunner()
+const ESCAPES = 'li\u001b[2J\u009b31m\u202e\r\nsi'
+const SAFE = /^[^\p{Cc}\p{Bidi_Control}\u2028\u2029]*$/u
+const AGENT = 'Mozilla/5.0 (X11; Linux x86_64)'
+
+async function open(t: TestContext) {
+  const { provider, folder, start } = await setUpInstances(t, { AUDIT_FILE: 'audit.jsonl' })
+  const instance = await start()
+  const env = { ...provider.settings, STORE: `sqlite:${join(folder, 'data', 'menshen.db')}`, AUDIT_FILE: 'audit.jsonl' }
+  return {
+    provider,
+    folder,
+    instance,
+    run: (args: string[], more: Environment = {}) => commands.run({ ...env, ...more }, { cwd: folder, args }),
+    async json(...args: string[]): Promise<Record<string, unknown>[]> {
+      const { code, output } = await commands.run(env, { cwd: folder, args: [...args, '--json'] })
+      assert.equal(code, 0, output)
+      return output
+        .split('\n')
+        .filter(Boolean)
+        .map(line => JSON.parse(line))
+    },
+  }
+}
+
+test('without a session, `menshen sessions` says so, and its JSON is empty', async t => {
+  const { run } = await open(t)
+  assert.equal((await run(['sessions'])).output.trim(), 'No user is signed in.')
+  assert.equal((await run(['sessions', '--user', 'lisi'])).output.trim(), 'lisi is not signed in.')
+  assert.equal((await run(['sessions', '--json'])).output.trim(), '')
+})
+
+test('beside a Menshen that runs', async t => {
+  const { instance, provider, run, json } = await open(t)
+  for (const username of ['zhangsan', ESCAPES, 'zhangsan']) await signedIn(instance, provider, username)
+  const browser = createClient(instance.url)
+  const headers = { 'user-agent': AGENT }
+  await browser.get(`/callback?code=${provider.codeFor({ username: 'admin' })}&state=x_idp`, { headers })
+  await until(async () => (await json('audit')).length === 4)
+
+  await t.test('sessions are listed, the newest first, with everything but their tickets', async () => {
+    const all = await json('sessions')
+    assert.deepEqual(
+      all.map(({ user }) => user),
+      ['admin', 'zhangsan', ESCAPES, 'zhangsan'],
+    )
+    const { id, session, since, seen, expires, ...rest } = all[0] ?? {}
+    assert.deepEqual(rest, { user: 'admin', role: 'developer', address: '127.0.0.1', userAgent: AGENT })
+    assert.match(String(id), /^[\w-]{43}$/)
+    assert.equal(session, String(id).slice(0, 10))
+    assert.ok((await run(['sessions'])).output.includes(` id=${id} `))
+    for (const time of [since, seen, expires]) assert.ok(!Number.isNaN(Date.parse(String(time))))
+    const own = all.filter(({ user }) => user === 'zhangsan')
+    assert.deepEqual(await json('sessions', '--user', 'zhangsan'), own)
+    assert.deepEqual(await json('sessions', '--user', 'zhang'), [])
+  })
+
+  await t.test('what others have written moves no cursor and forges no line, for people and for programs', async () => {
+    for (const args of [['sessions'], ['sessions', '--json'], ['audit'], ['audit', '--json']]) {
+      const lines = (await run(args)).output.split('\n')
+      assert.equal(lines.length, 4)
+      for (const line of lines) assert.match(line, SAFE)
+    }
+  })
+
+  await t.test('audit is a line for people, of one user, since a time', async () => {
+    const { output } = await run(['audit', '--since', '1h', '--user', 'admin'])
+    assert.match(output, /^20\S+Z sign_in +admin .*address=127\.0\.0\.1/)
+    assert.match(output, / userAgent="Mozilla\/5\.0 \(X11; Linux x86_64\)"/)
+    assert.deepEqual(await json('audit', '--since', '2999-01-01'), [])
+  })
+
+  await t.test('audit is of one event or of one request', async () => {
+    const failed = await browser.get('/callback?error=access_denied')
+    const id = String(failed.headers['x-request-id'])
+    await until(async () => (await json('audit', '--request', id)).length === 1)
+    const [event] = await json('audit', '--request', id)
+    assert.equal(event?.event, 'sign_in_failed')
+    assert.equal((await json('audit', '--event', 'sign_in')).length, 4)
+    assert.deepEqual(await json('audit', '--event', 'sign_in_failed'), [event])
+    assert.deepEqual(await json('audit', '--event', 'sign_in', '--request', id), [])
+  })
+
+  await t.test('without the secret nothing is read, and nothing is changed', async () => {
+    for (const more of [{ SECRET: 'x'.repeat(40), CLIENT_SECRET: 'another' }, { CLIENT_SECRET: 'another' }]) {
+      const { code, output } = await run(['audit'], more)
+      assert.equal(code, 1)
+      assert.match(output, /^The stored data cannot be decrypted: SECRET, or without it CLIENT_SECRET/)
+    }
+    assert.equal((await json('audit')).length, 5)
+  })
+})
+
+test('sessions says at which hosts each session is used, where there are hosts', async t => {
+  const folder = tempFolder(t)
+  const STORE = `sqlite:${join(folder, 'data', 'menshen.db')}`
+  const scene = await setUpHosts(t, { env: { STORE }, now: Date.now() })
+  const zhangsan = await scene.signedIn('zhangsan')
+  for (const host of [WIKI, GRAFANA]) await zhangsan.open(`${host}/`)
+  scene.passSeconds(1)
+  await scene.signedIn('lisi')
+  const hosts = { 'wiki.test': {}, 'grafana.test': {} }
+  const listed = async (config: object, ...args: string[]) => {
+    writeFileSync(join(folder, 'menshen.config.js'), `export default ${JSON.stringify(config)}`)
+    const env = { ...scene.provider.settings, BASE_URL: PORTAL, STORE }
+    return (await commands.run(env, { cwd: folder, args: ['sessions', ...args] })).out
+  }
+  const json = async (...args: string[]) =>
+    (await listed({ hosts }, '--json', ...args))
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line).hosts)
+  assert.deepEqual(await json(), [undefined, ['grafana.test', 'wiki.test']])
+  assert.deepEqual(await json('--user', 'zhangsan'), [['grafana.test', 'wiki.test']])
+  assert.match(await listed({ hosts }, '--user', 'zhangsan'), / hosts=grafana\.test,wiki\.test$/m)
+  assert.doesNotMatch(await listed({}), /hosts/)
+})
+
+test('a backup that is made while Menshen runs signs everybody in again where it is put in place', async t => {
+  const { instance, provider, folder, run } = await open(t)
+  const user = await signedIn(instance, provider)
+  const { code, output } = await run(['backup', 'copies/today.db'])
+  assert.deepEqual([code, output], [0, `Copied the store ${join(folder, 'data', 'menshen.db')} to copies/today.db.`])
+  assert.equal(statSync(join(folder, 'copies/today.db')).mode & 0o777, 0o600)
+  await signedIn(instance, provider, 'lisi')
+  assert.ok(isServed(await user.get(instance)), 'it goes on')
+
+  const restored = { STORE: `sqlite:${join(folder, 'copies/today.db')}` }
+  const listed = await run(['sessions', '--json'], restored)
+  assert.deepEqual(
+    listed.output.split('\n').map(line => JSON.parse(line).user),
+    ['zhangsan'],
+  )
+})
+
+test('a backup overwrites nothing, and says what cannot be copied', async t => {
+  const folder = tempFolder(t)
+  const sentences: [args: string[], env: Environment, says: RegExp][] = [
+    [['backup'], {}, /^The file for the copy is missing; expected menshen backup FILE\.$/],
+    [['backup', 'a', 'b'], {}, /^Unexpected argument "b"; expected menshen backup FILE\.$/],
+    [['backup', 'a'], { STORE: 'memory:' }, /^Only the embedded store can be copied .* "memory:" keeps nothing\.$/],
+    [['backup', 'a'], { STORE: 'redis://127.0.0.1' }, /^Only the embedded store can be copied .* such as BGSAVE\.$/],
+    [['backup', 'a'], { STORE: 'sqlite:./none' }, /^No store in \.\/none\. /],
+  ]
+  for (const [args, env, says] of sentences) {
+    const { code, output } = await commands.run(env, { cwd: folder, args })
+    assert.ok(code === 1 || code === 2)
+    assert.match(output, says)
+  }
+  assert.deepEqual(readdirSync(folder), [])
+  const { run, folder: own } = await open(t)
+  writeFileSync(join(own, 'file'), 'kept')
+  assert.match((await run(['backup', 'file'])).output, /^The file file exists; expected the name of a new file\.$/)
+  assert.equal(readFileSync(join(own, 'file'), 'utf8'), 'kept')
+})
+
+test('a time is a moment, a day, or how long ago', () => {
+  const now = Date.parse('2026-03-01T08:00:00Z')
+  const read = (text: string) => new Date(readSince(text, now)).toISOString()
+  assert.equal(read('30m'), '2026-03-01T07:30:00.000Z')
+  assert.equal(read('2h'), '2026-03-01T06:00:00.000Z')
+  assert.equal(read('7d'), '2026-02-22T08:00:00.000Z')
+  assert.equal(read('2026-02-28'), '2026-02-28T00:00:00.000Z')
+  for (const text of ['2026-02-28T06:30', '2026-02-28 06:30:00Z', '2026-02-28T14:30:00.000+08:00'])
+    assert.equal(read(text), '2026-02-28T06:30:00.000Z')
+})
+
+test('what cannot be understood is refused in one sentence', async () => {
+  const wrong: [args: string[], says: string][] = [
+    [['audit', '--since', 'yesterday'], '--since is "yesterday"; expected a time, for example'],
+    [['audit', '--since', '2026-02-31'], '--since is "2026-02-31"; expected'],
+    [['audit', '--since', '2026-01-01T25:00Z'], '--since is "2026-01-01T25:00Z"; expected'],
+    [['audit', '--since', '\u001b[31m'], '--since is "�[31m"; expected'],
+    [['audit', '--user'], "Option '--user <value>' argument missing; expected menshen audit"],
+    [['audit', '--user', ''], '--user has no name; expected menshen audit'],
+    [['audit', '--sinec', '2h'], "Unknown option '--sinec'; did you mean --since? Expected menshen audit"],
+    [['sessions', 'ends'], 'Unexpected argument "ends"; did you mean end? Expected menshen sessions'],
+    [
+      ['audit', '--event', 'sign_inn'],
+      '"sign_inn" is not an audited event; did you mean sign_in? Expected menshen audit',
+    ],
+    [['audit', '--request', ''], '--request has no id; expected menshen audit'],
+    [['audit', '--follow'], "Unknown option '--follow'; expected menshen audit"],
+    [['audit', 'all'], 'Unexpected argument "all"; expected menshen audit'],
+    [['sessions', 'stop'], 'Unexpected argument "stop"; expected menshen sessions'],
+    [['sessions', 'end'], '"end" needs either the name of a user or the id of a session; expected menshen sessions'],
+    [
+      ['sessions', 'end', '--user', 'a', '--session', 'b'],
+      '"end" needs either the name of a user or the id of a session',
+    ],
+    [['sessions', 'end', '--user', ''], 'The name of the user is missing; expected menshen sessions'],
+    [['sessions', 'end', '--session', ''], 'The id of the session is missing; expected menshen sessions'],
+    [['sessions', '--session', 'b'], '--session is for "end" alone; expected menshen sessions'],
+    [
+      ['keys', 'revoke'],
+      '"revoke" needs one of these: the id of a key, the name of a user, a time; expected menshen keys',
+    ],
+    [['keys', 'revoke', 'id', '--user', 'a'], '"revoke" needs one of these'],
+    [['keys', 'revoke', '--user', 'a', '--before', '1d'], '"revoke" needs one of these'],
+    [['keys', 'revoke', '--before', 'yesterday'], '--before is "yesterday"; expected a time, for example'],
+    [['keys', 'revoke', '--before', ''], '--before is ""; expected a time, for example'],
+    [['keys', 'revoke', '--user', ''], '--user has no name; expected menshen keys'],
+    [['keys', 'revoke', 'a', 'b'], 'Unexpected argument "b"; expected menshen keys'],
+    [['keys', 'list', 'a'], 'Unexpected argument "a"; expected menshen keys'],
+    [['keys', 'list', '--before', '1d'], '--before has no meaning for "list"; expected menshen keys'],
+    [['keys', 'revok', 'a'], 'Unexpected argument "revok"; did you mean revoke? Expected menshen keys'],
+    [['sessions', 'end', 'zhangsan'], 'Unexpected argument "zhangsan"; expected menshen sessions'],
+  ]
+  const run = { environment: {}, now: Date.now, paint: createPaint(false) }
+  const runners: Record<string, (args: string[]) => Promise<void>> = {
+    audit: args => runAuditCommand(args, run),
+    sessions: args => runSessionsCommand(args, run),
+    keys: args => runKeysCommand(args, () => run),
+  }
+  for (const [[name = '', ...args], says] of wrong) {
+    const running = runners[name]?.(args) ?? assert.fail(name)
+    await assert.rejects(running, (error: Error) => {
+      assert.ok(error.message.startsWith(says) && !error.message.includes('\n'), error.message)
+      return error instanceof UsageError
+    })
+  }
+  const { code, output } = await runMenshen({}, { args: ['audit', '--follow'] })
+  assert.deepEqual([code, output.split('\n').length], [2, 1])
+})
+
+test('ending a user’s sessions is done at once, says how many, and is an event in the trail and in the file', async t => {
+  const { folder, instance, provider, run, json } = await open(t)
+  const [one, two] = [await signedIn(instance, provider), await signedIn(instance, provider)]
+  const other = await signedIn(instance, provider, 'lisi')
+  const { code, output } = await run(['sessions', 'end', '--user', 'zhangsan'])
+  assert.deepEqual([code, output], [0, '2 sessions of zhangsan ended.'])
+  for (const user of [one, two]) assert.ok(isSentToLogin(await user.get(instance)))
+  assert.ok(isServed(await other.get(instance)))
+  const fields = { event: 'session_ended', user: 'zhangsan', by: 'command', ended: 2 }
+  // The process that runs may write down its sign-ins after this one.
+  const endedIn = (events: readonly Readonly<Record<string, unknown>>[]) =>
+    events.filter(({ event }) => event === 'session_ended')
+  assert.partialDeepStrictEqual(endedIn(await json('audit', '--since', '1h')), [fields])
+  assert.partialDeepStrictEqual(endedIn(auditLines(readFileSync(join(folder, 'audit.jsonl'), 'utf8'))), [fields])
+  assert.equal((await run(['sessions', 'end', '--user', 'zhangsan'])).output, '0 sessions of zhangsan ended.')
+  assert.deepEqual(
+    (await json('sessions')).map(({ user }) => user),
+    ['lisi'],
+  )
+  assert.equal((await json('audit', '--user', 'zhangsan')).length, 3, 'what ended nothing is no event')
+})
+
+const STORES: Record<string, (t: TestContext) => Promise<string>> = {
+  sqlite: async t => `sqlite:${join(tempFolder(t), 'menshen.db')}`,
+  async redis(t) {
+    const redis = await startRedis()
+    t.after(() => redis.stop())
+    return `redis://${redis.host}`
+  },
+}
+
+/** A gateway with personal keys, and commands beside it. */
+async function openKeys(t: TestContext, STORE: string, answer?: RequestListener, more: Environment = {}) {
+  const scene = await setUp(t, {
+    env: { STORE, ...more },
+    now: Date.now(),
+    config: { rules: [{ path: '/', roles: ['*'], keys: 'personal' }] },
+    ...(answer && { answer }),
+  })
+  const env = { ...scene.provider.settings, STORE, ...more }
+  const cwd = tempFolder(t)
+  const run = (args: string[], more: Environment = {}) => commands.run({ ...env, ...more }, { cwd, args })
+  return {
+    ...scene,
+    run,
+    async json(...args: string[]): Promise<Record<string, unknown>[]> {
+      const { out } = await run([...args, '--json'])
+      return out.split('\n').flatMap(line => (line ? [JSON.parse(line)] : []))
+    },
+    async make(client: Client, name: string): Promise<string> {
+      const { text } = await client.post(
+        '/_menshen/account/keys',
+        { name, days: '30' },
+        { headers: { origin: scene.url } },
+      )
+      return /mk_[\w-]{43}/.exec(text)?.[0] ?? assert.fail('no key')
+    },
+    statusWith: async (key: string) =>
+      (await scene.visitor().get('/', { headers: { authorization: `Bearer ${key}` } })).status,
+  }
+}
+
+for (const [name, openStore] of Object.entries(STORES)) {
+  test(`on ${name} one session is ended by its id: its streams close, other sessions and keys stay, and it is audited`, async t => {
+    const closed = Promise.withResolvers<void>()
+    const stage = await openKeys(t, await openStore(t), (incoming, response) => {
+      if (incoming.url !== '/events') return void response.end('hello')
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n')
+      response.once('close', closed.resolve)
+    })
+    const { user, make, run, json, statusWith } = stage
+    const stays = await user()
+    const key = await make(stays, 'laptop')
+    stage.passSeconds(1)
+    const ends = await user()
+    const cookie = [...ends.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+    const stream = await fetch(`${stage.url}/events`, { headers: { cookie, accept: 'text/event-stream' } })
+    const reader = stream.body?.getReader() ?? assert.fail()
+    await reader.read()
+    const [{ id } = {}] = await json('sessions')
+    assert.deepEqual(
+      [ends, stays].map(({ cookies }) => recordKey(cookies.get('menshen_session') ?? '')),
+      (await json('sessions')).map(({ id }) => id),
+    )
+
+    const ended = await run(['sessions', 'end', '--session', String(id)])
+    assert.deepEqual([ended.code, ended.output], [0, '1 session of zhangsan ended.'])
+    await closed.promise
+    while (!(await reader.read().catch(() => ({ done: true }))).done);
+    assert.ok(isSentToLogin(await ends.get('/', { headers: { accept: 'text/html' } })))
+    assert.ok(isServed(await stays.get('/')))
+    assert.equal(await statusWith(key), 200)
+    const events = await json('audit', '--event', 'session_ended')
+    assert.partialDeepStrictEqual(events, [
+      { user: 'zhangsan', session: String(id).slice(0, 10), by: 'command', ended: 1 },
+    ])
+
+    for (const unknown of [String(id), String(id).slice(0, 10), 'data-keys', '\u001b[2J']) {
+      const { code, out, err } = await run(['sessions', 'end', '--session', unknown])
+      assert.deepEqual([code, out, err.split('\n').length], [1, '', 2])
+      assert.match(err.trim(), /^There is no session "[^\p{Cc}"]+"; menshen sessions lists the ids\.$/u)
+    }
+    assert.equal((await json('audit', '--event', 'session_ended')).length, 1)
+  })
+
+  test(`on ${name} personal keys are listed, and revoked by id, by user and by age, beside a Menshen that runs`, async t => {
+    const stage = await openKeys(t, await openStore(t))
+    const { user, make, run, json, statusWith, passSeconds } = stage
+    assert.equal((await run(['keys', 'list'])).output, 'There are no personal keys.')
+    assert.equal((await run(['keys', 'list', '--json'])).output, '')
+    const [zhangsan, lisi] = [await user(), await user('lisi')]
+    const old = await make(zhangsan, 'laptop')
+    const oldOfLisi = await make(lisi, 'ci')
+    assert.equal((await run(['keys', 'list', '--user', 'wangwu'])).err, 'wangwu has no personal keys.\n')
+    passSeconds(300)
+    const between = new Date(stage.now() - 60_000).toISOString()
+    const next = await make(zhangsan, 'new laptop')
+    for (const key of [old, oldOfLisi, next]) assert.equal(await statusWith(key), 200)
+
+    const all = await json('keys', 'list')
+    assert.deepEqual(
+      all.map(({ id, user, name }) => [id, user, name]).sort(),
+      [
+        [keySha256(oldOfLisi), 'lisi', 'ci'],
+        [keySha256(old), 'zhangsan', 'laptop'],
+        [keySha256(next), 'zhangsan', 'new laptop'],
+      ].sort(),
+    )
+    assert.deepEqual(Object.keys(all[0] ?? {}).slice(0, 5), ['id', 'user', 'name', 'created', 'expires'])
+    assert.equal(all[0]?.name, 'new laptop', 'the newest first')
+    assert.equal((await json('keys', 'list', '--user', 'lisi')).length, 1)
+    const { output } = await run(['keys', 'list', '--user', 'zhangsan'])
+    assert.match(output, /^20\S+Z zhangsan id=[\da-f]{64} name="new laptop" expires=20\S+Z/)
+    for (const key of [old, oldOfLisi, next]) assert.ok(!output.includes(key))
+
+    const aged = await run(['keys', 'revoke', '--before', between])
+    assert.deepEqual([aged.code, aged.output], [0, `2 personal keys created before ${between} revoked.`])
+    assert.deepEqual([await statusWith(old), await statusWith(oldOfLisi), await statusWith(next)], [401, 401, 200])
+    const last = await make(zhangsan, 'last')
+    const one = await run(['keys', 'revoke', keySha256(next)])
+    assert.deepEqual([one.code, one.output], [0, 'The personal key "new laptop" of zhangsan is revoked.'])
+    assert.deepEqual([await statusWith(next), await statusWith(last)], [401, 200])
+    const whose = await run(['keys', 'revoke', '--user', 'zhangsan'])
+    assert.deepEqual([whose.code, whose.output], [0, '1 personal key of zhangsan revoked.'])
+    assert.equal(await statusWith(last), 401)
+    assert.ok(isServed(await zhangsan.get('/')), 'the user stays signed in')
+
+    for (const unknown of [keySha256(next), 'data-keys', '../x']) {
+      const { code, out, err } = await run(['keys', 'revoke', unknown])
+      assert.deepEqual([code, out], [1, ''])
+      assert.match(err, /^There is no personal key ".+"; menshen keys list has the ids\.\n$/)
+    }
+    assert.equal((await run(['keys', 'revoke', '--user', 'zhangsan'])).output, '0 personal keys of zhangsan revoked.')
+    const events = await json('audit', '--event', 'key_revoked')
+    assert.deepEqual(
+      events.map(({ user, by, name, revoked }) => [user, by, name, revoked]).sort(),
+      [
+        ['lisi', 'command', undefined, 1],
+        ['zhangsan', 'command', 'new laptop', undefined],
+        ['zhangsan', 'command', undefined, 1],
+        ['zhangsan', 'command', undefined, 1],
+      ].sort(),
+    )
+  })
+}
+
+test('a key that was revoked is in an older backup again, and all keys up to the incident are revoked in it', async t => {
+  const folder = tempFolder(t)
+  const { user, make, run, json, statusWith } = await openKeys(t, `sqlite:${join(folder, 'menshen.db')}`)
+  const key = await make(await user(), 'laptop')
+  const copy = join(folder, 'copy.db')
+  assert.equal((await run(['backup', copy])).code, 0)
+  await run(['keys', 'revoke', keySha256(key)])
+  assert.equal(await statusWith(key), 401)
+  assert.deepEqual(await json('keys', 'list'), [])
+
+  const restored = (...args: string[]) => run(args, { STORE: `sqlite:${copy}` })
+  assert.equal(JSON.parse((await restored('keys', 'list', '--json')).out).id, keySha256(key))
+  assert.match(
+    (await restored('keys', 'revoke', '--before', '0s')).output,
+    /^1 personal key created before \S+ revoked\.$/,
+  )
+  assert.equal((await restored('keys', 'list')).output, 'There are no personal keys.')
+})
+
+test('keys of a secret that is gone are not passed over in silence', async t => {
+  const STORE = `sqlite:${join(tempFolder(t), 'menshen.db')}`
+  const [former, present] = ['f'.repeat(40), 'p'.repeat(40)]
+  const before = await openKeys(t, STORE, undefined, { SECRET: former })
+  const key = await before.make(await before.user(), 'laptop')
+  const now = await openKeys(t, STORE, undefined, { SECRET: present })
+  const own = await now.make(await now.user('lisi'), 'ci')
+
+  const listed = await now.run(['keys', 'list', '--json'])
+  assert.equal(JSON.parse(listed.out).id, keySha256(own))
+  assert.equal(listed.err, '1 personal key was created under a secret that is not in SECRET any more.\n')
+  const revoked = await now.run(['keys', 'revoke', '--before', '2999-01-01'])
+  assert.deepEqual(
+    [revoked.code, revoked.out, revoked.err],
+    [
+      1,
+      '1 personal key created before 2999-01-01T00:00:00.000Z revoked.\n',
+      '1 personal key cannot be read with this SECRET; put the former secret behind the present one in SECRET, and revoke them again.\n',
+    ],
+  )
+  assert.equal(await before.statusWith(key), 200)
+  const again = await now.run(['keys', 'revoke', '--user', 'zhangsan'], { SECRET: `${present},${former}` })
+  assert.deepEqual([again.code, again.output], [0, '1 personal key of zhangsan revoked.'])
+  assert.equal(await before.statusWith(key), 401)
+})
+
+test('sessions of a secret that is gone are not passed over in silence', async t => {
+  const { folder, provider, start } = await setUpInstances(t)
+  const [former, present] = ['f'.repeat(40), 'p'.repeat(40)]
+  const run = (SECRET: string, ...args: string[]) =>
+    commands.run(
+      { ...provider.settings, STORE: `sqlite:${join(folder, 'data', 'menshen.db')}`, SECRET },
+      { cwd: folder, args },
+    )
+  const before = await start({ SECRET: former })
+  const user = await signedIn(before, provider)
+  await before.killAll('SIGTERM')
+  const closed = await run(present, 'doctor')
+  assert.match(
+    closed.out,
+    /✖ store keys: none of the configured secrets can decrypt .* → Append the previous secret after/,
+  )
+  const now = await start({ SECRET: present })
+  await signedIn(now, provider, 'lisi')
+
+  const listed = await run(present, 'sessions')
+  assert.equal(listed.out.split('\n').length, 3)
+  assert.equal(listed.err, '1 of the sessions was opened under a secret that is not in SECRET any more.\n')
+  const own = await run(present, 'sessions', '--user', 'zhangsan')
+  assert.match(own.err, /^1 of the sessions was opened .*, and may be zhangsan’s\.\n$/)
+  const ended = await run(present, 'sessions', 'end', '--user', 'zhangsan')
+  assert.equal(ended.code, 1)
+  assert.equal(ended.out, '0 sessions of zhangsan ended.\n')
+  assert.equal(
+    ended.err,
+    '1 session cannot be read with this SECRET and may be zhangsan’s; put the former secret behind the present one in SECRET, and end them again.\n',
+  )
+  assert.match((await run(present, 'doctor')).out, /! store keys: some sessions use a secret/)
+  assert.match(
+    (await run(present, 'doctor', '--language', 'zh-CN')).out,
+    /存储 · 密钥：有些会话所用的密钥不在 SECRET 中/,
+  )
+
+  const both = `${present},${former}`
+  assert.match((await run(both, 'doctor')).out, /✔ store keys: the configured secrets can decrypt the stored data/)
+  const all = await run(both, 'sessions')
+  assert.match(all.out, / lisi .*\n.* zhangsan /)
+  assert.equal(all.err, '')
+  const again = await run(both, 'sessions', 'end', '--user', 'zhangsan')
+  assert.deepEqual([again.code, again.output], [0, '1 session of zhangsan ended.'])
+  assert.ok(isSentToLogin(await user.get(now)))
+})
+
+test('what the development provider let in can be read, with nothing set', async t => {
+  const cwd = tempFolder(t)
+  const DEV_PROVIDER_PORT = String(await freePort())
+  const PORT = String(await freePort())
+  const menshen = await startInstance({ DEV_PROVIDER_PORT, PORT }, { cwd })
+  t.after(() => menshen.stop())
+  await createClient(menshen.url).get('/callback?error=access_denied')
+  await menshen.stop()
+  const { output } = await runMenshen({}, { cwd, args: ['audit'] })
+  assert.match(output, / sign_in_failed +- .*reason=access_denied/)
+})
+
+test('where there is nothing to read, one sentence says so, and nothing is made', async t => {
+  const cwd = tempFolder(t)
+  for (const args of [['audit'], ['sessions'], ['keys', 'list'], ['keys', 'revoke', '--before', '1d']]) {
+    const memory = await commands.run({ STORE: 'memory:' }, { cwd, args })
+    assert.equal(memory.code, 1)
+    assert.match(memory.output, /^STORE is "memory:", which only the running Menshen can read; .*\.$/)
+    const nothing = await commands.run({}, { cwd, args })
+    assert.deepEqual([nothing.code, nothing.output.split('\n').length], [1, 1])
+    assert.match(nothing.output, /^No store in \.\/data/)
+  }
+  assert.deepEqual(readdirSync(cwd), [])
+})

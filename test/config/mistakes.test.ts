@@ -1,0 +1,420 @@
+// Mistakes in a configuration: what looks like a pattern, a name with a slip in it, a list where a wildcard means nothing. Each
+// is refused with a sentence of ours that says what to write.
+import assert from 'node:assert/strict'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { suite, type TestContext, test } from 'node:test'
+import { checkConfig } from '../../src/config/file.ts'
+import { findMisspelt } from '../../src/config/suggestions.ts'
+import { createMenshen, type MenshenError, type MenshenOptions } from '../../src/index.ts'
+import { createCommandRunner } from '../kit/command-runner.ts'
+import { tempFolder } from '../kit/temp.ts'
+
+const commands = createCommandRunner()
+
+/** Each with the path to write instead. */
+const PATTERNS: [path: unknown, instead: string][] = [
+  ['/admin/*', '/admin'],
+  ['/admin*', '/admin'],
+  ['/admin/:id', '/admin'],
+  ['/users/:id/edit', '/users'],
+  ['/api/**', '/api'],
+  ['/api/**/secret', '/api'],
+  ['/x/(.*)', '/x'],
+  ['/x/{id}', '/x'],
+  ['/x/{id:[0-9]+}', '/x'],
+  ['/x/[id]', '/x'],
+  ['/x/[...slug]', '/x'],
+  ['/x/<int:id>', '/x'],
+  ['^/admin', '/admin'],
+  ['^/admin$', '/admin'],
+  ['/admin$', '/admin'],
+  ['/a?', '/a'],
+  ['/admin/.*', '/admin'],
+  ['/admin/.+', '/admin'],
+  ['/a/+', '/a'],
+  ['/user-:id', '/user-'],
+  ['/file.:ext', '/file'],
+  ['/admin/$id', '/admin'],
+  ['/admin/$metadataId', '/admin'],
+  ['/admin/int:id', '/admin'],
+  ['/admin/id:int', '/admin'],
+  ['/admin/＊', '/admin'],
+  ['/admin/∗', '/admin'],
+  ['/re:/admin', '/admin'],
+  ['re:/admin', '/admin'],
+  ['/admin(/.*)?', '/admin'],
+  ['/admin|/internal', '/admin'],
+  ['/x/\\d+', '/x'],
+  ['/((?!public).*)', '/'],
+  ['/(group)/x', '/'],
+  ['~ ^/admin', '/admin'],
+  ['= /admin', '/admin'],
+  ['\\.php$', '/'],
+  ['/*', '/'],
+  ['*', '/'],
+  [/^\/admin\/.*/, '/admin'],
+]
+
+test('a configuration that exports nothing or cannot be read stops the start with one sentence', async t => {
+  const cwd = tempFolder(t)
+  const file = join(cwd, 'menshen.config.ts')
+  const started = async () => await commands.run({ STORE: 'memory:' }, { cwd, args: ['check'] })
+  const scripts: [text: string, problem: string][] = [
+    ["const { defineConfig } = require('menshen')\ndefineConfig({ rules: [] })\n", 'exports nothing'],
+    ['// export default { rules: [] }\n', 'is empty'],
+    ['/*\n export default { rules: [] }\n*/\nconst rules = []\n', 'exports nothing'],
+  ]
+  for (const [text, problem] of scripts) {
+    writeFileSync(file, text)
+    assert.deepEqual(await started(), refused(`${file} ${problem}; expected export default { … }.`))
+  }
+  writeFileSync(file, "/* rules */ module.exports = { rules: [{ path: '/a', public: true }] }\n")
+  assert.match((await started()).output, /1 rules/)
+  writeFileSync(file, "import 'no-such-package'\nexport default {}\n")
+  const missing = `${file} cannot be loaded: Cannot find package 'no-such-package' imported from ${file}.`
+  assert.deepEqual(await started(), refused(missing))
+  rmSync(file)
+  mkdirSync(file)
+  assert.deepEqual(await started(), refused(`${file} cannot be read (EISDIR); make it a file that this user can read.`))
+})
+
+function refused(err: string) {
+  return { code: 1, output: err, out: '', err: `${err}\n` }
+}
+
+test('one slip is one sentence, and each unknown name has its own', () => {
+  assert.deepEqual(problems({ rules: [{ path: '/a', public: true, methods: ['get'] }] }), [
+    'test: rules.0.methods.0: expected methods in capitals, for example "GET".',
+  ])
+  const sentences = problems({ ruls: [], upstream: {}, colour: 1 })
+  assert.equal(sentences.length, 3)
+  assert.deepEqual(sentences.slice(0, 2), [
+    'test: config: there is no "ruls"; did you mean rules?',
+    'test: config: there is no "upstream"; did you mean upstreams?',
+  ])
+  assert.match(sentences[2] ?? '', /^test: config: there is no "colour"; expected one of provider, .*\.$/)
+})
+
+suite('a path that looks like a pattern', () => {
+  test('a path that looks like a pattern is refused in a rule and in an upstream, with the prefix to write instead', () => {
+    for (const [path, instead] of PATTERNS) {
+      const shown = JSON.stringify(path instanceof RegExp ? path.source.replaceAll('\\/', '/') : path)
+      const covers = 'covers its path and everything below; write'
+      const ofRule = `a rule ${covers} ${instead === '/' ? 'a rule for each path' : `\`${instead}\``}.`
+      const ofPrefix = `a prefix ${covers} ${instead === '/' ? 'a prefix for each path' : `\`${instead}\``}.`
+      assert.deepEqual(problems({ rules: [{ path, roles: ['developer'] }] }), [
+        `test: rules.0.path: ${shown} looks like a pattern; ${ofRule}`,
+      ])
+      assert.deepEqual(problems({ rules: [{ path, roles: ['developer'], exact: true, shadow: true }] }), [
+        `test: rules.0.path: ${shown} looks like a pattern; ${ofRule}`,
+      ])
+      if (typeof path === 'string')
+        assert.deepEqual(problems({ upstreams: { [path]: 'http://127.0.0.1:1' } }), [
+          `test: upstreams.${path}: ${shown} looks like a pattern; ${ofPrefix}`,
+        ])
+    }
+  })
+
+  test('a pattern that stands for several paths is answered with each of them', () => {
+    assert.deepEqual(problems({ rules: [{ path: '/admin(x|y)/z', roles: ['developer'] }] }), [
+      'test: rules.0.path: "/admin(x|y)/z" looks like a pattern; write a rule for each path: `/adminx/z`, `/adminy/z`.',
+    ])
+    assert.deepEqual(problems({ rules: [{ path: '/(a|b)', roles: ['developer'] }] }), [
+      'test: rules.0.path: "/(a|b)" looks like a pattern; write a rule for each path: `/a`, `/b`.',
+    ])
+  })
+
+  test('a path that looks like a pattern stops the start, the check and the library alike', async t => {
+    const config = { rules: [{ path: '/admin/*', roles: ['developer' as const] }] }
+    const sentence = 'a rule covers its path and everything below; write `/admin`.'
+    const cwd = folderWith(t, config)
+    for (const args of [[], ['check'], ['rules', 'check', '/admin/x', '--role', 'common']]) {
+      const { code, output } = await commands.run({ STORE: 'memory:' }, { cwd, args })
+      assert.equal(code, 1, args.join(' '))
+      assert.ok(output.includes(sentence), output)
+    }
+    for (const options of [config, { config }])
+      assert.ok((await refusalOf({ store: 'memory:', ...options })).includes(sentence))
+  })
+
+  test('a path that looks like a pattern is told apart from what real applications have in their paths', () => {
+    for (const path of [
+      ...['/', '/wiki/Special:Log', '/Foo_(bar)', '/odata/$metadata', '/@me', '/~user', '/c++', '/.well-known', '/a.b'],
+      ...[
+        '/google+',
+        '/a+',
+        '/$batch',
+        '/x/$count',
+        '/api/v1:batch',
+        '/财务',
+        '/a b',
+        '/-/x',
+        '/a=b',
+        '/v1.0',
+        "/it's",
+        '/a,b',
+        '/a&b',
+        '/a!',
+      ],
+    ])
+      assert.deepEqual(problems({ rules: [{ path, public: true }] }), [], path)
+  })
+})
+
+test('a path that nothing could ever be asked for is refused', () => {
+  for (const path of [
+    '/a/...',
+    '/a/. ',
+    '/ a',
+    '/a ',
+    '/a\n',
+    '/a\u0000',
+    '/a#b',
+    '/a;b',
+    'https://app.example.com/a',
+    ['/a'],
+  ])
+    assert.equal(problems({ rules: [{ path, public: true }] }).length, 1, JSON.stringify(path))
+  assert.deepEqual(problems({ rules: [{ path: 'admin', public: true }] }), [
+    'test: rules.0.path: expected a plain path that begins with /; did you mean "/admin"?',
+  ])
+})
+
+test('a wildcard in a list that compares names letter by letter is refused', () => {
+  const path = '/a'
+  const rows: [config: object, expected: RegExp][] = [
+    [{ rules: [{ path, users: ['*'] }] }, /rules\.0\.users\.0: names are compared letter by letter.*roles: \['\*'\]/],
+    [{ rules: [{ path, users: ['*@corp.example'] }] }, /rules\.0\.users\.0: names are compared/],
+    [{ rules: [{ path, groups: ['eng-*'] }] }, /rules\.0\.groups\.0: names are compared/],
+    [{ rules: [{ path, groups: ['^eng'] }] }, /rules\.0\.groups\.0: names are compared/],
+    [{ rules: [{ path, roles: ['dev*'] }] }, /rules\.0\.roles\.0: no row of roles gives this role/],
+    [{ roles: [{ role: 'a', username: ['*'] }] }, /roles\.0\.username\.0: names are compared/],
+    [{ roles: [{ role: 'a', groups: ['*'] }] }, /roles\.0\.groups\.0: names are compared/],
+    [{ roles: [{ role: '*', groups: ['x'] }] }, /roles\.0\.role: expected a role of letters/],
+    [{ rules: [{ path, roles: ['*'], bearer: true, audience: '*' }] }, /rules\.0\.audience: .*without \*/],
+    [{ rules: [{ path, roles: ['*'], bearer: true, audience: ['https://*.example'] }] }, /audience\.0: .*without \*/],
+    [{ rules: [{ path, public: true, methods: ['*'] }] }, /rules\.0\.methods\.0: .*leave methods out/],
+    [{ rules: [{ path, public: true, methods: ['ALL'] }] }, /rules\.0\.methods\.0: .*leave methods out/],
+  ]
+  for (const [config, expected] of rows) assert.match(problems(config).join('\n'), expected, JSON.stringify(config))
+  assert.deepEqual(problems({ rules: [{ path, users: ['HOST01$', 'auth0|7', 'a.b@c'], roles: ['*'] }] }), [])
+})
+
+test('scopes are a list of scopes as OAuth writes them, of a rule that takes tokens', () => {
+  const sentence = (more: object) => problems({ rules: [{ path: '/mcp', roles: ['*'], ...more }] }).join('\n')
+  const list = "test: rules.0.scopes: expected a list with at least one scope, for example ['mcp:read']."
+  for (const scopes of ['mcp:read', 'mcp:read mcp:write', [], {}, null])
+    assert.equal(sentence({ bearer: true, scopes }), list, JSON.stringify(scopes))
+  for (const scope of ['', 'a b', 'a"b', 'a\\b', 'a\nb', 'a\u007f', '读', ' a'])
+    assert.equal(
+      sentence({ bearer: true, scopes: ['ok', scope] }),
+      'test: rules.0.scopes.1: expected one scope, without spaces, for example "mcp:read".',
+      JSON.stringify(scope),
+    )
+  for (const more of [{}, { bearer: false }])
+    assert.equal(
+      sentence({ ...more, scopes: ['mcp:read'] }),
+      'test: rules.0: scopes are those of tokens; expected bearer: true beside them.',
+    )
+  assert.equal(sentence({ bearer: true, scope: 'x' }), 'test: rules.0: there is no "scope"; did you mean scopes?')
+  assert.equal(sentence({ bearer: true, scopes: ['mcp:read', "https://api.example/.default!~'"] }), '')
+})
+
+test('a slip in a name gets the name that was meant, in a sentence of ours', () => {
+  const path = '/a'
+  const rows: [config: object, sentence: string][] = [
+    [{ rules: [{ path, roles: ['*'], group: ['x'] }] }, 'rules.0: there is no "group"; did you mean groups?'],
+    [{ rules: [{ path, roles: ['*'], user: 'x' }] }, 'rules.0: there is no "user"; did you mean users?'],
+    [{ rules: [{ path, roles: ['*'], Methods: ['GET'] }] }, 'rules.0: there is no "Methods"; did you mean methods?'],
+    [{ rulez: [] }, 'config: there is no "rulez"; did you mean rules?'],
+    [
+      { rules: [{ path, public: true, methods: ['PSOT'] }] },
+      'rules.0.methods.0: there is no such method; did you mean POST?',
+    ],
+    [
+      { roles: [{ role: 'auditor', groups: ['x'] }], rules: [{ path, roles: ['auditer'] }] },
+      'rules.0.roles.0: no row of roles gives this role; expected one of "developer"|"common"|"auditor"|"*"; did you mean "auditor"?',
+    ],
+    [{ provider: { client_id: 'x' } }, 'provider: there is no "client_id"; did you mean clientId?'],
+    [
+      { provider: { clientAuth: 'psot' } },
+      'provider.clientAuth: expected one of post, basic, private_key_jwt, tls_client_auth, self_signed_tls_client_auth, none; did you mean post?',
+    ],
+    [
+      { providers: { a: { tokenRequest: { az: 'form' } } } },
+      'providers.a.tokenRequest: there is no "az"; did you mean as?',
+    ],
+    [{ rules: { path } }, 'rules: expected a list, not an object.'],
+    [{ rules: [{ path, roles: '*' }] }, 'rules.0.roles: expected a list, not text.'],
+    [{ rules: [{ path, public: 'true' }] }, 'rules.0.public: expected true.'],
+    [{ provider: 5 }, 'provider: expected text or an object.'],
+    [
+      { rules: [{ path, roles: ['*'], colour: 'red' }] },
+      'rules.0: there is no "colour"; expected one of path, exact, methods, roles,',
+    ],
+  ]
+  for (const [config, sentence] of rows)
+    assert.ok(
+      problems(config).some(problem => problem.startsWith(`test: ${sentence}`)),
+      `${sentence}\n${problems(config).join('\n')}`,
+    )
+})
+
+test('no sentence about a configuration is zod’s, and none quotes a value', () => {
+  const odd: unknown[] = [
+    null,
+    5,
+    'CANARY-text',
+    true,
+    [],
+    {},
+    ['CANARY-text'],
+    { CANARY: 'CANARY-text' },
+    Number.NaN,
+    () => 1,
+  ]
+  const places = ['provider', 'providers', 'roles', 'rules', 'upstreams', 'words', 'languages', 'loginPage']
+  const within: ((value: unknown) => object)[] = [
+    value => ({ provider: { clientSecret: value, tokenUrl: value, fields: value, logout: value, require: value } }),
+    value => ({ provider: { fields: { sub: value }, tokenAnswer: { lifetimeSeconds: value, names: value } } }),
+    value => ({ provider: { userInfoRequest: { token: value }, refreshUrl: value, emailStep: value } }),
+    value => ({ rules: [value], roles: [value], loginPage: { links: [value] } }),
+    value => ({ rules: [{ path: '/a', roles: value, groups: value, bearer: value, audience: value, scopes: value }] }),
+    value => ({ roles: [{ role: value, username: value, claim: value, provider: value }] }),
+    ...places.map(place => (value: unknown) => ({ [place]: value })),
+  ]
+  for (const make of within)
+    for (const value of odd)
+      for (const problem of problems(make(value))) {
+        assert.doesNotMatch(
+          problem,
+          /Invalid|Unrecognized|received|Too (small|big)|expected (string|array|object|boolean|record)\b/,
+        )
+        assert.doesNotMatch(problem, /CANARY-text|undefined|\[object/)
+      }
+})
+
+test('a preset with a slip in its name gets the one that was meant, wherever it stands', async t => {
+  const provider = { preset: 'keyclaok', clientId: 'x', clientSecret: 'x' }
+  const rows: [env: Record<string, string>, config: object, where: string][] = [
+    [{ PROVIDER: 'keyclaok' }, {}, 'PROVIDER'],
+    [{}, { provider: 'keyclaok' }, 'provider'],
+    [{}, { provider }, 'provider.preset'],
+    [{}, { providers: { staff: provider } }, 'providers.staff.preset'],
+  ]
+  for (const [env, config, where] of rows) {
+    const { code, output } = await commands.run(
+      { STORE: 'memory:', ...env },
+      { cwd: folderWith(t, config), args: ['check'] },
+    )
+    assert.equal(code, 1, where)
+    assert.match(
+      output,
+      new RegExp(`${where.replaceAll('.', '\\.')} is "keyclaok"; did you mean keycloak\\? Otherwise`),
+    )
+  }
+})
+
+test('a setting by its name in other programs gets ours', async () => {
+  const rows = {
+    UPSTREAM_URL: 'UPSTREAM',
+    OIDC_ISSUER: 'AUTH_URL',
+    OIDC_CLIENT_ID: 'CLIENT_ID',
+    MENSHEN_UPSTREAM_URL: 'UPSTREAM',
+  }
+  for (const [name, likely] of Object.entries(rows)) assert.deepEqual(findMisspelt({ [name]: 'x' }), [{ name, likely }])
+  assert.match(
+    await refusalOf({ upstreamUrl: 'http://127.0.0.1:1' } as MenshenOptions),
+    /"upstreamUrl" is not an option; did you mean upstream\?/,
+  )
+})
+
+function problems(config: object): string[] {
+  try {
+    checkConfig(config, 'test', 'config')
+    return []
+  } catch (error) {
+    return (error as MenshenError).message.split('\n')
+  }
+}
+
+async function refusalOf(options: MenshenOptions): Promise<string> {
+  return createMenshen(options).then(
+    async menshen => {
+      await menshen.close()
+      assert.fail('it was taken')
+    },
+    (error: MenshenError) => error.message,
+  )
+}
+
+function folderWith(t: TestContext, config: object): string {
+  const cwd = tempFolder(t)
+  writeFileSync(join(cwd, 'menshen.config.mjs'), `export default ${JSON.stringify(config)}\n`)
+  return cwd
+}
+
+test('a condition without a place is refused wherever there can be one: everything would fit it', () => {
+  const provider = (more: object) => ({ provider: { preset: 'oidc', ...more } })
+  const rows: [config: object, where: string][] = [
+    [{ roles: [{ role: 'developer', claim: {} }] }, 'roles.0.claim'],
+    [{ roles: [{ role: 'developer', username: ['lisi'], claim: {} }] }, 'roles.0.claim'],
+    [provider({ emailVerified: {} }), 'provider.emailVerified'],
+    [provider({ require: {} }), 'provider.require'],
+    [provider({ tokenAnswer: { success: {} } }), 'provider.tokenAnswer.success'],
+    [provider({ userInfoAnswer: { success: {} } }), 'provider.userInfoAnswer.success'],
+    [
+      provider({ emailStep: { url: 'https://idp.example/mail', where: {}, take: 'email' } }),
+      'provider.emailStep.where',
+    ],
+    [{ providers: { one: { preset: 'oidc', require: {} } } }, 'providers.one.require'],
+  ]
+  for (const [config, where] of rows)
+    assert.deepEqual(problems(config), [`test: ${where}: expected at least one place with its values.`])
+})
+
+test('a row of machines has a name and the hash of a key of its own, and never says the key', () => {
+  const key = `mk_${'A'.repeat(43)}`
+  const hash = 'ab'.repeat(32)
+  const problemOf = (row: object, ...more: object[]) =>
+    problems({ machines: [{ name: 'a', keySha256: hash, ...row }, ...more] })
+  const rows: [row: object, sentence: RegExp][] = [
+    [{ keySha256: key }, /keySha256: this is the key itself.*expected its SHA-256/],
+    [{ keySha256: ` ${key}\n` }, /this is the key itself/],
+    [{ keySha256: hash.slice(1) }, /64 digits in hex/],
+    [{ keySha256: 'zz'.repeat(32) }, /64 digits in hex/],
+    [{ key }, /there is no "key"/],
+    [{ keySha256: undefined }, /expected text/],
+    [{ name: 'a b' }, /letters, digits and/],
+    [{ name: '备份' }, /letters, digits and/],
+    [{ name: 'machine:a' }, /letters, digits and/],
+    [{ name: '' }, /letters, digits and/],
+    [{ name: 'x'.repeat(61) }, /letters, digits and/],
+    [{ expires: 'soon' }, /expected a date/],
+    [{ expires: '2027-02-30' }, /expected a date/],
+    [{ expires: '2027-01-01T08:00:00' }, /with its offset/],
+    [{ groups: [] }, /at least one/],
+    [{ groups: ['*'] }, /without \*/],
+  ]
+  for (const [row, sentence] of rows) {
+    const said = problemOf(row).join('\n')
+    assert.match(said, sentence)
+    assert.ok(!said.includes(key))
+  }
+  assert.match(
+    problemOf({}, { name: 'A', keySha256: 'cd'.repeat(32) }).join(),
+    /machines\.1\.name: machines\.0 has the same name/,
+  )
+  assert.match(
+    problemOf({}, { name: 'b', keySha256: hash.toUpperCase() }).join(),
+    /machines\.1\.keySha256: machines\.0 has the same key/,
+  )
+  assert.deepEqual(problemOf({ keySha256: hash.toUpperCase(), expires: '2020-01-01', groups: ['robots'] }), [])
+  assert.match(problems({ rules: [{ path: '/', public: true, keys: true }] }).join(), /asks for no key/)
+  assert.match(
+    problems({ rules: [{ path: '/', roles: ['*'], keys: 'mine' }] }).join(),
+    /keys: expected true or "personal"/,
+  )
+  assert.match(problems({ providers: { machine: {} } }).join(), /this name is ours/)
+})

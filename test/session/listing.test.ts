@@ -1,0 +1,110 @@
+// Sessions as the console lists them: the newest first, counted, with where somebody signed in from.
+
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import test from 'node:test'
+import { DEFAULT_ROLES } from '../../src/access/roles.ts'
+import { readSettings } from '../../src/config/read.ts'
+import { Secret } from '../../src/config/secret.ts'
+import { createDataKeyring } from '../../src/session/data-keys.ts'
+import { deriveKeys } from '../../src/session/derived-keys.ts'
+import { createSessions, type Sessions } from '../../src/session/sessions.ts'
+import { recordKey } from '../../src/session/ticket.ts'
+import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
+import { createScene, settle, signedIn, tokens } from '../faults/doubles.ts'
+import { openScriptedProvider } from '../kit/scripted-provider.ts'
+import { openGateway } from '../kit/set-up.ts'
+import { tempFolder } from '../kit/temp.ts'
+
+const ORIGIN = { address: '192.0.2.7', userAgent: 'Mozilla/5.0 (X11)' }
+
+test('the newest session comes first, page by page, and only those that live are counted', async t => {
+  const { scene, sessions, signIn } = open()
+  t.after(() => scene.store.close())
+  const keys: string[] = []
+  for (let n = 0; n < 5; n++) {
+    keys.unshift(await signIn())
+    scene.pass(1000)
+  }
+  assert.equal(await sessions.count(), 5)
+  const first = await sessions.newest({ limit: 3 })
+  const second = await sessions.newest({ limit: 3, ...(first.next && { before: first.next }) })
+  assert.deepEqual(keysOf([...first.sessions, ...second.sessions]), keys)
+  assert.equal(second.next, undefined)
+  assert.deepEqual(keysOf((await sessions.list({ username: 'zhangsan', limit: 10 })).sessions), keys)
+
+  await sessions.end(keys[1] ?? '')
+  assert.equal(await sessions.count(), 4)
+  assert.deepEqual(keysOf((await sessions.newest({ limit: 2 })).sessions), [keys[0], keys[2]])
+})
+
+test('where a user signed in from is listed, and stays through refreshes and visits', async t => {
+  const { scene, sessions } = open()
+  t.after(() => scene.store.close())
+  const signedInAt = scene.now()
+  const { ticket } = await sessions.open({ ...signedIn(tokens('first', signedInAt)), origin: ORIGIN })
+  await sessions.open(signedIn(tokens('other', signedInAt + 1)))
+  const listed = async () => (await sessions.getListed(recordKey(ticket)))?.publicPart
+  const asOpened = await listed()
+  assert.deepEqual({ ...asOpened, ...ORIGIN, seenAt: signedInAt }, asOpened)
+
+  scene.pass(7_000_000)
+  const refreshing = sessions.getFresh(ticket)
+  const { give } = await scene.call(1)
+  give(tokens('second'))
+  await refreshing
+  assert.deepEqual(await listed(), { ...asOpened, seenAt: scene.now() })
+
+  scene.pass(6 * 60_000)
+  await sessions.getFresh(ticket)
+  await settle()
+  assert.deepEqual(await listed(), { ...asOpened, seenAt: scene.now() })
+  const { sessions: newest } = await sessions.newest({ limit: 10 })
+  assert.equal(newest.at(-1)?.key, recordKey(ticket), 'by its sign-in, whatever happened since')
+})
+
+test('a browser that sends a very long name of itself is listed by its beginning', async t => {
+  const { scene, sessions } = open()
+  t.after(() => scene.store.close())
+  await sessions.open({ ...signedIn(tokens('first')), origin: { userAgent: 'x'.repeat(5000) } })
+  const [listed] = (await sessions.newest({ limit: 1 })).sessions
+  assert.equal(listed?.publicPart?.userAgent, 'x'.repeat(256))
+  assert.ok(!Object.hasOwn(listed?.publicPart ?? {}, 'address'))
+})
+
+test('a sign-in through the gateway is listed with the address and the browser that it came from', async t => {
+  const provider = await openScriptedProvider(t)
+  const directory = join(await tempFolder(t), 'data')
+  const gateway = await openGateway(
+    t,
+    { ...provider.settings, STORE: `sqlite:${directory}/menshen.db`, TRUSTED_PROXIES: '127.0.0.1' },
+    { now: Date.now() },
+  )
+  const visitor = gateway.visitor()
+  const back = new URL((await visitor.follow(await visitor.post('/login'))).headers.location ?? '')
+  const headers = { 'user-agent': ORIGIN.userAgent, 'x-forwarded-for': ORIGIN.address }
+  assert.equal((await visitor.get(back.pathname + back.search, { headers })).status, 302)
+
+  const store = await openSqliteStore({ file: `${directory}/menshen.db`, now: Date.now })
+  t.after(() => store.close())
+  const clientSecret = provider.settings.CLIENT_SECRET
+  const keys = deriveKeys({ SECRET: undefined, CLIENT_SECRET: new Secret(clientSecret) })
+  const common = { store, now: Date.now, report() {} }
+  const providers = { get: () => undefined }
+  const keyring = createDataKeyring({ ...common, keys })
+  const sessions = createSessions({ ...common, keyring, providers, roles: DEFAULT_ROLES, settings: readSettings({}) })
+  const [listed, ...others] = (await sessions.newest({ limit: 10 })).sessions
+  assert.deepEqual(others, [])
+  assert.deepEqual({ ...listed?.publicPart, ...ORIGIN }, listed?.publicPart)
+})
+
+function open() {
+  const scene = createScene()
+  const sessions = scene.instance('one')
+  const signIn = async () => (await sessions.open(signedIn(tokens('first', scene.now())))).loaded.key
+  return { scene, sessions, signIn }
+}
+
+function keysOf(sessions: Awaited<ReturnType<Sessions['list']>>['sessions']): string[] {
+  return sessions.map(({ key }) => key)
+}

@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict'
+import { describe, type TestContext, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
+import { openRedisStore } from '../../../src/stores/redis/store.ts'
+import type { Entry, Store } from '../../../src/stores/store.ts'
+import { type RedisServer, startCluster, startRedis } from '../../kit/redis-server.ts'
+
+/** The deadline of a verb, and what a loaded machine adds to it. */
+const SOON_MS = 2000 + 1500
+
+const VERBS: Readonly<Record<string, (store: Store) => Promise<unknown>>> = {
+  create: store => store.create('new', entry('a', ['label'])),
+  read: store => store.read('k'),
+  replace: store => store.replace('k', entry('b'), 1),
+  remove: store => store.remove('k'),
+  take: store => store.take('k'),
+  list: store => store.list({ label: 'label', limit: 10 }),
+  newest: store => store.newest({ limit: 10 }),
+  count: store => store.count(),
+  append: store => store.trail.append([{ value: new Uint8Array(1), tags: ['tag'] }], 10),
+  readTrail: store => store.trail.read({ tag: 'tag', limit: 10, scan: 10 }),
+  ready: store => store.ready(),
+}
+
+describe('While Redis is gone,', () => {
+  const outages = {
+    killed: { begin: (server: RedisServer) => server.kill(), end: (server: RedisServer) => server.restart() },
+    stopped: { begin: (server: RedisServer) => server.pause(), end: (server: RedisServer) => server.resume() },
+  }
+  for (const [how, { begin, end }] of Object.entries(outages)) {
+    test(`while Redis is gone, ${how}, every verb says so in time, and works again when it is back`, async t => {
+      const server = await startRedis()
+      t.after(() => server.stop())
+      const store = await open(t, `redis://${server.host}`)
+      await store.create('k', entry('a'))
+      await store.read('k')
+      await begin(server)
+      await assertNoneWorks(store, ['create', 'list', 'ready'])
+      await assertNoneWorks(store, Object.keys(VERBS))
+      await end(server)
+      await untilReady(store)
+      assert.ok(await store.create('again', entry('a')))
+      assert.ok(await store.read('again'))
+    })
+  }
+
+  test('a call that waits for Redis fails with the connection, not later', async t => {
+    const server = await startRedis()
+    t.after(() => server.stop())
+    const store = await open(t, `redis://${server.host}`)
+    server.pause()
+    const waiting = assert.rejects(store.read('k'), { code: 'store_unavailable' })
+    const startedAt = performance.now()
+    await pause(50)
+    await server.kill()
+    await waiting
+    assert.ok(performance.now() - startedAt < 1000)
+  })
+
+  test('a closed store says so', async t => {
+    const server = await startRedis()
+    t.after(() => server.stop())
+    const store = await open(t, `redis://${server.host}`)
+    await store.close()
+    for (const call of Object.values(VERBS)) await assert.rejects(call(store), { code: 'store_unavailable' })
+    await store.close()
+  })
+})
+
+test('a server that became a replica is left, and the store works again when it is a primary', async t => {
+  const [server, other] = [await startRedis(), await startRedis()]
+  t.after(() => Promise.all([server.stop(), other.stop()]))
+  const store = await open(t, `redis://${server.host}`)
+  await store.create('k', entry('a'))
+  await server.command('REPLICAOF', '127.0.0.1', `${other.port}`)
+  await assert.rejects(store.create('l', entry('a')), { code: 'store_unavailable' })
+  await server.command('REPLICAOF', 'NO', 'ONE')
+  await untilReady(store)
+  assert.ok(await store.create('l', entry('a')))
+})
+
+test('a cluster with a node that hangs says so in time, and works again by itself', async t => {
+  const cluster = await startCluster()
+  t.after(() => cluster.stop())
+  const store = await open(t, `redis+cluster://${cluster.servers.map(({ host }) => host).join(',')}`)
+  await store.create('k', entry('a'))
+  for (const server of cluster.servers) server.pause()
+  await assertNoneWorks(store, Object.keys(VERBS))
+  for (const server of cluster.servers) server.resume()
+  await untilReady(store)
+  await cluster.servers[0]?.kill()
+  await assert.rejects(store.ready(), { code: 'store_unavailable' })
+})
+
+function entry(text: string, labels: readonly string[] = []): Entry {
+  return { value: new TextEncoder().encode(text), expiresAt: Date.now() + 60_000, labels }
+}
+
+async function open(t: TestContext, address: string): Promise<Store> {
+  const store = await openRedisStore({ address, now: Date.now, report() {} })
+  t.after(() => store.close())
+  return store
+}
+
+async function assertNoneWorks(store: Store, verbs: readonly string[]): Promise<void> {
+  const startedAt = performance.now()
+  await Promise.all(verbs.map(verb => assert.rejects(async () => VERBS[verb]?.(store), { code: 'store_unavailable' })))
+  assert.ok(performance.now() - startedAt < SOON_MS)
+}
+
+async function untilReady(store: Store): Promise<void> {
+  const deadline = Date.now() + 10_000
+  while (true) {
+    const problem = await store.ready().catch((error: unknown) => error)
+    if (problem === undefined) return
+    if (Date.now() > deadline) throw problem
+    await pause(20)
+  }
+}
