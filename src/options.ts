@@ -1,5 +1,7 @@
 // createMenshen: its options, their checks, the development provider, and what it reports at the start.
 
+import { isLoopback, isProduction } from './config/deployment.ts'
+import { DEVELOPMENT_CLIENT, type DevProviderConfig, subOf } from './config/dev-provider.ts'
 import {
   CONFIG_NAMES,
   type Config,
@@ -8,8 +10,6 @@ import {
   type DefaultRole,
   type Role,
 } from './config/file.ts'
-import { isLoopback, isProduction } from './config/deployment.ts'
-import { DEVELOPMENT_CLIENT, type DevProviderConfig, subOf } from './config/dev-provider.ts'
 import type { OptionType } from './config/kinds.ts'
 import { tryConfiguration } from './config/load.ts'
 import { namesProvider, readOver } from './config/read.ts'

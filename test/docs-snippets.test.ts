@@ -8,12 +8,11 @@ import { fileURLToPath } from 'node:url'
 import { parser as goParser } from '@lezer/go'
 import { parser as javaParser } from '@lezer/java'
 import { type Row, SETTINGS } from '../src/config/settings.ts'
-
-import { makeAuthority } from './proxies/certificates.ts'
 import { freePort } from './kit/free-port.ts'
 import { requireProgram, requirePython } from './kit/requirements.ts'
 import { pages, readPage, readSnippets, type Snippet, snippetsIn } from './kit/snippets.ts'
 import { tempFolder } from './kit/temp.ts'
+import { makeAuthority } from './proxies/certificates.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const TSC = join(ROOT, 'node_modules/.bin/tsc')

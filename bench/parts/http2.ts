@@ -2,8 +2,8 @@
 
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { makeAuthority, makeCertificate } from '../../test/proxies/certificates.ts'
 import { freePort } from '../../test/kit/free-port.ts'
+import { makeAuthority, makeCertificate } from '../../test/proxies/certificates.ts'
 import { type Contender, contestAgainstLast } from '../measure/contest.ts'
 import { askByHttp2, type Http2Request, openHttp2Load, openSession } from '../measure/http2-load.ts'
 import { median } from '../measure/statistics.ts'

@@ -6,8 +6,8 @@
 //   MOVE /files/a, Destination: /other   /files/a and /other, and every rule below each
 
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Rule } from '../config/file.ts'
 import { isLoopback } from '../config/deployment.ts'
+import type { Rule } from '../config/file.ts'
 import { connectionHeaders } from '../util/header-list.ts'
 import { plainName } from '../util/header-names.ts'
 import { isTooLong, type PathProblem, pathProblem } from './request-path.ts'

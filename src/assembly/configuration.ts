@@ -3,13 +3,13 @@
 import { DEFAULT_ROLES, rolesFor } from '../access/roles.ts'
 import { createRules } from '../access/rules.ts'
 import { createScopedName } from '../access/scoped-name.ts'
-import { type Config, upstreamsOfHost } from '../config/file.ts'
 import {
   refuseBaseUrlAsUpstream,
   refuseForwardedToken,
   refuseTakenHeaders,
   refuseTakenPaths,
 } from '../config/conflicts.ts'
+import { type Config, upstreamsOfHost } from '../config/file.ts'
 import { refuseHosts } from '../config/host-names.ts'
 import type { Settings } from '../config/settings.ts'
 import { assertUpstreamFiles } from '../config/upstream-files.ts'

@@ -1,8 +1,8 @@
 // What a start reports: to the log, and as a few lines for people.
 
 import { adviceFor } from '../config/advice.ts'
-import { CONSOLE_ROLE, type Config, countRules, upstreamsOfHost } from '../config/file.ts'
 import { isProduction } from '../config/deployment.ts'
+import { CONSOLE_ROLE, type Config, countRules, upstreamsOfHost } from '../config/file.ts'
 import { CONFIG_FILE, ENDINGS } from '../config/load.ts'
 import { hasExpiredMachine } from '../config/machines.ts'
 import { hidePassword } from '../config/secret.ts'

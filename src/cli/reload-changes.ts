@@ -2,8 +2,8 @@
 
 import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import type { Config } from '../config/file.ts'
 import { refuseListenerAsUpstream } from '../config/conflicts.ts'
+import type { Config } from '../config/file.ts'
 import { fingerprintOf } from '../config/fingerprint.ts'
 import {
   ConfigurationError,

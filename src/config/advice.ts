@@ -2,8 +2,8 @@
 // console use it; the sentence for operators is that of the event.
 import type { EventCode } from '../events.ts'
 import { type Phrase, phrase } from '../text/text.ts'
-import { CONSOLE_ROLE, type Config, countRules, effectiveRules, type RoleConfig } from './file.ts'
 import { isLoopback, isProduction, isUnknownEnvironment, portIn } from './deployment.ts'
+import { CONSOLE_ROLE, type Config, countRules, effectiveRules, type RoleConfig } from './file.ts'
 import { APP_PRESETS } from './provider-fields.ts'
 import { isSecure } from './read.ts'
 import type { Settings } from './settings.ts'

@@ -13,8 +13,8 @@ import type { Words } from '../pages/words.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { GuardedHandler } from '../sign-in/guarded.ts'
 import { fieldLines } from './audit-fields.ts'
-import { consoleFrame, longCell, row, table, type Viewer, viewerOf } from './frame.ts'
 import type { ConsoleContext } from './context.ts'
+import { consoleFrame, longCell, row, table, type Viewer, viewerOf } from './frame.ts'
 import type { LiveStreams } from './live-streams.ts'
 
 const PAGE_SIZE = 50

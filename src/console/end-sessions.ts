@@ -16,8 +16,8 @@ import type { ListedSession } from '../session/listing.ts'
 import type { Sessions } from '../session/sessions.ts'
 import { isRecordKey } from '../session/ticket.ts'
 import { isOwnForm } from '../util/fetch-metadata.ts'
-import { consoleFrame, type Viewer, viewerOf } from './frame.ts'
 import type { ConsoleContext } from './context.ts'
+import { consoleFrame, type Viewer, viewerOf } from './frame.ts'
 
 export async function confirmEnd(
   context: ConsoleContext,

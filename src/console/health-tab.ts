@@ -11,8 +11,8 @@ import { addSlot, emptySlot, quantile, TIMED, type TimedOperation } from '../obs
 import type { Instance } from '../observe/instances.ts'
 import { type Html, moment } from '../pages/layout.ts'
 import type { Words } from '../pages/words.ts'
-import { cell, consoleFrame, longCell, row, table, type Viewer, viewerOf } from './frame.ts'
 import type { ConsoleContext } from './context.ts'
+import { cell, consoleFrame, longCell, row, table, type Viewer, viewerOf } from './frame.ts'
 
 export async function showHealth(
   context: ConsoleContext,

@@ -17,8 +17,8 @@ import type { GuardedHandler } from '../sign-in/guarded.ts'
 import { phrase } from '../text/text.ts'
 import { type CachedValue, createCachedValue } from '../util/cached-value.ts'
 import { auditUrl } from './audit-tab.ts'
-import { cell, consoleFrame, row, table, type Viewer, viewerOf } from './frame.ts'
 import type { ConsoleContext } from './context.ts'
+import { cell, consoleFrame, row, table, type Viewer, viewerOf } from './frame.ts'
 import type { LiveStreams } from './live-streams.ts'
 
 export interface Overview {

@@ -22,8 +22,8 @@ import { type Html, moment } from '../pages/layout.ts'
 import { hoursText } from '../pages/notices.ts'
 import { nameBefore, roleName } from '../pages/shown-text.ts'
 import type { Words } from '../pages/words.ts'
-import { cell, consoleFrame, longCell, row, table, type Viewer, viewerOf } from './frame.ts'
 import type { ConsoleContext } from './context.ts'
+import { cell, consoleFrame, longCell, row, table, type Viewer, viewerOf } from './frame.ts'
 
 export async function showRules(
   context: ConsoleContext,

@@ -19,6 +19,8 @@ import type { PublicPart } from '../session/record.ts'
 import type { Sessions } from '../session/sessions.ts'
 import { isRecordKey } from '../session/ticket.ts'
 import { type AuditNames, auditColumns, auditRow, auditUrl } from './audit-tab.ts'
+import type { ConsoleContext } from './context.ts'
+import { endButtons, sessionMenu } from './end-sessions.ts'
 import {
   cell,
   consoleFrame,
@@ -30,8 +32,6 @@ import {
   type Viewer,
   viewerOf,
 } from './frame.ts'
-import type { ConsoleContext } from './context.ts'
-import { endButtons, sessionMenu } from './end-sessions.ts'
 
 const PAGE_SIZE = 50
 

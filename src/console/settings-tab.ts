@@ -10,8 +10,8 @@ import type { GatewayRequest } from '../http/request.ts'
 import type { SignedInCaller } from '../identify/admission.ts'
 import type { Html } from '../pages/layout.ts'
 import type { Words } from '../pages/words.ts'
-import { consoleFrame, longCell, row, table, type Viewer, viewerOf } from './frame.ts'
 import type { ConsoleContext } from './context.ts'
+import { consoleFrame, longCell, row, table, type Viewer, viewerOf } from './frame.ts'
 
 export async function showSettings(
   context: ConsoleContext,

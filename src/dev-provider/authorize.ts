@@ -5,9 +5,9 @@ import type { Context } from 'hono'
 import { html } from 'hono/html'
 import { type RegisteredClient, readFields, readFormFields, senderOf } from './client.ts'
 import { type DevHtml, devPage, messagePage } from './page.ts'
-import type { DevWords, WordsOf } from './words.ts'
 import type { Grants } from './tokens.ts'
 import type { DevUser } from './users.ts'
+import type { DevWords, WordsOf } from './words.ts'
 
 interface AuthorizeOptions {
   readonly client: RegisteredClient

@@ -10,14 +10,14 @@ import { Hono, type MiddlewareHandler } from 'hono'
 import { methodNotAllowed } from 'hono/method-not-allowed'
 import { authorizeRoute } from './authorize.ts'
 import type { RegisteredClient } from './client.ts'
-import { messagePage } from './page.ts'
-import { createDevWords, languageRoute } from './words.ts'
 import { browserLogoutRoute, serverLogoutRoute } from './end-session.ts'
 import { createMisbehaviour } from './misbehaviour.ts'
 import { createNodeListener, MAX_BODY_BYTES } from './node-listener.ts'
+import { messagePage } from './page.ts'
 import { panelChangeRoute, panelRoute } from './panel.ts'
 import { createGrants, tokenRoute, userInfoRoute } from './tokens.ts'
 import { DEV_USERS, type DevUser, type DevUserInfo } from './users.ts'
+import { createDevWords, languageRoute } from './words.ts'
 
 interface DevProviderOptions {
   /** 0 takes any free port. */

@@ -3,8 +3,8 @@
 import type { Context } from 'hono'
 import { type RegisteredClient, readFormFields } from './client.ts'
 import { messagePage } from './page.ts'
-import type { WordsOf } from './words.ts'
 import { type Grants, oauthError } from './tokens.ts'
+import type { WordsOf } from './words.ts'
 
 export function serverLogoutRoute(client: RegisteredClient, grants: Grants) {
   return async (c: Context): Promise<Response> => {

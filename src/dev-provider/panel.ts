@@ -3,10 +3,10 @@
 import type { Context } from 'hono'
 import { html } from 'hono/html'
 import { readFormFields, senderOf } from './client.ts'
-import { type DevHtml, devPage, messagePage } from './page.ts'
-import type { DevWords, WordsOf } from './words.ts'
 import { ALWAYS, DEFAULT_KNOBS, KNOBS, type Knobs, type Misbehaviour, readChange } from './misbehaviour.ts'
+import { type DevHtml, devPage, messagePage } from './page.ts'
 import type { GrantedSession, Grants } from './tokens.ts'
+import type { DevWords, WordsOf } from './words.ts'
 
 export function panelRoute(grants: Grants, misbehaviour: Misbehaviour, wordsOf: WordsOf, now: () => number) {
   return (c: Context) => c.html(panelPage(wordsOf(c), misbehaviour.current(), grants.sessions(now())))

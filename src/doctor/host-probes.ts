@@ -1,8 +1,8 @@
 // Each host of `hosts` as a browser would find it: its name in DNS, its certificate, what of a request arrives at Menshen, and
 // its applications.
 
-import { upstreamsOfHost } from '../config/file.ts'
 import { browserHostname } from '../config/deployment.ts'
+import { upstreamsOfHost } from '../config/file.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Finding, Probe } from './finding.ts'
 import { type ProxyProbeOptions, probeProxy } from './proxy-probe.ts'

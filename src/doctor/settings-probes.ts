@@ -1,8 +1,8 @@
 // What can be said of the settings by themselves: what is risky, misspelt or contradicts itself, and which cookies they mean.
 
 import { adviceFor } from '../config/advice.ts'
-import type { Config } from '../config/file.ts'
 import { isLoopback } from '../config/deployment.ts'
+import type { Config } from '../config/file.ts'
 import { hasExpiredMachine } from '../config/machines.ts'
 import { isSecure } from '../config/read.ts'
 import type { Settings } from '../config/settings.ts'

@@ -11,10 +11,9 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { UserInfo } from '../provider/user.ts'
+import { type StoredClaims, storedClaimsSchema, withoutTokenClaims } from '../session/claims.ts'
 import type { DataKeyring } from '../session/data-keys.ts'
 import type { ConfirmedUser } from '../session/identity-refresh.ts'
-import { decodeJson, encodeJson, sealValue, unsealValue } from '../session/sealing.ts'
-import { type StoredClaims, storedClaimsSchema, withoutTokenClaims } from '../session/claims.ts'
 import {
   type DataKeys,
   labelOf,
@@ -24,6 +23,7 @@ import {
   userIdOf,
   userLabel,
 } from '../session/record.ts'
+import { decodeJson, encodeJson, sealValue, unsealValue } from '../session/sealing.ts'
 import type { Entry, Store, StoredValue } from '../stores/store.ts'
 
 export type { ConfirmedUser }

@@ -7,6 +7,7 @@ import { MenshenError } from '../errors.ts'
 import type { Measure } from '../measure.ts'
 import { quoted } from '../text/text.ts'
 import { askAsClient } from './client-auth.ts'
+import type { ProviderConnection } from './connection.ts'
 import type { Metadata } from './discovery.ts'
 import { readAnswer } from './fetch.ts'
 import {
@@ -22,7 +23,6 @@ import {
 } from './id-token.ts'
 import type { ProviderKeys } from './jwks.ts'
 import type { ProviderPlan } from './plan.ts'
-import type { ProviderConnection } from './connection.ts'
 import { errorCodeIn, RefusalError } from './refusal.ts'
 import { type MappedUser, mapUser } from './user.ts'
 

@@ -5,11 +5,11 @@ import { randomUUID } from 'node:crypto'
 import { SignJWT } from 'jose'
 import { MenshenError } from '../errors.ts'
 import { algorithmFor, readClientKey } from './client-key.ts'
+import type { ProviderConnection } from './connection.ts'
 import type { Metadata } from './discovery.ts'
 import type { BoundedFetch, WholeAnswer } from './fetch.ts'
 import { assertTls, usesMutualTls } from './mutual-tls.ts'
 import type { ProviderPlan, Texts } from './plan.ts'
-import type { ProviderConnection } from './connection.ts'
 
 /** How a request is sent where it is not the standard's form. */
 interface RequestShape {

@@ -3,10 +3,10 @@
 import { phrase, phrasedError } from '../text/text.ts'
 import { createCachedValue } from '../util/cached-value.ts'
 import { getPath } from '../util/json-path.ts'
+import type { ProviderConnection } from './connection.ts'
 import { endpointOf } from './discovery.ts'
 import { type ProviderAnswer, readAnswer } from './fetch.ts'
 import type { Texts } from './plan.ts'
-import type { ProviderConnection } from './connection.ts'
 import { readAccepted } from './refusal.ts'
 import { readTokenSet, type TokenSet } from './token.ts'
 

@@ -1,7 +1,7 @@
 // The providers that users can sign in with: usually one, or several with separate users.
 
-import type { Config } from '../config/file.ts'
 import { addressProblems, demandsHttps } from '../config/conflicts.ts'
+import type { Config } from '../config/file.ts'
 import { FIELD_ROWS, type FieldPath, settingFor } from '../config/provider-fields.ts'
 import type { Settings } from '../config/settings.ts'
 import { placedUpstreams, type UpstreamConfig } from '../config/upstreams.ts'

@@ -5,10 +5,10 @@ import { z } from 'zod'
 import { phrase, phrasedError } from '../text/text.ts'
 import { authorizationUrl, type SentAttempt } from './authorization-url.ts'
 import { askAsClient } from './client-auth.ts'
+import type { ProviderConnection } from './connection.ts'
 import { endpointOf, type Metadata } from './discovery.ts'
 import { readAnswer } from './fetch.ts'
 import type { ProviderPlan } from './plan.ts'
-import type { ProviderConnection } from './connection.ts'
 import { descriptionIn, errorCodeIn, RefusalError, withCause } from './refusal.ts'
 
 /** Where requests are pushed to; `undefined` if they are not. Throws if they have to be and the provider has no such address. */

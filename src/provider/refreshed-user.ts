@@ -18,8 +18,8 @@
 import type { Measure } from '../measure.ts'
 import { phrase, phrasedError } from '../text/text.ts'
 import { getPath, textFrom } from '../util/json-path.ts'
-import { unverifiedClaims } from './id-token.ts'
 import type { ProviderConnection } from './connection.ts'
+import { unverifiedClaims } from './id-token.ts'
 import { SubjectMismatch, type TokenSet } from './token.ts'
 import {
   answersOf,

@@ -4,11 +4,11 @@ import { MenshenError } from '../errors.ts'
 import { quoted } from '../text/text.ts'
 import { getPath, notAccepted } from '../util/json-path.ts'
 import { askAsClient } from './client-auth.ts'
+import type { ProviderConnection } from './connection.ts'
 import type { Metadata } from './discovery.ts'
 import type { DpopKey } from './dpop.ts'
 import { type BoundedFetch, readAnswer, type WholeAnswer } from './fetch.ts'
 import type { ProviderPlan } from './plan.ts'
-import type { ProviderConnection } from './connection.ts'
 import { errorCodeIn, RefusalError } from './refusal.ts'
 
 /** Proxies refuse answers whose headers exceed their buffer, often 4 KiB. Without a hint the provider may ask the user. */

@@ -8,6 +8,7 @@ import { errorFields, MenshenError } from '../errors.ts'
 import { type Phrase, phrase, phrasedError } from '../text/text.ts'
 import { getPath } from '../util/json-path.ts'
 import { askAsClient } from './client-auth.ts'
+import type { ProviderConnection } from './connection.ts'
 import { endpointOf, type Metadata } from './discovery.ts'
 import { askForTokensWithProof, type DpopKey, newDpopKey } from './dpop.ts'
 import { type ProviderAnswer, readAnswer, UnsentRequestError, type WholeAnswer } from './fetch.ts'
@@ -22,7 +23,6 @@ import {
   verifySigned,
 } from './id-token.ts'
 import { outlivesToken, type ProviderPlan, type Texts } from './plan.ts'
-import type { ProviderConnection } from './connection.ts'
 import { RefusalError, readAccepted, withCause } from './refusal.ts'
 
 export interface TokenSet {

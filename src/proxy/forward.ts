@@ -20,7 +20,6 @@ import type { Dispatcher } from 'undici'
 import type { Report } from '../events.ts'
 import { callerOf, type Identification, ownerOf, type ProxyRequest, type UpstreamFailure } from '../http/caller.ts'
 import { type ObservedRequest, requestFields } from '../observe/observed-request.ts'
-import { endWithBody } from '../server/fast-path.ts'
 import { Http2Request, Http2Response } from '../server/http2-messages.ts'
 import { hasTakenAll, type SlowClients } from '../server/slow-clients.ts'
 import type { AnswerSender } from '../server/unread-answers.ts'
@@ -487,8 +486,7 @@ class Exchange implements SlotHolder, Dispatcher.DispatchHandler {
     if (this.#bodyLeft === 0) {
       // Together with the end; a page that came in one chunk goes together with its head, too.
       const last = this.#suffix ? Buffer.concat([chunk, this.#suffix]) : chunk
-      if (this.#state === 'sending' || response instanceof Http2Response) response.end(last)
-      else endWithBody(response, last)
+      response.end(last)
       return
     }
     this.#state = 'sending'

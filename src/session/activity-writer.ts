@@ -8,11 +8,11 @@
 // Until it is written, an activity is known to this process alone (`unwrittenAt`).
 
 import { errorFields } from '../errors.ts'
-import { seenEntry } from './last-seen.ts'
-import { unpackRecord } from './sealing.ts'
 import type { LoadedSession } from './cache.ts'
 import { sessionFields } from './fields.ts'
+import { seenEntry } from './last-seen.ts'
 import type { PublicUser } from './record.ts'
+import { unpackRecord } from './sealing.ts'
 import type { StoredSessionsOptions } from './stored-sessions.ts'
 
 export interface ActivityWriter {

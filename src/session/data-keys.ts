@@ -13,8 +13,8 @@ import { z } from 'zod'
 import type { Report } from '../events.ts'
 import type { Store, StoredEntry } from '../stores/store.ts'
 import type { DerivedKeys, WrappingKey } from './derived-keys.ts'
-import { decodeJson, encodeJson, isNewerFormat, sealValue, unsealValue } from './sealing.ts'
 import type { DataKeys } from './record.ts'
+import { decodeJson, encodeJson, isNewerFormat, sealValue, unsealValue } from './sealing.ts'
 
 export interface DataKeyring {
   /** The keys that all instances share, as the store has them now. */

@@ -10,10 +10,10 @@
 import { z } from 'zod'
 import { MenshenError } from '../errors.ts'
 import { type ActiveSession, type Activity, createActivityWriter } from './activity-writer.ts'
-import type { EndReasons } from './end-reasons.ts'
-import { decodeJson, encodeJson, sealValue, unpackRecord, unsealValue } from './sealing.ts'
 import type { LoadedSession } from './cache.ts'
+import type { EndReasons } from './end-reasons.ts'
 import { sessionFields } from './fields.ts'
+import { decodeJson, encodeJson, sealValue, unpackRecord, unsealValue } from './sealing.ts'
 import type { StoredSessionsOptions } from './stored-sessions.ts'
 
 export interface IdleSessions {

@@ -7,13 +7,13 @@
 import type { Report } from '../events.ts'
 import { allEntries } from '../stores/pages.ts'
 import type { Store, StoredEntry } from '../stores/store.ts'
+import type { LoadedSession } from './cache.ts'
 import type { DataKeyring } from './data-keys.ts'
 import type { EndReasons } from './end-reasons.ts'
-import type { IdleSessions } from './idle.ts'
-import { unpackRecord } from './sealing.ts'
-import type { LoadedSession } from './cache.ts'
 import { sessionFields } from './fields.ts'
+import type { IdleSessions } from './idle.ts'
 import { type Session, userIdOf, userLabel } from './record.ts'
+import { unpackRecord } from './sealing.ts'
 
 export interface SessionLimit {
   /** The `since` of a new session. */

@@ -36,6 +36,8 @@ import { createSlots, type Slots } from '../provider/slots.ts'
 import { SubjectMismatch, type TokenSet } from '../provider/token.ts'
 import type { Store } from '../stores/store.ts'
 import { type Backoffs, createBackoffs } from './backoffs.ts'
+import type { LoadedSession } from './cache.ts'
+import { sessionFields } from './fields.ts'
 import {
   createIdentityRefreshes,
   endSession,
@@ -46,8 +48,6 @@ import {
 } from './identity-refresh.ts'
 import { createLateVerifications, type LateVerifications } from './late-verification.ts'
 import { createLeases, type Lease, type Leases, leaseLife } from './lease.ts'
-import type { LoadedSession } from './cache.ts'
-import { sessionFields } from './fields.ts'
 import { type Session, sameTokens, tokenExpiresAt } from './record.ts'
 import type { SessionChange } from './stored-sessions.ts'
 

@@ -15,10 +15,9 @@ import {
   type StoredValue,
 } from '../stores/store.ts'
 import { ownCopy } from '../util/own-copy.ts'
-import type { DataKeyring } from './data-keys.ts'
-import { isNewerSession, unpackRecord } from './sealing.ts'
 import { createSessionCache, type LoadedSession } from './cache.ts'
 import { openClaims, type StoredClaims, sealClaims } from './claims.ts'
+import type { DataKeyring } from './data-keys.ts'
 import { type Identity, sameIdentity, shortKey } from './fields.ts'
 import {
   type DeviceBinding,
@@ -40,6 +39,7 @@ import {
   withTokens,
   withUser,
 } from './record.ts'
+import { isNewerSession, unpackRecord } from './sealing.ts'
 
 import { isTicket, newTicket, recordKey } from './ticket.ts'
 

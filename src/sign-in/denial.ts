@@ -10,8 +10,8 @@
 //   provider is away     503                                    503
 
 import type { RefusalCode } from '../access/conditions.ts'
-import type { Role } from '../config/file.ts'
 import { isLoopback } from '../config/deployment.ts'
+import type { Role } from '../config/file.ts'
 import { isTrusted } from '../config/networks.ts'
 import {
   errorAnswer,

@@ -3,12 +3,12 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { Browser } from 'playwright-core'
-import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 import { startBrowser } from '../kit/browser.ts'
 import { cookieOf } from '../kit/client.ts'
 import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
+import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 
 let browser: Browser
 

@@ -9,12 +9,12 @@ import { readSettings } from '../../src/config/read.ts'
 import { EVENTS } from '../../src/events.ts'
 import { planNamedProvider, planProvider } from '../../src/provider/plan.ts'
 import { phrase, phraseIn } from '../../src/text/text.ts'
-import { makeAuthority } from '../proxies/certificates.ts'
 import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { type Environment, startInstance } from '../kit/instance.ts'
 import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
+import { makeAuthority } from '../proxies/certificates.ts'
 
 const GOOD = { STATE_CHECK: 'bound' }
 const PROVIDER = {

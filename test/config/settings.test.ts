@@ -12,7 +12,6 @@ import { readSettings, wantsDevProvider } from '../../src/config/read.ts'
 import { Secret } from '../../src/config/secret.ts'
 import { type Row, SETTINGS, type Settings } from '../../src/config/settings.ts'
 import { findMisspelt } from '../../src/config/suggestions.ts'
-import { makeAuthority } from '../proxies/certificates.ts'
 import { createClient } from '../kit/client.ts'
 import { createCommandRunner } from '../kit/command-runner.ts'
 import { freePort } from '../kit/free-port.ts'
@@ -25,6 +24,7 @@ import {
 } from '../kit/instance.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
+import { makeAuthority } from '../proxies/certificates.ts'
 
 const commands = createCommandRunner()
 

@@ -1,9 +1,9 @@
 // The console's page of health: findings, times, versions, certificates, processes.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
+import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 
 const PATH = '/_menshen/console/health'
 

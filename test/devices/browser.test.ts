@@ -3,12 +3,12 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import test from 'node:test'
-import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 import { startBindingBrowser } from '../kit/browser.ts'
 import { BOUND_COOKIE, TICKET_COOKIE } from '../kit/device.ts'
 import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
+import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 
 test('Chromium binds a session to its device, and the ticket counts nowhere else', async t => {
   const folder = tempFolder(t)

@@ -15,7 +15,6 @@ import { runDoctorCommand } from '../../src/cli/commands/doctor.ts'
 import { createPaint } from '../../src/cli/terminal.ts'
 import { judgeDisk } from '../../src/doctor/store-probes.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
-import { filesOf, makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 import { createCommandRunner } from '../kit/command-runner.ts'
 import { freePort } from '../kit/free-port.ts'
 import { type Environment, runMenshen, startInstance } from '../kit/instance.ts'
@@ -24,6 +23,7 @@ import { startRedis } from '../kit/redis-server.ts'
 import { openScriptedProvider } from '../kit/scripted-provider.ts'
 import { openGateway } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
+import { filesOf, makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 
 interface Check {
   name: string

@@ -7,12 +7,12 @@ import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { readExample } from '../../examples/claims.ts'
-import { prepareNginx } from '../proxies/nginx.ts'
-import { type FrontProxy, startProxy } from '../proxies/proxies.ts'
 import { freePort } from '../kit/free-port.ts'
 import { setUp } from '../kit/set-up.ts'
 import { createBrowser } from '../kit/several-hosts.ts'
 import { startUpstream } from '../kit/upstream.ts'
+import { prepareNginx } from '../proxies/nginx.ts'
+import { type FrontProxy, startProxy } from '../proxies/proxies.ts'
 
 const NAMES = ['sso', 'wiki', 'grafana'] as const
 

@@ -2,13 +2,13 @@
 
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 import { cookieOf } from '../kit/client.ts'
 import { ask, openHttp2 } from '../kit/http2-client.ts'
 import { FRAME, frame, number, openFrames, requestFrame } from '../kit/http2-frames.ts'
 import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
+import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 import { fuzzHttp2 } from '../security/fuzz-http2.ts'
 import { createRandom } from '../security/random.ts'
 

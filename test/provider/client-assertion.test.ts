@@ -17,8 +17,8 @@ import { readSettings } from '../../src/config/read.ts'
 import { askAsClient } from '../../src/provider/client-auth.ts'
 import type { Metadata } from '../../src/provider/discovery.ts'
 import { planNamedProvider, planProvider } from '../../src/provider/plan.ts'
-import { makeAuthority } from '../proxies/certificates.ts'
 import { tempFolder } from '../kit/temp.ts'
+import { makeAuthority } from '../proxies/certificates.ts'
 
 const ISSUER = 'https://idp.example.com'
 const TOKEN_URL = `${ISSUER}/token`

@@ -10,9 +10,9 @@ import tls from 'node:tls'
 import { createBoundedFetch } from '../../src/provider/fetch.ts'
 import { planNamedProvider } from '../../src/provider/plan.ts'
 import { createProvider, type Provider } from '../../src/provider/provider.ts'
-import { filesOf, makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 import { listen } from '../kit/listen.ts'
 import { tempFolder } from '../kit/temp.ts'
+import { filesOf, makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 
 type Certificate = ReturnType<typeof filesOf>
 let good: Certificate

@@ -9,11 +9,11 @@ import { readSettings } from '../../src/config/read.ts'
 import { createMetadata } from '../../src/provider/discovery.ts'
 import { planNamedProvider } from '../../src/provider/plan.ts'
 import { planProviders } from '../../src/provider/providers.ts'
-import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 import type { Environment } from '../kit/instance.ts'
 import { answerOf, startOidcServer } from '../kit/oidc-server.ts'
 import { openGateway } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
+import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 
 const SECRET = 'a text of thirty-two characters or more'
 /** An address of the open network that needs no name server. */

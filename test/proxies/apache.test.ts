@@ -2,10 +2,10 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readExample } from '../../examples/claims.ts'
-import type { FrontProxy } from './proxies.ts'
 import { testAttacks } from './attacks.ts'
 import { testJourneys } from './journeys.ts'
 import { testOwnAddress } from './options.ts'
+import type { FrontProxy } from './proxies.ts'
 import { testSockets } from './sockets.ts'
 import { testTransfers } from './transfers.ts'
 

@@ -1,9 +1,9 @@
 // The example for Caddy, with Caddy itself.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { readExample } from '../../examples/claims.ts'
-import type { FrontProxy } from './proxies.ts'
 import { testAttacks } from './attacks.ts'
 import { testJourneys } from './journeys.ts'
+import type { FrontProxy } from './proxies.ts'
 import { testSockets } from './sockets.ts'
 import { testTransfers } from './transfers.ts'
 

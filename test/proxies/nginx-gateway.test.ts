@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { createClient } from '../kit/client.ts'
-import { NGINX_AND_GATEWAY } from './nginx.ts'
-import { openBehind } from './proxies.ts'
 import { testAttacks } from './attacks.ts'
 import { testJourneys } from './journeys.ts'
+import { NGINX_AND_GATEWAY } from './nginx.ts'
+import { openBehind } from './proxies.ts'
 import { testSockets } from './sockets.ts'
 import { testTransfers } from './transfers.ts'
 

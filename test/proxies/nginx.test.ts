@@ -1,7 +1,8 @@
 // The example for nginx, with nginx itself.
-import { NGINX_EXAMPLE } from './nginx.ts'
+
 import { testAttacks } from './attacks.ts'
 import { testJourneys } from './journeys.ts'
+import { NGINX_EXAMPLE } from './nginx.ts'
 import { testHttps, testOwnAddress } from './options.ts'
 import { testSockets } from './sockets.ts'
 import { testTransfers } from './transfers.ts'

@@ -12,7 +12,6 @@ import type {
   Metadata,
   ServiceError,
 } from '@grpc/grpc-js'
-import { filesOf, makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 import { cookieOf } from '../kit/client.ts'
 import { createGrpcClient, metadataOf, startGrpcServer, status } from '../kit/grpc.ts'
 import { startOidcServer } from '../kit/oidc-server.ts'
@@ -20,6 +19,7 @@ import { scrape } from '../kit/scrape.ts'
 import { openGateway, setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
+import { filesOf, makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 
 interface Unary {
   readonly message?: Buffer | undefined

@@ -8,7 +8,6 @@ import { constants, createServer, type ServerHttp2Session, type ServerHttp2Strea
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import test, { type TestContext } from 'node:test'
-import { prepareNginx } from '../proxies/nginx.ts'
 import type { Client } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { listenHttp2 } from '../kit/listen.ts'
@@ -16,6 +15,7 @@ import { requireProgram } from '../kit/requirements.ts'
 import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
+import { prepareNginx } from '../proxies/nginx.ts'
 
 const { NGHTTP2_REFUSED_STREAM, NGHTTP2_NO_ERROR, NGHTTP2_ENHANCE_YOUR_CALM } = constants
 

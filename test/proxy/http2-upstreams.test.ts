@@ -8,7 +8,6 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import test, { type TestContext } from 'node:test'
 import { WebSocket, WebSocketServer } from 'ws'
-import { filesOf, makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 import { cookieOf } from '../kit/client.ts'
 import { answerOf, ask, openHttp2 } from '../kit/http2-client.ts'
 import { listen, listenHttp2 } from '../kit/listen.ts'
@@ -16,6 +15,7 @@ import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
 import { refusal } from '../kit/websocket.ts'
+import { filesOf, makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 
 /** Answers with what it was asked, and with trailers. */
 function answer(stream: ServerHttp2Stream, headers: Record<string, unknown>): void {

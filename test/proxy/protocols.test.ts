@@ -19,7 +19,6 @@ import test, { type TestContext } from 'node:test'
 import type { TLSSocket } from 'node:tls'
 import { OWN_PATHS } from '../../src/paths.ts'
 import { Http2Request } from '../../src/server/http2-messages.ts'
-import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 import { cookieOf } from '../kit/client.ts'
 import { openHttp2 } from '../kit/http2-client.ts'
 import { END_HEADERS, FRAME, frame, hpack, number, openFrames, PREFACE, requestHeaders } from '../kit/http2-frames.ts'
@@ -27,6 +26,7 @@ import { listen, listenHttp2 } from '../kit/listen.ts'
 import { type GatewayAndProvider, setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
+import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 
 type Lines = readonly (readonly [name: string, value: string])[]
 

@@ -10,11 +10,11 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { WebSocketServer } from 'ws'
 import { readSettings } from '../../src/index.ts'
 import { createConnections } from '../../src/proxy/connections.ts'
-import { filesOf, makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { startUpstream, watch } from '../kit/upstream.ts'
 import { dial } from '../kit/websocket.ts'
+import { filesOf, makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 
 test('the longest prefix chooses the application, and nothing else does', async t => {
   const [api, v2, chinese] = [await startUpstream(t), await startUpstream(t), await startUpstream(t)]

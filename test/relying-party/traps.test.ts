@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import tls from 'node:tls'
-import { filesOf, makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 import { tempFolder } from '../kit/temp.ts'
+import { filesOf, makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 import { AT_OPEN, inside, names, OPEN, PRIVATE } from './private-network.ts'
 import { openRelyingParty, type RelyingParty } from './relying-party.ts'
 

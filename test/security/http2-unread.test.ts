@@ -8,7 +8,6 @@ import test, { type TestContext } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { Http2Response } from '../../src/server/http2-messages.ts'
-import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 import { cookieOf } from '../kit/client.ts'
 import { ask, openHttp2 } from '../kit/http2-client.ts'
 import { listenHttp2 } from '../kit/listen.ts'
@@ -16,6 +15,7 @@ import { type GatewayAndProvider, setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
 import { startUpstream } from '../kit/upstream.ts'
+import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void

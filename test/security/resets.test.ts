@@ -11,12 +11,12 @@ import { Hono } from 'hono'
 import { menshen as forExpress } from '../../src/adapters/express.ts'
 import { menshen as forHono } from '../../src/adapters/hono.ts'
 import { createMenshen } from '../../src/index.ts'
-import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 import { createClient } from '../kit/client.ts'
 import { listen } from '../kit/listen.ts'
 import { openScriptedProvider } from '../kit/scripted-provider.ts'
 import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
+import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 
 const LIMIT = 20
 const RESETS = 200

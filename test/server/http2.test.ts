@@ -6,12 +6,12 @@ import { constants, sensitiveHeaders } from 'node:http2'
 import { text } from 'node:stream/consumers'
 import test from 'node:test'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
-import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 import { cookieOf } from '../kit/client.ts'
 import { answerOf, ask, openHttp2 } from '../kit/http2-client.ts'
 import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
+import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 
 function certificate(t: Parameters<typeof tempFolder>[0]) {
   const folder = tempFolder(t)

@@ -9,13 +9,13 @@ import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import { WebSocket } from 'ws'
 import type { Report } from '../../src/events.ts'
 import { type CertificateFiles, readCertificate, watchCertificate } from '../../src/server/serve.ts'
-import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 import { cookieOf } from '../kit/client.ts'
 import { ask, openHttp2 } from '../kit/http2-client.ts'
 import { setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
 import { setUpSockets } from '../kit/websocket.ts'
+import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 
 /** More than a connection takes when nobody reads it. */
 const LARGE = Buffer.alloc(32 * 1024 * 1024)

@@ -1,10 +1,10 @@
 // `menshen audit`: the audit trail, the oldest first, also while Menshen runs.
 import { AUDITED, type AuditEvent, jsonLine } from '../../observe/audit-event.ts'
 import { createTrailReader } from '../../observe/audit-trail.ts'
-import { COMMANDS } from './table.ts'
 import { type CommandRun, openStoredRecords } from '../stored-records.ts'
 import { type Paint, plainLine, print, word } from '../terminal.ts'
 import { likelyMeant, readCommandArguments, readSince, refuseArgument, usageError } from '../usage.ts'
+import { COMMANDS } from './table.ts'
 
 /** Longer than every code of today. */
 const EVENT_WIDTH = 22

@@ -4,10 +4,10 @@ import { readSettings } from '../../config/read.ts'
 import { MenshenError } from '../../errors.ts'
 import { storeFile } from '../../stores/open.ts'
 import { cannotOpen } from '../../stores/sqlite/store.ts'
-import { COMMANDS } from './table.ts'
 import type { CommandRun } from '../stored-records.ts'
 import { print } from '../terminal.ts'
 import { readCommandArguments, refuseArgument, usageError } from '../usage.ts'
+import { COMMANDS } from './table.ts'
 
 export async function runBackupCommand(args: readonly string[], { environment }: CommandRun): Promise<void> {
   const [target, ...more] = readCommandArguments(args, COMMANDS.backup).positionals

@@ -21,9 +21,9 @@ import { storeFile } from '../../stores/open.ts'
 import { type Phrase, phrase, phraseIn, phraseOf, quoted } from '../../text/text.ts'
 import { sanitize } from '../../util/safe-text.ts'
 import { announcementLines, startFields, variableOf } from '../announce.ts'
-import { COMMANDS } from './table.ts'
 import { type Paint, terminalLines } from '../terminal.ts'
 import { operatorLanguage, readCommandArguments, refuseArgument } from '../usage.ts'
+import { COMMANDS } from './table.ts'
 
 export interface CheckRun {
   /** Without the file .env, which is looked at too. */

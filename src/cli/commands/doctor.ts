@@ -8,12 +8,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { pino } from 'pino'
 import type { Config } from '../../config/file.ts'
-import {
-  type ConfigurationSources,
-  loadConfiguration,
-  settingsInUse,
-  tryConfiguration,
-} from '../../config/load.ts'
+import { type ConfigurationSources, loadConfiguration, settingsInUse, tryConfiguration } from '../../config/load.ts'
 import type { Environment, Settings } from '../../config/settings.ts'
 import { findMisspelt } from '../../config/suggestions.ts'
 import { type ExamineOptions, examine, proxyProbeOptions } from '../../doctor/doctor.ts'
@@ -46,10 +41,10 @@ import {
   TABLES,
 } from '../../text/text.ts'
 import { safeText } from '../../util/safe-text.ts'
-import { inspect } from './check.ts'
-import { COMMANDS } from './table.ts'
 import { type Paint, terminalLines } from '../terminal.ts'
 import { operatorLanguage, readCommandArguments, refuseArgument, usageError } from '../usage.ts'
+import { inspect } from './check.ts'
+import { COMMANDS } from './table.ts'
 
 export interface DoctorRun {
   readonly environment: Environment

@@ -7,10 +7,10 @@ import { createAudit } from '../../observe/audit.ts'
 import { allPages } from '../../stores/pages.ts'
 import { keySha256, newKey } from '../../util/key-form.ts'
 import { safeJson, safeText } from '../../util/safe-text.ts'
-import { COMMANDS } from './table.ts'
 import { type CommandRun, openStoredRecords, type StoredRecords, writeProblem } from '../stored-records.ts'
 import { type Paint, plainLine, print, word } from '../terminal.ts'
 import { readCommandArguments, readSince, refuseArgument, UsageError, usageError } from '../usage.ts'
+import { COMMANDS } from './table.ts'
 
 const ROW = COMMANDS.keys
 const PAGE = 100

@@ -22,9 +22,9 @@ import { MACHINE_PREFIX } from '../../config/machines.ts'
 import { checkShape } from '../../config/shape-problems.ts'
 import { MenshenError } from '../../errors.ts'
 import { safeText } from '../../util/safe-text.ts'
-import { COMMANDS } from './table.ts'
 import type { Paint } from '../terminal.ts'
 import { likelyMeant, readCommandArguments, refuseArgument, UsageError, usageError } from '../usage.ts'
+import { COMMANDS } from './table.ts'
 
 const ROW = COMMANDS.rules
 const COLOURS = {

@@ -4,17 +4,17 @@
 import { createHostTickets } from '../../hosts/tickets.ts'
 import { createKeyListing } from '../../keys/personal.ts'
 import { createAudit } from '../../observe/audit.ts'
-import { idleEndAfter } from '../../session/idle.ts'
 import { shortKey } from '../../session/fields.ts'
+import { idleEndAfter } from '../../session/idle.ts'
 import { createSessionListing, type ListedSession, type SessionListing } from '../../session/listing.ts'
 import type { DataKeys } from '../../session/record.ts'
 import { isRecordKey } from '../../session/ticket.ts'
 import { allPages } from '../../stores/pages.ts'
 import { safeJson, safeText } from '../../util/safe-text.ts'
-import { COMMANDS } from './table.ts'
 import { type CommandRun, openStoredRecords, type StoredRecords, writeProblem } from '../stored-records.ts'
 import { type Paint, plainLine, print, word } from '../terminal.ts'
 import { readCommandArguments, refuseArgument, usageError } from '../usage.ts'
+import { COMMANDS } from './table.ts'
 
 const ROW = COMMANDS.sessions
 const PAGE = 100
