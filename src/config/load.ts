@@ -253,7 +253,7 @@ function isOurs(url: string): boolean {
 
 /** Lets the file `import { defineConfig } from 'menshen'` in any folder, with or without node_modules. */
 function resolveOurselves() {
-  const url = import.meta.url.replace(/config\/load-configuration(\.\w+)$/, 'index$1')
+  const url = import.meta.url.replace(/config\/load(\.\w+)$/, 'index$1')
   return { url, shortCircuit: true }
 }
 
