@@ -22,7 +22,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['doctor', 'proxy'],
   ['sign-in'],
   ['gateway'],
-  ['keys', 'devices', 'token-exchange', 'hosts'],
+  ['keys', 'devices', 'token-exchange', 'hosts', 'portal'],
   ['account'],
   ['console'],
   ['assembly', 'menshen', 'options', 'index'],

@@ -31,6 +31,8 @@ import { createProtectedResources } from '../identify/protected-resources.ts'
 import { createKeyCallers } from '../keys/callers.ts'
 import { createIdentifyByKey } from '../keys/identify.ts'
 import { ownPathsOf } from '../paths.ts'
+import { createApplications } from '../portal/applications.ts'
+import { createPortalHome, portalRoutes } from '../portal/routes.ts'
 import { createIdentities } from '../proxy/identity-headers.ts'
 import { createProxy } from '../proxy/proxy.ts'
 import type { Upstreams } from '../proxy/upstreams.ts'
@@ -61,16 +63,18 @@ export function buildConfigured(
   const hosts = config.hosts && createKnownHosts(settings, hostRules, parts.hostTickets)
   const upstreams = parts.upstreamPool.choose(settings, config)
   const site = createAuthSite(cookies, parts.now, hosts && HOSTS_LOGIN)
-  const authContext = { ...contextOf({ settings, site, rules, upstreams }), hostRules, hosts }
+  const applications = createApplications(settings, config, keys)
+  const authContext = { ...contextOf({ settings, site, rules, upstreams }), hostRules, hosts, applications }
   const authRoutes = {
     ...everywhere,
     ...CLOSED_HANDOFF_ROUTES,
     ...signInRoutes(paths),
     ...ACCOUNT_ROUTES,
     ...DEVICE_ROUTES,
+    ...portalRoutes(applications),
     ...createConsole(authContext, parts.liveStreams),
   }
-  const home = createHome(authContext)
+  const home = createPortalHome(authContext, createHome(authContext))
   const authSite = hosts
     ? createSiteHandlers({ ...authContext, hosts }, { routes: { ...authRoutes, ...HANDOFF_ROUTES }, home, pending })
     : createSiteHandlers(authContext, { routes: authRoutes, home, pending })

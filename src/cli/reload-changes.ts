@@ -159,7 +159,7 @@ function partsOf({ environment, settings, config }: PartSources, named: Readonly
 
 /** A secret as it was read: a file that has changed since then is a change. */
 function contentIn(settings: Settings, name: string, file: string): unknown {
-  return isSetting(name) && isSecretFile(name) ? settings[name] : readFileSync(file, 'utf8')
+  return isSetting(name) && isSecretFile(name) ? settings[name] : readFileSync(file, 'latin1')
 }
 
 /** The value of such a setting is the content of the file. */

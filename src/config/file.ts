@@ -9,6 +9,7 @@ import { hostName } from './host-names.ts'
 import { audience } from './kinds.ts'
 import { type MachineConfig, machinesShape } from './machines.ts'
 import { pathPrefix } from './path-prefix.ts'
+import { type PortalKeys, portalShape, refuseForeignStarts } from './portal-config.ts'
 import { type Accepted, type ProviderConfig, providerObject } from './provider.ts'
 import { accepted } from './provider-fields.ts'
 import { conditionShapes, conditionsOfUsers, type RuleConditions } from './rule-conditions.ts'
@@ -189,7 +190,7 @@ export interface Config<R extends Role = Role, F extends string = string> {
 export type SentenceConfig = Readonly<Record<string, Sentence>>
 
 /** A host name besides that of BASE_URL. Without an application it is for forward-auth. */
-export interface HostConfig<R extends Role = Role> {
+export interface HostConfig<R extends Role = Role> extends PortalKeys {
   /** The application of the host, as UPSTREAM is that of BASE_URL. */
   readonly upstream?: string | UpstreamConfig | undefined
   /** Applications by path prefix, for what does not go to `upstream`. */
@@ -344,6 +345,7 @@ const host = z
     upstream: upstreamOrObject.optional(),
     upstreams: upstreamsShape.optional(),
     rules: rulesShape.optional(),
+    ...portalShape,
   })
   .refine(({ upstream, upstreams }) => upstream === undefined || upstreams?.['/'] === undefined, {
     message: 'has upstream and upstreams["/"], which are the same; expected one of them',
@@ -417,6 +419,7 @@ export function refuseUnknownNames(config: Config, context: z.RefinementCtx): vo
     if (prefix === '/' && typeof option === 'object' && option.stripPrefix)
       refuse([...path, 'stripPrefix'], 'there is no prefix to strip from /; leave stripPrefix out')
   refuseUnknownFields(config, refuse)
+  refuseForeignStarts(config, refuse)
   const known = [...new Set([...DEFAULT_ROLE_NAMES, ...roles.map(({ role }) => role), ANY_ROLE])]
   for (const { path, rules = [] } of ruleListsOf(config))
     for (const [i, rule] of rules.entries())

@@ -1,4 +1,4 @@
-// LOGO_FILE: an image that browsers show, small enough for every page, and with nothing in it that acts.
+// LOGO_FILE and the icons of the portal: an image that browsers show, small enough for every page, and with nothing in it that acts.
 import { readFileSync, statSync } from 'node:fs'
 import { z } from 'zod'
 import type { Kind } from './kinds.ts'
@@ -37,10 +37,10 @@ const ACTIVE = [
 ]
 
 /** `undefined` for anything else. */
-export function readImage(path: string): Image | undefined {
+export function readImage(path: string, mostBytes = MOST_BYTES): Image | undefined {
   try {
     const status = statSync(path)
-    if (!status.isFile() || status.size > MOST_BYTES) return undefined
+    if (!status.isFile() || status.size > mostBytes) return undefined
     return imageOf(readFileSync(path))
   } catch {
     return undefined

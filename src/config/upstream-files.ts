@@ -1,9 +1,10 @@
-// The files that the configuration of upstreams names: certificates, keys, and the values of headers.
+// The files that the configuration of upstreams names: certificates, keys, the values of headers, and icons.
 
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import { type Problem, refuseIf } from '../errors.ts'
+import { filesOfIcons, iconProblems } from './portal-config.ts'
 import { HEADER_TEXT, LONGEST_TEXT, type PlacedUpstreams, placedUpstreams, type UpstreamConfig } from './upstreams.ts'
 
 /** What was read of them. */
@@ -19,7 +20,7 @@ const TLS_FILES = ['caFile', 'certFile', 'keyFile'] as const
 
 /** All of them, by the place in the configuration that names them. */
 export function filesOfUpstreams(config: PlacedUpstreams): Map<string, string> {
-  const files = new Map<string, string>()
+  const files = filesOfIcons(config)
   for (const { path, option } of placedUpstreams(config)) {
     if (typeof option === 'string') continue
     const place = path.join('.')
@@ -35,7 +36,7 @@ export function filesOfUpstreams(config: PlacedUpstreams): Map<string, string> {
 
 /** Refuses with everything that is wrong with them. What is in a file is never part of the sentence. */
 export function assertUpstreamFiles(config: PlacedUpstreams, source: string): void {
-  const problems: Problem[] = []
+  const problems = iconProblems(config, source)
   for (const { path, option } of placedUpstreams(config))
     if (typeof option === 'object') readChecked(path.join('.'), option, source, problems)
   refuseIf(problems)

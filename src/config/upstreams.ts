@@ -3,9 +3,10 @@
 import { z } from 'zod'
 import { NEVER_KEPT, plainName } from '../util/header-names.ts'
 import { audience, upstream } from './kinds.ts'
+import { type PortalKeys, portalShape } from './portal-config.ts'
 import { likelyMeantOf } from './suggestions.ts'
 
-export interface UpstreamConfig {
+export interface UpstreamConfig extends PortalKeys {
   readonly url: string
   /** Whom the signed assertion is for; by default the address. */
   readonly audience?: string | undefined
@@ -58,7 +59,7 @@ export interface PlacedUpstreams {
     | Readonly<
         Record<
           string,
-          {
+          PortalKeys & {
             readonly upstream?: string | UpstreamConfig | undefined
             readonly upstreams?: Readonly<Record<string, string | UpstreamConfig>> | undefined
           }
@@ -274,6 +275,7 @@ export const upstreamOrObject = z.union([
       certFile: path.optional(),
       keyFile: path.optional(),
       timeoutSeconds: z.number().min(SHORTEST_SECONDS).max(LONGEST_SECONDS).optional(),
+      ...portalShape,
     })
     .superRefine(({ url, certFile, keyFile, caFile }, context) => {
       const refuse: Refuse = (path, message) => context.addIssue({ code: 'custom', path, message })

@@ -2,7 +2,7 @@
 
 import { errorAnswer, type OwnAnswer, safetyHeaders } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'
-import { ASSETS } from '../pages/look.ts'
+import { ASSETS, type Asset } from '../pages/look.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { GatewayContext } from './context.ts'
 
@@ -15,14 +15,21 @@ export async function sendAsset(context: GatewayContext, request: GatewayRequest
   const asset = ASSETS.get(name) ?? context.pages.look.assets.get(name)
   if (!asset) return errorAnswer(context.pages, request, 'not_found')
   const versioned = new URLSearchParams(search).get('v') === asset.version
-  const caching = versioned ? 'public, max-age=31536000, immutable' : 'public, max-age=300'
+  return assetAnswer(context, asset, versioned ? 'public, max-age=31536000, immutable' : 'public, max-age=300')
+}
+
+export function assetAnswer(
+  { settings }: GatewayContext,
+  { type, body }: Pick<Asset, 'type' | 'body'>,
+  caching: string,
+): OwnAnswer {
   const response = new Response(null, {
     headers: {
-      ...safetyHeaders(context.settings),
-      'content-type': asset.type,
+      ...safetyHeaders(settings),
+      'content-type': type,
       'cache-control': caching,
       'content-security-policy': INERT,
     },
   })
-  return { outcome: 'own', response, sharedBody: asset.body }
+  return { outcome: 'own', response, sharedBody: body }
 }

@@ -171,7 +171,7 @@ async function failedEntry(
   })
 }
 
-// What a host leaves to the portal: the login page, the callback, the account page and the console.
+// What a host leaves to BASE_URL: the login page, the callback, the account page, the portal and the console.
 
 async function toAuthHost(context: HostContext, request: GatewayRequest, form: URLSearchParams): Promise<OwnAnswer> {
   const { host, pages, paths } = context
@@ -183,7 +183,7 @@ async function toAuthHost(context: HostContext, request: GatewayRequest, form: U
 }
 
 function pageOf(path: string): string {
-  return [OWN_PATHS.account, OWN_PATHS.console].find(page => path.startsWith(page)) ?? '/'
+  return [OWN_PATHS.account, OWN_PATHS.portal, OWN_PATHS.console].find(page => path.startsWith(page)) ?? '/'
 }
 
 /** Links of the application and the buttons of our own pages lead back to this host; any other request just to the login page. */
@@ -238,10 +238,14 @@ export const HANDOFF_ROUTES: RouteTable<AuthHostContext> = { [OWN_PATHS.handoff]
 
 const TO_AUTH_HOST = { GET: toAuthHost, HEAD: toAuthHost, POST: toAuthHost }
 
-/** At a host: sign-in, account and console are at BASE_URL. */
+/** At a host: sign-in, account, portal and console are at BASE_URL. */
 export function hostRoutes({ login, callback }: OwnPaths): RouteTable<HostContext> {
   const left = Object.values(OWN_PATHS).filter(
-    path => path.startsWith(OWN_PATHS.account) || path.startsWith(OWN_PATHS.console) || path === OWN_PATHS.doctorSignIn,
+    path =>
+      path.startsWith(OWN_PATHS.account) ||
+      path.startsWith(OWN_PATHS.console) ||
+      path === OWN_PATHS.portal ||
+      path === OWN_PATHS.doctorSignIn,
   )
   return {
     ...Object.fromEntries([...left, login, callback].map(path => [path, TO_AUTH_HOST])),

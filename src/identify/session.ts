@@ -132,12 +132,15 @@ function wasRefreshed({ session, signedInAt }: LoadedSession, leadSeconds: numbe
   return now - session.tokenIssuedAt <= leadSeconds * 1000 && session.tokenIssuedAt !== signedInAt
 }
 
-/** For SESSION_IDLE_MINUTES. A script that asks `/_menshen/me` whether the session goes on must not prolong it. */
+/** What scripts ask for while no user is there: whether the session goes on, and which applications there are. */
+const NO_ACTIVITY: ReadonlySet<string | undefined> = new Set([OWN_PATHS.me, OWN_PATHS.applications])
+
+/** For SESSION_IDLE_MINUTES. */
 export function noteActivity(
   { settings, auth }: IdentifyContext,
   request: Pick<GatewayRequest, 'method' | 'headers'> & { readonly path?: string },
   loaded: LoadedSession,
 ): void {
-  if (settings.SESSION_IDLE_MINUTES === 0 || request.path === OWN_PATHS.me) return
+  if (settings.SESSION_IDLE_MINUTES === 0 || NO_ACTIVITY.has(request.path)) return
   if (isActivity(request)) auth.sessions.noteActivity(loaded)
 }

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { decodedOnce } from '../access/ambiguous-paths.ts'
 import type { Config } from '../config/file.ts'
 import { fingerprintOf } from '../config/fingerprint.ts'
+import { withoutPortalKeys } from '../config/portal-config.ts'
 import type { Settings } from '../config/settings.ts'
 import { readUpstreamFiles, type UpstreamFiles } from '../config/upstream-files.ts'
 import type { TokenExchangeConfig, UpstreamConfig } from '../config/upstreams.ts'
@@ -107,7 +108,15 @@ function fingerprintFor(prefix: string, option: UpstreamConfig, settings: Settin
   const limits = Object.entries(settings).filter(([name]) => name.startsWith('UPSTREAM_'))
   const { FORWARD_ACCESS_TOKEN, MAX_HEADER_KB, BASE_URL } = settings
   // Applications of two hosts have each their own queue, also at the same address.
-  return fingerprintOf([prefix, option, limits, FORWARD_ACCESS_TOKEN, MAX_HEADER_KB, files, BASE_URL])
+  return fingerprintOf([
+    prefix,
+    withoutPortalKeys(option),
+    limits,
+    FORWARD_ACCESS_TOKEN,
+    MAX_HEADER_KB,
+    files,
+    BASE_URL,
+  ])
 }
 
 function openUpstream(

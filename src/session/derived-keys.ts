@@ -28,6 +28,8 @@ export interface DerivedKeys {
   readonly returnPath: KeyList
   /** For the requests of the doctor. */
   readonly doctor: KeyList
+  /** For the names of icons. */
+  readonly icons: KeyList
 }
 
 /** Without SECRET, keys derive from the client secret. With it, what the client secret sealed can still be opened. */
@@ -48,6 +50,7 @@ export function deriveKeys({ SECRET, CLIENT_SECRET }: Pick<Settings, 'SECRET' | 
     // Cookies come from outside: secrets that are out of use are not accepted there.
     returnPath: deriveAll('return path', rest),
     doctor: deriveAll('doctor', rest),
+    icons: deriveAll('icons', []),
   }
 }
 

@@ -1,0 +1,83 @@
+// The applications of the portal, and which of them a user sees now. The rules of each application's own site decide about its
+// start, for this user and this request, as they would if the user opened it:
+//
+//   not for this user               not shown at all
+//   a condition is not met          shown with the reason
+//   another sign-in is wanted       shown: opening it leads to that sign-in
+//   admitted                        shown
+
+import { type RefusalCode, unmetOf } from '../access/conditions.ts'
+import { admits, type Rules } from '../access/rules.ts'
+import type { Config } from '../config/config-file.ts'
+import { portalEntries } from '../config/portal-config.ts'
+import type { Hours } from '../config/rule-conditions.ts'
+import type { Settings } from '../config/settings.ts'
+import { RequestCircumstances } from '../http/caller.ts'
+import type { GatewayRequest } from '../http/request.ts'
+import type { SignedInCaller } from '../identify/admission.ts'
+import type { DerivedKeys } from '../session/derived-keys.ts'
+import type { Application, PortalContext } from './context.ts'
+import { createIcon } from './icon.ts'
+
+export interface ShownApplication {
+  readonly application: Application
+  /** Why it cannot be opened now. */
+  readonly unavailable?: Unavailable
+}
+
+export interface Unavailable {
+  readonly code: RefusalCode
+  /** When it can be opened, where that is the reason. */
+  readonly hours: Hours | undefined
+}
+
+/** Those of a configuration, in the order of the portal. */
+export function createApplications(
+  { BASE_URL }: Pick<Settings, 'BASE_URL'>,
+  config: Pick<Config, 'upstreams' | 'hosts'>,
+  keys: DerivedKeys,
+): readonly Application[] {
+  const { origin, protocol } = new URL(BASE_URL)
+  const shown = portalEntries(config).filter(({ keys }) => keys.portal !== false)
+  return shown.map(({ host, prefix, keys: given }) => {
+    const { title = host ?? prefix, description = '', icon, start = prefix } = given
+    const { href: url, pathname } = new URL(start, host === undefined ? origin : `${protocol}//${host}`)
+    const text = searchable([title, description, host ?? prefix].join(' '))
+    return { title, description, url, icon: createIcon(icon, title, keys), path: pathname, host, text }
+  })
+}
+
+/** Those that this user sees now. It asks nothing of the store or of the provider. */
+export function applicationsFor(
+  { auth, hostRules, applications, settings, now }: PortalContext,
+  { headers, observed }: Pick<GatewayRequest, 'headers' | 'observed'>,
+  caller: SignedInCaller,
+): ShownApplication[] {
+  const at = now()
+  const method = 'GET'
+  const circumstances = new RequestCircumstances({ method, headers, observed }, caller, settings.BASE_URL, at)
+  return applications.flatMap(application => {
+    const { host, path } = application
+    const rules: Rules | undefined = host === undefined ? auth.rules : hostRules.get(host)
+    const decision = rules?.decide(method, path, caller.loaded.who)
+    if (!decision || !admits(decision.rule, caller.loaded.who)) return []
+    const unmet = decision.conditions && unmetOf(decision.conditions, circumstances, at)
+    if (!unmet || unmet.code === 'step_up') return [{ application }]
+    const { code, rule } = unmet
+    return [{ application, unavailable: { code, hours: code === 'outside_hours' ? rule.hours : undefined } }]
+  })
+}
+
+// The filter.
+
+/** The same for capitals and small letters, and for letters of full width. browser/portal.js does the same. */
+export function searchable(text: string): string {
+  return text.normalize('NFKC').toLowerCase()
+}
+
+/** Whether an application has all words of a filter. */
+export function matches({ text }: Application, filter: string): boolean {
+  return searchable(filter)
+    .split(/\s+/)
+    .every(word => text.includes(word))
+}

@@ -1,0 +1,101 @@
+// The page of the portal: a bar with the way to the account, and a tile for each application. The filter works without scripts;
+// portal.js filters while the user types.
+
+import { html, raw } from 'hono/html'
+import { CONSOLE_ROLE } from '../config/config-file.ts'
+import { icon as drawing } from '../pages/icon.ts'
+import { document, type Html, quietLanguageSwitch } from '../pages/layout.ts'
+import { hoursText } from '../pages/notices.ts'
+import { displayName } from '../pages/shown-text.ts'
+import type { Words } from '../pages/words.ts'
+import { OWN_PATHS } from '../paths.ts'
+import type { LoadedSession } from '../session/session-cache.ts'
+import { matches, type ShownApplication, type Unavailable } from './applications.ts'
+
+/** Of the form that filters without scripts. */
+export const FILTER_FIELD = 'q'
+
+/** So many can be seen at a glance. */
+const FEWEST_FILTERED = 9
+const LONGEST_FILTER = 100
+
+interface PortalView {
+  readonly shown: readonly ShownApplication[]
+  /** What is in the filter field; empty for all. */
+  readonly filter: string
+}
+
+export function portalPage(words: Words, loaded: LoadedSession, { shown, filter }: PortalView): string {
+  const { t } = words
+  const { userInfo, userRole } = loaded.session
+  const isDeveloper = userRole === CONSOLE_ROLE
+  const hasFilter = shown.length >= FEWEST_FILTERED
+  const typed = hasFilter ? filter.trim().slice(0, LONGEST_FILTER) : ''
+  const tiles = shown.map(one => ({ ...one, isMatch: matches(one.application, typed) }))
+  const found = tiles.filter(({ isMatch }) => isMatch).length
+  return document({
+    words,
+    title: t('portal.title'),
+    styles: ['portal.css'],
+    scripts: hasFilter ? ['portal.js'] : [],
+    body: html`<div class="portal">
+<header class="bar">
+<a class="skip" href="#content">${t('console.skip')}</a>
+<p class="brand"><img src="${words.look.icon.url}" alt="" width="36" height="36"><span>${words.appName}</span></p>
+<nav aria-label="${t('account.title')}">
+${isDeveloper ? html`<a class="way" href="${OWN_PATHS.console}">${t('console.title')}</a>` : ''}
+<a class="way who" href="${OWN_PATHS.account}" aria-label="${t('console.signed_in_as', { name: displayName(userInfo) })}">${drawing('person')}<span>${t('account.title')}</span></a>
+<form method="post" action="${words.paths.logout}"><button type="submit" class="button small quiet">${t('sign_out.title')}</button></form>
+</nav>
+</header>
+<main id="content" tabindex="-1">
+<div class="head">
+<div class="greeting"><h1>${t('account.greeting', { name: displayName(userInfo) })}</h1>
+${shown.length === 0 ? '' : status(words, shown.length, typed === '' ? undefined : found)}</div>
+${hasFilter ? filterForm(words, typed) : ''}
+</div>
+${shown.length === 0 ? nothingShown(words, isDeveloper) : html`<ul class="applications" aria-label="${t('portal.title')}">${tiles.map(one => tile(words, one))}</ul>`}
+${hasFilter ? html`<p class="nothing" id="nothing"${found === 0 ? '' : html` hidden`}>${t('portal.no_match')}</p>` : ''}
+</main>
+<footer><span>${t('page.footer')}</span>
+${quietLanguageSwitch(words)}</footer>
+</div>`,
+  })
+}
+
+/** How many there are, and how many of them the filter has left. The script fills in `{count}`. */
+function status({ t }: Words, total: number, found: number | undefined): Html {
+  const all = t('portal.count', { count: total })
+  const text = found === undefined ? all : t('portal.shown', { shown: found, total })
+  return html`<p class="lead" id="status" role="status" data-all="${all}" data-shown="${t('portal.shown', { shown: '{shown}', total })}">${text}</p>`
+}
+
+function filterForm({ t }: Words, typed: string): Html {
+  return html`<form class="filter" role="search" action="${OWN_PATHS.portal}">
+<input type="search" id="filter" name="${FILTER_FIELD}" value="${typed}" maxlength="${LONGEST_FILTER}" placeholder="${t('portal.filter')}" aria-label="${t('portal.filter')}" aria-keyshortcuts="/" autocomplete="off" autocapitalize="off" spellcheck="false" enterkeyhint="go">
+<kbd aria-hidden="true">/</kbd>
+</form>`
+}
+
+function tile(words: Words, { application, unavailable, isMatch }: ShownApplication & { isMatch: boolean }): Html {
+  const { title, description, url, icon, text } = application
+  return html`<li data-text="${text}"${isMatch ? '' : html` hidden`}><a href="${url}"${unavailable ? html` class="unavailable"` : ''}>
+${icon.tile === undefined ? html`<img src="${icon.path}" alt="" width="48" height="48" loading="lazy">` : raw(icon.tile)}
+<span class="about"><strong>${title}</strong>
+${unavailable ? html`<span class="reason">${reasonText(words, unavailable)}</span>` : ''}
+${description ? html`<span class="description">${description}</span>` : ''}</span></a></li>
+`
+}
+
+function reasonText(words: Words, { code, hours }: Unavailable): string {
+  const { t } = words
+  if (hours) return t('portal.outside_hours', { hours: hoursText(words, hours) })
+  if (code === 'outside_network') return t('portal.outside_network')
+  return code === 'step_up_failed' ? t('portal.step_up_failed') : t('portal.unavailable')
+}
+
+function nothingShown({ t, rich, support }: Words, isDeveloper: boolean): Html {
+  return html`<div class="nothing"><p>${t('portal.none')}</p>
+<p class="small">${isDeveloper ? rich('portal.none_developer', { upstreams: html`<code>upstreams</code>`, hosts: html`<code>hosts</code>` }) : t('portal.none_remedy')}</p>
+${support ? html`<p class="small support">${rich('page.support', { contact: html`<a href="${support.href}">${support.text}</a>` })}</p>` : ''}</div>`
+}
