@@ -18,6 +18,7 @@ import type { SignedInCaller } from '../identify/admission.ts'
 import type { DerivedKeys } from '../session/derived-keys.ts'
 import type { Application, PortalContext } from './context.ts'
 import { createIcon } from './icon.ts'
+import { tile } from './tile.ts'
 
 export interface ShownApplication {
   readonly application: Application
@@ -43,7 +44,8 @@ export function createApplications(
     const { title = host ?? prefix, description = '', icon, start = prefix } = given
     const { href: url, pathname } = new URL(start, host === undefined ? origin : `${protocol}//${host}`)
     const text = searchable([title, description, host ?? prefix].join(' '))
-    return { title, description, url, icon: createIcon(icon, title, keys), path: pathname, host, text }
+    const source = { title, description, url, icon: createIcon(icon, title, keys), text }
+    return { ...source, path: pathname, host, tile: String(tile(source)) }
   })
 }
 
@@ -77,6 +79,7 @@ export function searchable(text: string): string {
 
 /** Whether an application has all words of a filter. */
 export function matches({ text }: Application, filter: string): boolean {
+  if (filter === '') return true
   return searchable(filter)
     .split(/\s+/)
     .every(word => text.includes(word))

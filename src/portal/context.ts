@@ -2,7 +2,7 @@
 
 import type { Rules } from '../access/rules.ts'
 import type { GatewayContext } from '../gateway/context.ts'
-import type { Icon } from './icon.ts'
+import type { TileSource } from './tile.ts'
 
 export interface PortalContext extends GatewayContext {
   /** The rules of `hosts`, by their names. */
@@ -11,17 +11,11 @@ export interface PortalContext extends GatewayContext {
   readonly applications: readonly Application[]
 }
 
-export interface Application {
-  readonly title: string
-  /** Empty without one. */
-  readonly description: string
-  /** Of its start. */
-  readonly url: string
-  readonly icon: Icon
+export interface Application extends TileSource {
   /** The path that the rules judge. */
   readonly path: string
   /** Whose rules decide; `undefined` for BASE_URL. */
   readonly host: string | undefined
-  /** What the filter compares, see applications.ts. */
-  readonly text: string
+  /** Its tile where it can be opened. */
+  readonly tile: string
 }

@@ -11,6 +11,7 @@ import type { Words } from '../pages/words.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { LoadedSession } from '../session/session-cache.ts'
 import { matches, type ShownApplication, type Unavailable } from './applications.ts'
+import { tile } from './tile.ts'
 
 /** Of the form that filters without scripts. */
 export const FILTER_FIELD = 'q'
@@ -31,8 +32,7 @@ export function portalPage(words: Words, loaded: LoadedSession, { shown, filter 
   const isDeveloper = userRole === CONSOLE_ROLE
   const hasFilter = shown.length >= FEWEST_FILTERED
   const typed = hasFilter ? filter.trim().slice(0, LONGEST_FILTER) : ''
-  const tiles = shown.map(one => ({ ...one, isMatch: matches(one.application, typed) }))
-  const found = tiles.filter(({ isMatch }) => isMatch).length
+  const found = new Set(shown.filter(({ application }) => matches(application, typed)))
   return document({
     words,
     title: t('portal.title'),
@@ -45,17 +45,17 @@ export function portalPage(words: Words, loaded: LoadedSession, { shown, filter 
 <nav aria-label="${t('account.title')}">
 ${isDeveloper ? html`<a class="way" href="${OWN_PATHS.console}">${t('console.title')}</a>` : ''}
 <a class="way who" href="${OWN_PATHS.account}" aria-label="${t('console.signed_in_as', { name: displayName(userInfo) })}">${drawing('person')}<span>${t('account.title')}</span></a>
-<form method="post" action="${words.paths.logout}"><button type="submit" class="button small quiet">${t('sign_out.title')}</button></form>
+<form method="post" action="${words.paths.logout}"><button type="submit" class="way">${t('sign_out.title')}</button></form>
 </nav>
 </header>
 <main id="content" tabindex="-1">
 <div class="head">
 <div class="greeting"><h1>${t('account.greeting', { name: displayName(userInfo) })}</h1>
-${shown.length === 0 ? '' : status(words, shown.length, typed === '' ? undefined : found)}</div>
+${shown.length === 0 ? '' : status(words, shown.length, typed === '' ? undefined : found.size)}</div>
 ${hasFilter ? filterForm(words, typed) : ''}
 </div>
-${shown.length === 0 ? nothingShown(words, isDeveloper) : html`<ul class="applications" aria-label="${t('portal.title')}">${tiles.map(one => tile(words, one))}</ul>`}
-${hasFilter ? html`<p class="nothing" id="nothing"${found === 0 ? '' : html` hidden`}>${t('portal.no_match')}</p>` : ''}
+${shown.length === 0 ? nothingShown(words, isDeveloper) : html`<ul class="applications" aria-label="${t('portal.title')}">${raw(shown.map(one => tileFor(words, one, !found.has(one))).join(''))}</ul>`}
+${hasFilter ? html`<p class="nothing" id="nothing"${found.size === 0 ? '' : html` hidden`}>${t('portal.no_match')}</p>` : ''}
 </main>
 <footer><span>${t('page.footer')}</span>
 ${quietLanguageSwitch(words)}</footer>
@@ -63,7 +63,7 @@ ${quietLanguageSwitch(words)}</footer>
   })
 }
 
-/** How many there are, and how many of them the filter has left. The script fills in `{count}`. */
+/** How many there are, and how many of them the filter has left. The script fills in `{shown}`. */
 function status({ t }: Words, total: number, found: number | undefined): Html {
   const all = t('portal.count', { count: total })
   const text = found === undefined ? all : t('portal.shown', { shown: found, total })
@@ -71,20 +71,15 @@ function status({ t }: Words, total: number, found: number | undefined): Html {
 }
 
 function filterForm({ t }: Words, typed: string): Html {
-  return html`<form class="filter" role="search" action="${OWN_PATHS.portal}">
+  return html`<form class="filter" role="search" action="${OWN_PATHS.portal}">${drawing('search')}
 <input type="search" id="filter" name="${FILTER_FIELD}" value="${typed}" maxlength="${LONGEST_FILTER}" placeholder="${t('portal.filter')}" aria-label="${t('portal.filter')}" aria-keyshortcuts="/" autocomplete="off" autocapitalize="off" spellcheck="false" enterkeyhint="go">
 <kbd aria-hidden="true">/</kbd>
 </form>`
 }
 
-function tile(words: Words, { application, unavailable, isMatch }: ShownApplication & { isMatch: boolean }): Html {
-  const { title, description, url, icon, text } = application
-  return html`<li data-text="${text}"${isMatch ? '' : html` hidden`}><a href="${url}"${unavailable ? html` class="unavailable"` : ''}>
-${icon.tile === undefined ? html`<img src="${icon.path}" alt="" width="48" height="48" loading="lazy">` : raw(icon.tile)}
-<span class="about"><strong>${title}</strong>
-${unavailable ? html`<span class="reason">${reasonText(words, unavailable)}</span>` : ''}
-${description ? html`<span class="description">${description}</span>` : ''}</span></a></li>
-`
+function tileFor(words: Words, { application, unavailable }: ShownApplication, isHidden: boolean): Html {
+  if (!unavailable && !isHidden) return raw(application.tile)
+  return tile(application, { reason: unavailable && reasonText(words, unavailable), isHidden })
 }
 
 function reasonText(words: Words, { code, hours }: Unavailable): string {

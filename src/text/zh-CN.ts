@@ -334,7 +334,7 @@ export const zhCN = {
   'portal.none_remedy': '如需使用某个应用，请联系管理员开通权限。',
   'portal.none_developer': '{upstreams} 和 {hosts} 中的应用会显示在这里，前提是访问规则允许您访问。',
   'portal.outside_network': '当前网络无法访问',
-  'portal.outside_hours': '当前不在开放时间，开放时间：{hours}',
+  'portal.outside_hours': '当前未开放。开放时间：{hours}',
   'portal.step_up_failed': '需要进一步验证身份',
   'portal.unavailable': '暂时无法访问',
 

@@ -166,7 +166,7 @@ test('Tab reaches everything once, in the order of the page, each with a focus t
     names.push(name)
   }
   const titles = await page.locator('.applications strong').allInnerTexts()
-  assert.deepEqual(names, ['跳到主要内容', '控制台', '我的账号：管理员', '退出登录', '筛选应用', ...titles, 'English'])
+  assert.deepEqual(names, ['跳到正文', '控制台', '我的账号：管理员', '退出登录', '筛选应用', ...titles, 'English'])
   await page.keyboard.press('Tab')
   await page.keyboard.press('Enter')
   assert.equal(await page.evaluate(() => document.activeElement?.id), 'content', 'the first Tab skips to the content')

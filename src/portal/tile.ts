@@ -1,0 +1,31 @@
+// The tile of an application. Most tiles are the same for all users and in all languages, and are rendered once.
+
+import { html, raw } from 'hono/html'
+import type { Html } from '../pages/layout.ts'
+import type { Icon } from './icon.ts'
+
+export interface TileSource {
+  readonly title: string
+  /** Empty without one. */
+  readonly description: string
+  /** Of its start. */
+  readonly url: string
+  readonly icon: Icon
+  /** What the filter compares, see applications.ts. */
+  readonly text: string
+}
+
+interface TileState {
+  /** Why it cannot be opened now. */
+  readonly reason?: string | undefined
+  /** The filter has left it out. */
+  readonly isHidden?: boolean
+}
+
+export function tile({ title, description, url, icon, text }: TileSource, { reason, isHidden }: TileState = {}): Html {
+  return html`<li data-text="${text}"${isHidden ? html` hidden` : ''}><a href="${url}"${reason === undefined ? '' : html` class="unavailable"`}>${icon.tile === undefined ? html`<img src="${icon.path}" alt="" width="48" height="48" loading="lazy">` : raw(icon.tile)}
+<span class="about"><strong>${title}</strong>
+${reason === undefined ? '' : html`<span class="reason">${reason}</span>`}
+${description ? html`<span class="description">${description}</span>` : ''}</span></a></li>
+`
+}
