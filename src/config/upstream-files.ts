@@ -4,7 +4,7 @@ import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import { type Problem, refuseIf } from '../errors.ts'
-import { filesOfIcons, iconProblems } from './portal-config.ts'
+import { filesOfIcons, iconProblems } from './portal.ts'
 import { HEADER_TEXT, LONGEST_TEXT, type PlacedUpstreams, placedUpstreams, type UpstreamConfig } from './upstreams.ts'
 
 /** What was read of them. */

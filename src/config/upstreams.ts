@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import { NEVER_KEPT, plainName } from '../util/header-names.ts'
 import { audience, upstream } from './kinds.ts'
-import { type PortalKeys, portalShape } from './portal-config.ts'
+import { type PortalKeys, portalShape } from './portal.ts'
 import { likelyMeantOf } from './suggestions.ts'
 
 export interface UpstreamConfig extends PortalKeys {

@@ -8,8 +8,8 @@
 
 import { type RefusalCode, unmetOf } from '../access/conditions.ts'
 import { admits, type Rules } from '../access/rules.ts'
-import type { Config } from '../config/config-file.ts'
-import { portalEntries } from '../config/portal-config.ts'
+import type { Config } from '../config/file.ts'
+import { portalEntries } from '../config/portal.ts'
 import type { Hours } from '../config/rule-conditions.ts'
 import type { Settings } from '../config/settings.ts'
 import { RequestCircumstances } from '../http/caller.ts'

@@ -7,7 +7,7 @@
 // The hash of the bytes alone would not do: the logos of well-known products are public, and anyone could ask for them one by one.
 
 import { createHmac } from 'node:crypto'
-import { readIcon } from '../config/portal-config.ts'
+import { readIcon } from '../config/portal.ts'
 import { MenshenError } from '../errors.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { DerivedKeys } from '../session/derived-keys.ts'

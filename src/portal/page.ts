@@ -2,14 +2,14 @@
 // portal.js filters while the user types.
 
 import { html, raw } from 'hono/html'
-import { CONSOLE_ROLE } from '../config/config-file.ts'
+import { CONSOLE_ROLE } from '../config/file.ts'
 import { icon as drawing } from '../pages/icon.ts'
 import { document, type Html, quietLanguageSwitch } from '../pages/layout.ts'
 import { hoursText } from '../pages/notices.ts'
 import { displayName } from '../pages/shown-text.ts'
 import type { Words } from '../pages/words.ts'
 import { OWN_PATHS } from '../paths.ts'
-import type { LoadedSession } from '../session/session-cache.ts'
+import type { LoadedSession } from '../session/cache.ts'
 import { matches, type ShownApplication, type Unavailable } from './applications.ts'
 import { tile } from './tile.ts'
 

@@ -22,10 +22,11 @@ interface TileState {
   readonly isHidden?: boolean
 }
 
+/** The reason takes the place of the description. */
 export function tile({ title, description, url, icon, text }: TileSource, { reason, isHidden }: TileState = {}): Html {
+  const below = reason === undefined ? description : reason
   return html`<li data-text="${text}"${isHidden ? html` hidden` : ''}><a href="${url}"${reason === undefined ? '' : html` class="unavailable"`}>${icon.tile === undefined ? html`<img src="${icon.path}" alt="" width="48" height="48" loading="lazy">` : raw(icon.tile)}
 <span class="about"><strong>${title}</strong>
-${reason === undefined ? '' : html`<span class="reason">${reason}</span>`}
-${description ? html`<span class="description">${description}</span>` : ''}</span></a></li>
+${below ? html`<span class="${reason === undefined ? 'description' : 'reason'}">${below}</span>` : ''}</span></a></li>
 `
 }
