@@ -17,6 +17,8 @@ export interface LostCookieDetector {
 
 /** A browser follows a redirect immediately; this is enough for a slow line. */
 const LANDS_WITHIN_MS = 60_000
+/** More sign-ins than a process completes within that time. Beyond it, the oldest is taken for seen. */
+const MOST_UNSEEN = 10_000
 
 interface LostCookieOptions {
   readonly settings: Pick<Settings, 'TRUSTED_PROXIES'>
@@ -35,7 +37,7 @@ export function createLostCookieDetector({ settings, now }: LostCookieOptions): 
 
   function forgetLate(): void {
     for (const [sessionKey, until] of unseen) {
-      if (now() < until) return
+      if (now() < until && unseen.size < MOST_UNSEEN) return
       unseen.delete(sessionKey)
     }
   }

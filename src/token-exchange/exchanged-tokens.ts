@@ -20,6 +20,7 @@ import { createLeases, leaseLife } from '../session/lease.ts'
 import { latestEnd } from '../session/record.ts'
 import { decodeJson, encodeJson, sealValue, unsealValue } from '../session/sealing.ts'
 import { isTicket, sealingKey } from '../session/ticket.ts'
+import { entryPages } from '../stores/pages.ts'
 import type { Store, StoredEntry } from '../stores/store.ts'
 import { atMost } from '../util/at-most.ts'
 import { type ExchangedToken, type ExchangeTarget, exchangeToken } from './exchange.ts'
@@ -82,7 +83,6 @@ const UNKNOWN_LIFE_SECONDS = 60
 /** A program can ask for any number of audiences. */
 const MOST_PER_SESSION = 20
 const MOST_OF_MACHINES = 1000
-const MOST_REMOVED = 100
 /** While the provider does not answer, or after one failure of this session. */
 const LONGEST_BACKOFF_MS = 5000
 
@@ -226,11 +226,13 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
     },
 
     async endAllOf(ticket, ended) {
-      const { entries } = await store.list({ label: labelOf(ended.key), limit: MOST_REMOVED })
-      await Promise.all(entries.map(({ key }) => store.remove(key)))
-      const tokens = entries.flatMap(entry => open(entry, ticket)?.token ?? []).slice(0, MOST_PER_SESSION)
+      const tokens: string[] = []
+      for await (const entries of entryPages(store, labelOf(ended.key))) {
+        await Promise.all(entries.map(({ key }) => store.remove(key)))
+        tokens.push(...entries.flatMap(entry => open(entry, ticket)?.token ?? []))
+      }
       if (tokens.length === 0) return
-      const revocation = revoke(tokens, ended).finally(() => revocations.delete(revocation))
+      const revocation = revoke(tokens.slice(0, MOST_PER_SESSION), ended).finally(() => revocations.delete(revocation))
       revocations.add(revocation)
     },
 

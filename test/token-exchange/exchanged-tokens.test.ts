@@ -109,6 +109,16 @@ test('the tokens of a session are removed with it, and those of others stay', as
   assert.deepEqual([await count(first), await count(second)], [0, 1])
 })
 
+test('a session with more tokens than a page of the store has loses all of them', async t => {
+  const { clock, store, open } = await setUpInstances(t)
+  const ticket = newTicket()
+  const label = `exchanged.${recordKey(ticket)}`
+  const entry = { value: Buffer.from('sealed'), expiresAt: clock.now + 60_000, labels: [label] }
+  for (let index = 0; index < 150; index++) await store.create(`exchanged:${index}`, entry)
+  await open().endAllOf(ticket, sessionOf(ticket, 'at-1', clock.now))
+  assert.deepEqual((await store.list({ label, limit: 10 })).entries, [])
+})
+
 test('a session without an access token, or with one that is bound to a key, has nothing to exchange', async t => {
   const { clock, calls, open } = await setUpInstances(t)
   const ticket = newTicket()
