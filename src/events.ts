@@ -18,29 +18,6 @@ export const COMMON_FIELDS = {
 
 export type CommonField = keyof typeof COMMON_FIELDS
 
-// Events of a reload: rows of the one table below.
-
-export const RELOAD_EVENTS = {
-  config_reloaded: {
-    level: 'info',
-    message: 'settings and configuration reloaded',
-    // `changed` names settings and parts of the configuration; of the others it is how many there are now.
-    fields: ['changed', 'rules', 'upstreams'],
-    audited: true,
-  },
-  config_refused: {
-    level: 'error',
-    message: 'changed settings or configuration rejected; the previous ones stay in use',
-    fields: ['file'],
-  },
-  certificate_reloaded: { level: 'info', message: 'certificate reloaded', fields: ['file'] },
-  certificate_refused: {
-    level: 'error',
-    message: 'changed certificate rejected; the previous one stays in use',
-    fields: ['file'],
-  },
-} as const satisfies Record<string, EventRow>
-
 // One row per event, with its level, its sentence and its fields. Programs that read the log decide by the code; the sentence
 // is for people.
 
@@ -187,7 +164,24 @@ export const EVENTS = {
       'all workers died and the inherited socket is closed; exiting so that the service manager restarts Menshen',
     fields: [],
   },
-  ...RELOAD_EVENTS,
+  config_reloaded: {
+    level: 'info',
+    message: 'settings and configuration reloaded',
+    // `changed` names settings and parts of the configuration; of the others it is how many there are now.
+    fields: ['changed', 'rules', 'upstreams'],
+    audited: true,
+  },
+  config_refused: {
+    level: 'error',
+    message: 'changed settings or configuration rejected; the previous ones stay in use',
+    fields: ['file'],
+  },
+  certificate_reloaded: { level: 'info', message: 'certificate reloaded', fields: ['file'] },
+  certificate_refused: {
+    level: 'error',
+    message: 'changed certificate rejected; the previous one stays in use',
+    fields: ['file'],
+  },
 
   sign_in: {
     level: 'info',
@@ -554,6 +548,11 @@ export const EVENTS = {
 } as const satisfies Record<string, EventRow>
 
 export type EventCode = keyof typeof EVENTS
+
+/** The events of the audit trail. */
+export type AuditedCode = {
+  [Code in EventCode]: (typeof EVENTS)[Code] extends { audited: true } ? Code : never
+}[EventCode]
 
 type FieldsOf<Code extends EventCode> = Partial<Record<CommonField | (typeof EVENTS)[Code]['fields'][number], unknown>>
 

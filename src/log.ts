@@ -42,14 +42,14 @@ export function createEventLog(log: Log, now: () => number): EventLog {
   return {
     write,
     report(code, fields = {}) {
-      const origin = originOf(fields)
+      const origin = pickOrigin(fields)
       if (repeats.isNew(JSON.stringify([code, origin]), { code, origin })) write(code, fields)
     },
     close: () => repeats.close(),
   }
 }
 
-function originOf({ address, user, sub, session }: Origin): Origin {
+function pickOrigin({ address, user, sub, session }: Origin): Origin {
   const where = address === undefined ? {} : { address }
   if (user !== undefined) return { ...where, user }
   if (sub !== undefined) return { ...where, sub }

@@ -12,7 +12,7 @@ import { connectionHeaders } from '../util/header-list.ts'
 import { plainName } from '../util/header-names.ts'
 import { isTooLong, type PathProblem, pathProblem } from './request-path.ts'
 import type { Subject } from './roles.ts'
-import { admits, type Decision, type Rules } from './rules.ts'
+import type { Decision, Rules } from './rules.ts'
 
 /** What the rules see of a request. */
 export interface JudgedRequest {
@@ -74,12 +74,12 @@ export function decideRequest(
   // Nearly all requests.
   if (method === 'GET' || method === 'POST') return rules.decide(method, path, subject)
   const decision = rules.decide(method, path, subject, actsOnTree(request))
-  if (!needsDestination(method) || !admits(decision.rule, subject)) return decision
+  if (!needsDestination(method) || !decision.isAdmitted) return decision
   const destination = readDestination(rules, request, baseUrl)
   if (destination === undefined) return decision
   if ('problem' in destination) return { ...decision, ...destination }
   const second = rules.decide(method, destination.path, subject, replacesTree(request))
-  if (!admits(second.rule, subject)) return { ...second, destination: destination.path }
+  if (!second.isAdmitted) return { ...second, destination: destination.path }
   const conditions = new Set([...(decision.conditions ?? []), ...(second.conditions ?? [])])
   return conditions.size === 0 ? decision : { ...decision, conditions: [...conditions] }
 }
@@ -93,7 +93,7 @@ export function shadowDecision(
 ): Decision | undefined {
   const { method, path } = request
   const decision = rules.shadowDecision(method, path, subject, actsOnTree(request))
-  if (!needsDestination(method) || (decision && !admits(decision.rule, subject))) return decision
+  if (!needsDestination(method) || (decision && !decision.isAdmitted)) return decision
   const destination = readDestination(rules, request, baseUrl)
   const second =
     destination && 'path' in destination

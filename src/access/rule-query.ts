@@ -10,7 +10,6 @@ import type { PathProblem } from './request-path.ts'
 import { isTooLong, pathProblem } from './request-path.ts'
 import type { Subject } from './roles.ts'
 import type { Decision, Rules } from './rules.ts'
-import { admits } from './rules.ts'
 
 /** Nobody is signed in. */
 export const VISITOR = 'visitor'
@@ -108,8 +107,12 @@ interface DecisionVerdict {
   readonly unsaid?: readonly UncheckedCondition[]
 }
 
-function judgement({ rule, conditions }: Decision, subject: Subject | undefined, query: RuleQuery): DecisionVerdict {
-  if (!admits(rule, subject)) return { outcome: subject === undefined ? 'login' : 'refused', rule }
+function judgement(
+  { rule, isAdmitted, conditions }: Decision,
+  subject: Subject | undefined,
+  query: RuleQuery,
+): DecisionVerdict {
+  if (!isAdmitted) return { outcome: subject === undefined ? 'login' : 'refused', rule }
   if (!conditions) return { outcome: 'admitted', rule }
   const unmet = unmetBy(conditions, subject, query)
   if (unmet?.code === 'step_up') return { outcome: 'step_up', rule: unmet.rule }

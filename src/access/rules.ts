@@ -43,9 +43,11 @@ import {
 
 export interface Decision {
   readonly rule: Rule
+  /** Whether the rules admit the caller, if the conditions are met. */
+  readonly isAdmitted: boolean
   /** The interpretation that decided, if it was another one than the path as it is. */
   readonly interpretation?: string
-  /** The conditions of the rules of all interpretations, if the rule admits the caller. They have to be met, too. */
+  /** The conditions of the rules of all interpretations. Only a decision that admits the caller has them. */
   readonly conditions?: readonly Conditions[] | undefined
   /** The rule is for something below the path. */
   readonly isBelow?: true
@@ -145,10 +147,10 @@ function routedPaths(spelling: string): ReadonlySet<string> {
 /** What is known about a path and a method, for all callers. */
 interface PathVerdict {
   readonly method: string
-  /** By the rule for the path as it is. */
-  readonly literal: Decision
-  /** Computed when `literal` admits a caller: a visitor who asks for many paths costs a third. */
-  interpreted?: Interpreted
+  /** The decision if the rule for the path as it is does not admit the caller. */
+  readonly refused: Decision
+  /** Computed when that rule admits a caller: without it, a visitor's request for a new path takes a third of the time. */
+  interpreted?: InterpretedRules
   /** The rules for what is below the path, computed when a request acts on that. */
   below?: readonly Rule[]
 }
@@ -158,7 +160,7 @@ interface OtherRule {
   readonly interpretation: string
 }
 
-interface Interpreted {
+interface InterpretedRules {
   /** The rules of all interpretations, that of the path as it is first. */
   readonly rules: readonly Rule[]
   /** All rules but the first, each with the first interpretation that leads to it. */
@@ -184,15 +186,16 @@ function createDecide(
 
   function decide(method: string, path: string, subject: Subject | undefined, isTree = false): Decision {
     const verdict = verdictFor(method, path)
-    if (!admits(verdict.literal.rule, subject)) return verdict.literal
+    if (!admits(verdict.refused.rule, subject)) return verdict.refused
     const { others, admitted } = interpretedFor(verdict, path)
-    for (const { rule, interpretation } of others) if (!admits(rule, subject)) return { rule, interpretation }
+    for (const { rule, interpretation } of others)
+      if (!admits(rule, subject)) return { rule, isAdmitted: false, interpretation }
     return isTree ? decideBelow(belowFor(verdict, path), subject, admitted) : admitted
   }
 
   function decideBelow(below: readonly Rule[], subject: Subject | undefined, admitted: Decision): Decision {
     const stricter = below.find(rule => !admits(rule, subject))
-    if (stricter) return { rule: stricter, isBelow: true }
+    if (stricter) return { rule: stricter, isAdmitted: false, isBelow: true }
     const all = new Set([...(admitted.conditions ?? []), ...conditionsOfAll(below)])
     return all.size === 0 ? admitted : { ...admitted, conditions: [...all] }
   }
@@ -201,12 +204,12 @@ function createDecide(
     const known = verdicts.get(path)
     const same = known?.find(verdict => verdict.method === method)
     if (same) return same
-    const verdict: PathVerdict = { method, literal: { rule: literalRule(method, path) } }
+    const verdict: PathVerdict = { method, refused: { rule: literalRule(method, path), isAdmitted: false } }
     if (method.length <= LONGEST_METHOD) verdicts.set(path, [verdict, ...(known ?? []).slice(0, MOST_METHODS - 1)])
     return verdict
   }
 
-  function interpretedFor(verdict: PathVerdict, path: string): Interpreted {
+  function interpretedFor(verdict: PathVerdict, path: string): InterpretedRules {
     verdict.interpreted ??= interpret(verdict, path)
     return verdict.interpreted
   }
@@ -222,7 +225,7 @@ function createDecide(
     return decidingRules(node, method, decoded === node.path)[0] ?? LAST_RULE
   }
 
-  function interpret({ method, literal: { rule } }: PathVerdict, path: string): Interpreted {
+  function interpret({ method, refused: { rule } }: PathVerdict, path: string): InterpretedRules {
     const rules = [rule]
     const others: OtherRule[] = []
     for (const { rules: deciding, path: decoded } of interpretations(rule, method, path))
@@ -232,7 +235,8 @@ function createDecide(
           others.push({ rule: other, interpretation: shownPath(decoded) })
         }
     const all = conditionsOfAll(rules)
-    return { rules, others, admitted: all.length === 0 ? { rule } : { rule, conditions: all } }
+    const admitted: Decision = { rule, isAdmitted: true, ...(all.length > 0 && { conditions: all }) }
+    return { rules, others, admitted }
   }
 
   function interpretations(rule: Rule, method: string, path: string): readonly Interpretation[] {
@@ -254,7 +258,7 @@ function createDecide(
     ]
   }
 
-  function findBelow({ method, literal: { rule } }: PathVerdict, path: string): readonly Rule[] {
+  function findBelow({ method, refused: { rule } }: PathVerdict, path: string): readonly Rule[] {
     const decoded = decodedPath(path)
     const named = follow(literal, decoded)
     const nodes = new Set<RuleNode>()

@@ -138,7 +138,7 @@ export async function endDevices(
   const key = form.get('session') ?? ''
   const ended = form.has('others') ? await endOthers(sessions, loaded) : await endOne(sessions, loaded, key)
   // The user is that of this request, the session is another.
-  const whose = requestFields(request, { session: loaded.session })
+  const whose = requestFields(request, { user: loaded.user })
   if (ended > 0)
     observe.report('session_ended', {
       ...whose,

@@ -1,15 +1,15 @@
 // A configuration that was checked as a whole, as far as that is possible without a store. For start and reload.
 
 import { DEFAULT_ROLES, rolesFor } from '../access/roles.ts'
-import { createRules } from '../access/rules.ts'
-import { createScopedName } from '../access/scoped-name.ts'
+import { createRules, type Rules } from '../access/rules.ts'
+import { createScopedName, type ScopedName } from '../access/scoped-name.ts'
 import {
   refuseBaseUrlAsUpstream,
   refuseForwardedToken,
   refuseTakenHeaders,
   refuseTakenPaths,
 } from '../config/conflicts.ts'
-import { type Config, upstreamsOfHost } from '../config/file.ts'
+import { type Config, type RoleConfig, upstreamsOfHost } from '../config/file.ts'
 import { refuseHosts } from '../config/host-names.ts'
 import type { Settings } from '../config/settings.ts'
 import { assertUpstreamFiles } from '../config/upstream-files.ts'
@@ -55,14 +55,22 @@ export function checkWhole(settings: Settings, config: Config): Configuration {
 
 // Providers, roles and rules: who can sign in, and what they may see.
 
-export type AccessPolicy = ReturnType<typeof createAccessPolicy>
+export interface AccessPolicy {
+  readonly providers: Providers
+  readonly roles: readonly RoleConfig[]
+  readonly scopedName: ScopedName
+  /** The rules of BASE_URL. */
+  readonly rules: Rules
+  /** The rules of each host of `hosts`, by its name. */
+  readonly hostRules: ReadonlyMap<string, Rules>
+}
 
 /** With the given providers, or with new ones. */
 export function createAccessPolicy(
   { config, plans }: Configuration,
   options: ProviderOptions,
   providers: Providers = createProviders(plans, options),
-) {
+): AccessPolicy {
   const ids = Object.keys(config.providers ?? {})
   return {
     providers,

@@ -1,5 +1,6 @@
 // The parts that follow from the configuration. A reload builds all of them again, on top of the process parts.
 
+import type { RequestListener } from 'node:http'
 import { createReadTarget } from '../access/request-path.ts'
 import { createRules, type Rules } from '../access/rules.ts'
 import { createHome } from '../account/home.ts'
@@ -11,16 +12,18 @@ import { createConsole } from '../console/console.ts'
 import { createDevices } from '../devices/devices.ts'
 import { DEVICE_ROUTES } from '../devices/routes.ts'
 import { createExamination, createKnownFindings, reloadFindings } from '../doctor/doctor.ts'
-import { createClientErrorListener } from '../gateway/bad-requests.ts'
+import { type ClientErrorListener, createClientErrorListener } from '../gateway/bad-requests.ts'
 import type { GatewayContext } from '../gateway/context.ts'
+import type { Embedded } from '../gateway/embedded.ts'
 import { limitHeads } from '../gateway/head-limit.ts'
 import { createFailureAnswer, createNotFound } from '../gateway/listener.ts'
+import type { OwnRoutes } from '../gateway/routes.ts'
 import { createSiteHandlers } from '../gateway/site.ts'
 import { STATUS_ROUTES } from '../gateway/status.ts'
-import { refuseFailure } from '../gateway/upgrade.ts'
+import { refuseFailure, type UpgradeListener } from '../gateway/upgrade.ts'
 import { chooseBetween } from '../hosts/choose.ts'
+import { createKnownHosts } from '../hosts/context.ts'
 import { HOSTS_LOGIN } from '../hosts/handoff.ts'
-import { createKnownHosts } from '../hosts/known-hosts.ts'
 import { CLOSED_HANDOFF_ROUTES, HANDOFF_ROUTES, hostRoutes } from '../hosts/routes.ts'
 import { createHostSite } from '../hosts/site.ts'
 import { type Pages, transportSecurityOf } from '../http/answers.ts'
@@ -33,7 +36,7 @@ import { createIdentifyByKey } from '../keys/identify.ts'
 import { ownPathsOf } from '../paths.ts'
 import { createApplications } from '../portal/applications.ts'
 import { createPortalHome, portalRoutes } from '../portal/routes.ts'
-import { createIdentities } from '../proxy/identity-headers.ts'
+import { createIdentityIssuer } from '../proxy/identity-headers.ts'
 import { createProxy } from '../proxy/proxy.ts'
 import type { Upstreams } from '../proxy/upstreams.ts'
 import type { DerivedKeys } from '../session/derived-keys.ts'
@@ -43,9 +46,21 @@ import { createHookCalls } from '../sign-in/hooks.ts'
 import { signInRoutes, signOutRoutes } from '../sign-in/routes.ts'
 import { createExchangedTokenFor, createExchangeToken } from '../token-exchange/upstream-token.ts'
 import type { AccessPolicy, Configuration } from './configuration.ts'
-import type { ProcessParts } from './process-parts.ts'
+import type { Policy, ProcessParts } from './process-parts.ts'
 
-export type ConfiguredParts = ReturnType<typeof buildConfigured>
+export interface ConfiguredParts {
+  readonly configuration: Configuration
+  readonly accessPolicy: AccessPolicy
+  /** The upstreams of BASE_URL and of all hosts. */
+  readonly upstreams: Pick<Upstreams, 'all'>
+  readonly policy: Policy
+  readonly keys: DerivedKeys
+  readonly ownRoutes: OwnRoutes
+  readonly listener: RequestListener
+  readonly upgradeListener: UpgradeListener
+  readonly clientErrorListener: ClientErrorListener
+  readonly embedded: Embedded
+}
 
 /** Changes no process part. */
 export function buildConfigured(
@@ -53,7 +68,7 @@ export function buildConfigured(
   configuration: Configuration,
   accessPolicy: AccessPolicy = parts.accessPolicy,
   keys: DerivedKeys = parts.keys,
-) {
+): ConfiguredParts {
   const { settings, config } = configuration
   const { rules, hostRules } = accessPolicy
   const { contextOf, cookies, paths, bearers, keyCallers } = createContexts(parts, configuration, accessPolicy, keys)
@@ -131,7 +146,7 @@ function createContexts(
   const { report } = observe
   const paths = ownPathsOf(settings, Object.keys(config.providers ?? {}))
   const cookies = cookieNames(settings)
-  const identities = createIdentities({ settings, keys: parts.signingKeys, now, report })
+  const identityIssuer = createIdentityIssuer({ settings, keys: parts.signingKeys, now, report })
   const bearers = createBearerCallers({ providers, roles, scopedName, now })
   const [mainProvider] = Object.keys(config.providers ?? {})
   const keyCallers = createKeyCallers({ machines: config.machines, personalKeys, roles, mainProvider, now })
@@ -143,7 +158,7 @@ function createContexts(
     readTarget: createReadTarget(),
     store,
     lifecycle: parts.lifecycle,
-    identities,
+    identityIssuer,
     exchangeToken: createExchangeToken(exchangedTokens, report),
     observe: { ...observe, beginRequest: createBeginRequest(settings.TRUSTED_PROXIES) },
     doctor: { examine, findings: createKnownFindings(examine, now), testSignIns: parts.testSignIns },
@@ -206,7 +221,7 @@ function createContexts(
       proxy: createProxy({
         settings,
         upstreams,
-        identities,
+        identitySource: identityIssuer,
         exchangedToken,
         ownCookies,
         transportSecurity: transportSecurityOf(settings),

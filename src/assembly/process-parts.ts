@@ -1,50 +1,53 @@
 // The parts that live as long as the process, whatever the configuration: the store, observation, sessions, connections.
 
+import type { Rules } from '../access/rules.ts'
 import { cacheShares } from '../config/cache-shares.ts'
 import type { Settings } from '../config/settings.ts'
-import { createLiveStreams } from '../console/live-streams.ts'
+import { createLiveStreams, type LiveStreams } from '../console/live-streams.ts'
 import type { ReloadStatus } from '../doctor/doctor.ts'
-import { createTestSignIns } from '../doctor/test-sign-ins.ts'
+import { createTestSignIns, type TestSignIns } from '../doctor/test-sign-ins.ts'
 import { MenshenError } from '../errors.ts'
 import type { Observe } from '../gateway/context.ts'
+import type { KnownHosts } from '../hosts/context.ts'
 import { createHandoffLimit } from '../hosts/handoff.ts'
 import { createHandoffCodes, createHostTickets } from '../hosts/tickets.ts'
 import { createFailedRequests, type OwnAnswer } from '../http/answers.ts'
-import { createRateLimit } from '../http/rate-limit.ts'
+import { createRateLimit, type RateLimit } from '../http/rate-limit.ts'
 import type { BearerPolicy } from '../identify/bearer.ts'
-import { createLostCookieDetector } from '../identify/lost-cookies.ts'
+import { createLostCookieDetector, type LostCookieDetector } from '../identify/lost-cookies.ts'
 import type { KeyCallers } from '../keys/callers.ts'
 import { createKeyOwners } from '../keys/owners.ts'
-import { createPersonalKeys } from '../keys/personal.ts'
-import { createKeyUse } from '../keys/use.ts'
+import { createPersonalKeys, type PersonalKeys } from '../keys/personal.ts'
+import { createKeyUse, type KeyUse } from '../keys/use.ts'
 import type { Log } from '../log.ts'
 import type { Measure, MeasureSync } from '../measure.ts'
-import { createAudit } from '../observe/audit.ts'
+import { type Audit, createAudit } from '../observe/audit.ts'
 import { createTrailReader } from '../observe/audit-trail.ts'
 import { createMetricsReader, type GatherMetrics, gatherAlone } from '../observe/exposition.ts'
 import type { EventCounter } from '../observe/metrics.ts'
 import { observedStore, openObservation } from '../observe/observation.ts'
 import type { ProviderOptions } from '../provider/provider.ts'
-import { createOpenStreams } from '../proxy/open-streams.ts'
-import { createUpstreamPool } from '../proxy/upstream-pool.ts'
+import { createOpenStreams, type OpenStreams } from '../proxy/open-streams.ts'
+import { createUpstreamPool, type UpstreamPool } from '../proxy/upstream-pool.ts'
 import type { Upstreams } from '../proxy/upstreams.ts'
-import { createSlowClients } from '../server/slow-clients.ts'
+import { createSlowClients, type SlowClients } from '../server/slow-clients.ts'
 import { createDataKeyring, type DataKeyring } from '../session/data-keys.ts'
-import { deriveKeys } from '../session/derived-keys.ts'
+import { type DerivedKeys, deriveKeys } from '../session/derived-keys.ts'
 import { userFields } from '../session/fields.ts'
 import { userIdOf } from '../session/record.ts'
-import { createSessions } from '../session/sessions.ts'
+import { createSessions, type Sessions } from '../session/sessions.ts'
 import { createSigningKeys, type SigningKeys } from '../session/signing-keys.ts'
-import { createAttempts } from '../sign-in/attempts.ts'
+import { type Attempts, createAttempts } from '../sign-in/attempts.ts'
 import { type Hooks, NO_HOOKS } from '../sign-in/hooks.ts'
 import { openLimits, openStore } from '../stores/open.ts'
+import type { Store } from '../stores/store.ts'
 import { watchWrites } from '../stores/write-watch.ts'
-import { createExchangedTokens } from '../token-exchange/exchanged-tokens.ts'
+import { createExchangedTokens, type ExchangedTokens } from '../token-exchange/exchanged-tokens.ts'
 import { type AccessPolicy, type Configuration, createAccessPolicy } from './configuration.ts'
 import type { ShutdownDeadline } from './shutdown-deadline.ts'
 
 /** What decides about tokens and keys. */
-interface Policy extends BearerPolicy {
+export interface Policy extends BearerPolicy {
   readonly keyCallers: KeyCallers
 }
 
@@ -67,7 +70,59 @@ export interface ProcessOptions {
   readonly worker?: number | undefined
 }
 
-export type ProcessParts = Awaited<ReturnType<typeof openProcessParts>>
+/** The store, and the keys that open its records. */
+interface Records {
+  readonly store: Store
+  readonly keys: DerivedKeys
+  readonly keyring: DataKeyring
+  readonly signingKeys: SigningKeys
+}
+
+export interface ProcessParts extends Records {
+  readonly now: () => number
+  readonly basics: Basics
+  readonly hooks: Hooks
+  readonly lifecycle: { closing: boolean }
+  /** Answers of our own routes that have begun. */
+  readonly pendingAnswers: Set<Promise<OwnAnswer>>
+  /** When the configuration was reloaded last, or a reload refused. */
+  readonly reloads: ReloadStatus
+  /** The certificate of the server, if it has one. */
+  readonly certificate: { expiresAt?: number }
+
+  readonly audit: Audit
+  readonly observe: Omit<Observe, 'beginRequest'>
+  readonly liveStreams: LiveStreams
+
+  /** That of the first configuration. */
+  readonly accessPolicy: AccessPolicy
+  readonly sessions: Sessions
+  readonly attempts: Attempts
+  readonly testSignIns: TestSignIns
+  readonly lostCookies: LostCookieDetector
+  readonly rateLimit: RateLimit
+  readonly personalKeys: PersonalKeys
+  readonly keyUse: KeyUse
+  readonly exchangedTokens: ExchangedTokens
+  readonly hostTickets: Pick<KnownHosts, 'tickets' | 'codes' | 'mayHandOff'>
+
+  readonly upstreamPool: UpstreamPool
+  readonly streams: OpenStreams
+  readonly slowClients: SlowClients
+
+  /** Sessions, streams and connections follow the configuration that is in use from now on. */
+  use(next: ConfigurationInUse): void
+  currentPolicy(): Policy
+  /** `undefined` if the configuration in use has no such host. */
+  currentHostRules(name: string): Rules | undefined
+}
+
+interface ConfigurationInUse {
+  readonly configuration: Configuration
+  readonly accessPolicy: AccessPolicy
+  readonly upstreams: Pick<Upstreams, 'all'>
+  readonly policy: Policy
+}
 
 /** Closed in reverse order with the rest of `opened`: at the end, or immediately if a later part fails to open. */
 export async function openProcessParts(
@@ -75,7 +130,7 @@ export async function openProcessParts(
   deadline: ShutdownDeadline,
   configuration: Configuration,
   { log, now, worker, gatherMetrics = gatherAlone, countedEvents, hooks = NO_HOOKS }: ProcessOptions,
-) {
+): Promise<ProcessParts> {
   const { settings, plans } = configuration
   let mainProvider = plans[0].id
   const observed = await openObservation(opened, {
@@ -147,15 +202,8 @@ export async function openProcessParts(
   }
   return {
     ...records,
-    /** That of the first configuration. */
     accessPolicy,
-    /** Sessions, streams and connections follow the configuration that is in use from now on. */
-    use(next: {
-      configuration: Configuration
-      accessPolicy: AccessPolicy
-      upstreams: Pick<Upstreams, 'all'>
-      policy: Policy
-    }): void {
+    use(next) {
       upstreamPool.use(next.upstreams)
       policy = next.policy
       sessions.useSettings(next.configuration.settings)
@@ -165,14 +213,12 @@ export async function openProcessParts(
       sessions.use(accessPolicy)
       personalKeys.use(accessPolicy)
     },
-    currentPolicy(): Policy {
+    currentPolicy() {
       // There is no request before the first `use`.
       if (!policy) throw new Error('no configuration is in use yet')
       return policy
     },
-    /** When the configuration was reloaded last, or a reload refused. */
-    reloads: {} as ReloadStatus,
-    /** That of the server, if it has one. */
+    reloads: {},
     certificate,
     basics,
     audit,
@@ -186,8 +232,7 @@ export async function openProcessParts(
     exchangedTokens,
     upstreamPool,
     lifecycle: { closing: false },
-    /** Answers of our own routes that have begun. */
-    pendingAnswers: new Set<Promise<OwnAnswer>>(),
+    pendingAnswers: new Set(),
     liveStreams: createLiveStreams(),
     attempts: createAttempts({ settings, store, now }),
     testSignIns: createTestSignIns({ store, now }),
@@ -203,13 +248,12 @@ export async function openProcessParts(
   }
 }
 
-/** The store, and the keys that open its records. */
 async function openRecords(
   opened: AsyncDisposableStack,
   deadline: ShutdownDeadline,
   { plans: [plan] }: Configuration,
   { settings, now, report, measure, measureSync }: Basics,
-) {
+): Promise<Records> {
   const cache = { size: settings.SESSION_CACHE_SIZE, bytes: cacheShares(settings).recordBytes }
   const opening = await openStore(settings.STORE, now, report, cache)
   const observed = observedStore(opening, measure, measureSync)
@@ -221,7 +265,7 @@ async function openRecords(
   return { store, keys, keyring, signingKeys }
 }
 
-async function openRateLimit(opened: AsyncDisposableStack, { settings, report }: Basics) {
+async function openRateLimit(opened: AsyncDisposableStack, { settings, report }: Basics): Promise<RateLimit> {
   const limits = opened.adopt(await openLimits(settings.STORE), limits => limits?.close())
   return createRateLimit({
     perMinute: settings.RATE_LIMIT_PER_MINUTE,

@@ -51,11 +51,11 @@ const urlOf = z
 
 /** Without the slash at the end, so that a path can be added. */
 const addressOf = urlOf.transform(url => url.href.replace(/\/+$/, ''))
-const originOf = urlOf.refine(url => url.pathname === '/').transform(url => url.origin)
+const originSchema = urlOf.refine(url => url.pathname === '/').transform(url => url.origin)
 
 export const origin = {
   type: 'string' as const,
-  check: originOf,
+  check: originSchema,
   expected: 'an http or https address without a path',
   example: 'https://app.example.com',
 }
@@ -72,12 +72,12 @@ const h2cOrigin = z
   .string()
   .regex(/^h2c:\/\//i)
   .transform(text => text.replace(/^h2c:/i, 'http:'))
-  .pipe(originOf)
+  .pipe(originSchema)
   .transform(origin => origin.replace(/^http:/, 'h2c:'))
 
 export const upstream = {
   type: 'string' as const,
-  check: z.union([originOf, h2cOrigin, z.string().regex(/^unix:\/.+$/)]),
+  check: z.union([originSchema, h2cOrigin, z.string().regex(/^unix:\/.+$/)]),
   expected: 'an http, https or h2c address without a path, or unix:/path/of/socket',
   example: 'http://127.0.0.1:8080',
 }

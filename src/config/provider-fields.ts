@@ -20,8 +20,8 @@ interface FieldOptions<V> {
   readonly endpoint?: string
   /** This endpoint gets codes, tokens or the client secret. */
   readonly receives?: true
-  /** The plan has it only in another form. */
-  readonly isReplaced?: true
+  /** The plan has it only in a converted form. */
+  readonly isConverted?: true
 }
 
 type FieldSetting<V> = Omit<Row<unknown>, 'check' | 'type' | 'reloads'> & {
@@ -142,7 +142,7 @@ const userFields = z
 
 export const SIGN_IN_FIELDS = {
   preset: field(z.string(), {
-    isReplaced: true,
+    isConverted: true,
     setting: {
       name: 'PROVIDER',
       ...kind.text('the name of a preset', 'oidc', 40),
@@ -165,7 +165,7 @@ export const SIGN_IN_FIELDS = {
   }),
   /** Values of the variables in the preset's addresses: a realm, a tenant, a team. */
   vars: field(texts, {
-    isReplaced: true,
+    isConverted: true,
     setting: {
       name: 'PROVIDER_VARS',
       ...kind.assignments,
@@ -183,7 +183,7 @@ export const SIGN_IN_FIELDS = {
   }),
 
   clientId: field(text, {
-    isReplaced: true,
+    isConverted: true,
     setting: {
       name: 'CLIENT_ID',
       ...kind.text('the identifier that the provider gave to this application', 'my-application'),
@@ -192,7 +192,7 @@ export const SIGN_IN_FIELDS = {
     },
   }),
   clientSecret: field(text, {
-    isReplaced: true,
+    isConverted: true,
     setting: {
       name: 'CLIENT_SECRET',
       ...kind.secret,
@@ -201,7 +201,7 @@ export const SIGN_IN_FIELDS = {
     },
   }),
   clientSecretFile: field(text, {
-    isReplaced: true,
+    isConverted: true,
     setting: {
       name: 'CLIENT_SECRET_FILE',
       ...kind.secretFile,
@@ -222,7 +222,7 @@ export const SIGN_IN_FIELDS = {
   }),
   /** For private_key_jwt and mutual TLS: PEM or JWK. */
   clientKeyFile: field(text, {
-    isReplaced: true,
+    isConverted: true,
     setting: {
       name: 'CLIENT_KEY_FILE',
       ...kind.secretFile,
@@ -235,7 +235,7 @@ export const SIGN_IN_FIELDS = {
   }),
   /** The name of that key at the provider (`kid`), where the key has none. */
   clientKeyId: field(text, {
-    isReplaced: true,
+    isConverted: true,
     setting: {
       name: 'CLIENT_KEY_ID',
       ...kind.text('the name of a key', 'key-2026', 200),
@@ -246,7 +246,7 @@ export const SIGN_IN_FIELDS = {
   }),
   /** The certificate of that key, in PEM: for mutual TLS, and for providers that identify keys by it (`x5t#S256`). */
   clientCertFile: field(text, {
-    isReplaced: true,
+    isConverted: true,
     setting: {
       name: 'CLIENT_CERT_FILE',
       ...kind.secretFile,
@@ -259,7 +259,7 @@ export const SIGN_IN_FIELDS = {
   }),
   /** `aud` of private_key_jwt. */
   clientAssertionAudience: field(z.enum(ASSERTION_AUDIENCES), {
-    isReplaced: true,
+    isConverted: true,
     setting: {
       name: 'CLIENT_ASSERTION_AUDIENCE',
       ...kind.oneOf(ASSERTION_AUDIENCES, 'token_endpoint'),
@@ -269,7 +269,7 @@ export const SIGN_IN_FIELDS = {
     },
   }),
   clientAssertionAlgorithm: field(z.enum(ASSERTION_ALGORITHMS), {
-    isReplaced: true,
+    isConverted: true,
     setting: {
       name: 'CLIENT_ASSERTION_ALGORITHM',
       ...kind.oneOf(ASSERTION_ALGORITHMS, 'PS256'),
@@ -282,7 +282,7 @@ export const SIGN_IN_FIELDS = {
   authorizationUrl: field(address, { endpoint: 'authorization' }),
   scope: field(z.string(), {
     default: '',
-    isReplaced: true,
+    isConverted: true,
     setting: {
       name: 'SCOPE',
       ...kind.text('scopes, separated by spaces', 'openid profile email'),
@@ -291,11 +291,11 @@ export const SIGN_IN_FIELDS = {
       descriptionZh: '申请的权限范围（scope）。',
     },
   }),
-  scopeSeparator: field(text, { default: ' ', isReplaced: true }),
-  authorizationParams: field(texts, { default: {}, isReplaced: true }),
-  authorizationNames: field(texts, { default: {}, isReplaced: true }),
+  scopeSeparator: field(text, { default: ' ', isConverted: true }),
+  authorizationParams: field(texts, { default: {}, isConverted: true }),
+  authorizationNames: field(texts, { default: {}, isConverted: true }),
   /** Added to the authorization address: `#wechat_redirect`. */
-  authorizationFragment: field(z.string(), { default: '', isReplaced: true }),
+  authorizationFragment: field(z.string(), { default: '', isConverted: true }),
   /** `suffixed` ends in `_idp`; `plain` is letters and digits alone, for providers that accept nothing else. */
   state: field(z.enum(['suffixed', 'plain']), { default: 'suffixed' }),
   stateCheck: field(z.enum(STATE_CHECKS), {
@@ -411,13 +411,13 @@ export const SIGN_IN_FIELDS = {
   emailStep: field(z.strictObject({ url: address, where: accepted, take: path }), {}),
   fields: field(userFields, {
     default: { sub: [], username: [], nickname: [], email: [], phone_number: [], ou_id: [], ou_name: [], groups: [] },
-    isReplaced: true,
+    isConverted: true,
   }),
   /** What an answer has to say for its e-mail address to be valid; without it, the address is neither username nor e-mail. */
-  emailVerified: field(accepted, { isReplaced: true }),
+  emailVerified: field(accepted, { isConverted: true }),
   /** `text`: a field of another type is an error, not turned into text. */
   fieldTypes: field(z.enum(['text', 'any']), { default: 'any' }),
-  require: field(accepted, { isReplaced: true }),
+  require: field(accepted, { isConverted: true }),
 
   logout: group(
     z.strictObject({
@@ -457,7 +457,7 @@ export const SIGN_IN_FIELDS = {
    * so it is `never` by default, unless `revocationUrl` is the operator's own.
    */
   revoke: field(z.enum(REVOKE_CHOICES), {
-    isReplaced: true,
+    isConverted: true,
     setting: {
       name: 'REVOKE',
       ...kind.oneOf(REVOKE_CHOICES, 'always'),
@@ -534,7 +534,7 @@ interface AnyField {
   readonly setting?: FieldSetting<unknown>
   readonly endpoint?: string
   readonly receives?: true
-  readonly isReplaced?: true
+  readonly isConverted?: true
 }
 
 /** Each row with its path. */

@@ -45,7 +45,7 @@ export const DEFAULTS = Object.fromEntries(
 
 /** The fields that the plan has as the configuration has them. */
 export type PlannedKey = {
-  [K in FieldKey]: ProviderFields[K] extends { isReplaced: true } | { endpoint: string } ? never : K
+  [K in FieldKey]: ProviderFields[K] extends { isConverted: true } | { endpoint: string } ? never : K
 }[FieldKey]
 
 export type EndpointName = {

@@ -85,7 +85,7 @@ function readRuleQuery(fields: URLSearchParams, roles: readonly string[]): Typed
 
 export interface RulesView {
   readonly viewer: Viewer
-  /** The hosts of the form, and which of them it is about: the portal if none is chosen. Absent without `hosts`. */
+  /** The hosts of the form, and which of them it is about: BASE_URL if none is chosen. Absent without `hosts`. */
   readonly hosts?: HostChoice | undefined
   /** In the order of their precedence. */
   readonly rules: readonly Rule[]

@@ -91,7 +91,7 @@ export function createDevices(options: DevicesOptions): DeviceCheck {
   }
 
   return {
-    isShown,
+    isFromDevice: isShown,
 
     /**
      * The ticket alone is enough until the second cookie was seen once, and for ten minutes after the sign-in at most: the first

@@ -123,7 +123,12 @@ export function explainMapping(
   )
   return {
     provider: plan.id,
-    came: came.map(({ source, name, value }) => ({ source, name, type: shapeOf(value, 1), ...shown(value, show) })),
+    came: came.map(({ source, name, value }) => ({
+      source,
+      name,
+      type: shapeOf(value, 1),
+      ...valueField(value, show),
+    })),
     fields: filled(providerClaims, plan, show),
     ...outcome(providerClaims, plan, roles),
   }
@@ -164,7 +169,7 @@ function filled(providerClaims: ProviderClaims, plan: Plan, show: boolean): Mapp
     const found = findText(answers, fields[field])
     if (!found) return { field }
     const place = [found.source].flat().join(' with ')
-    return { field, source: sources[found.answer], place, ...shown(found.text, show) }
+    return { field, source: sources[found.answer], place, ...valueField(found.text, show) }
   })
 }
 
@@ -177,7 +182,7 @@ function filledGroups(
   const answers = sources.map(source => providerClaims[source])
   const filling = places.flat().filter(place => namesFrom(answers, [place]).length > 0)
   const source = sources.find(one => filling.some(place => getPath(providerClaims[one], place) !== undefined))
-  return source ? { source, place: filling.join(', '), ...shown(namesFrom(answers, places), show) } : {}
+  return source ? { source, place: filling.join(', '), ...valueField(namesFrom(answers, places), show) } : {}
 }
 
 function outcome(
@@ -196,6 +201,6 @@ function outcome(
   }
 }
 
-function shown(value: unknown, show: boolean): { value?: string } {
+function valueField(value: unknown, show: boolean): { value?: string } {
   return show ? { value: sanitize(JSON.stringify(value) ?? '', LONGEST_VALUE) } : {}
 }

@@ -40,6 +40,6 @@ function identifyUnconfirmed(context: GatewayContext, request: GatewayRequest): 
   const ticket = readCookie(request.headers.cookie, context.auth.cookies.session)
   if (ticket === undefined || !context.site.isAuthHost) return undefined
   const loaded = context.auth.sessions.getUnconfirmed(ticket)
-  if (!loaded || !context.auth.devices.isShown(request, loaded)) return undefined
+  if (!loaded || !context.auth.devices.isFromDevice(request, loaded)) return undefined
   return { loaded, ticket, cookies: [], isUnconfirmed: true }
 }

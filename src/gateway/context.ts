@@ -7,7 +7,7 @@ import type { TestSignIns } from '../doctor/test-sign-ins.ts'
 import type { TrailReader } from '../observe/audit-trail.ts'
 import type { History } from '../observe/history.ts'
 import type { ShadowRefusals } from '../observe/shadow-refusals.ts'
-import type { Identities } from '../proxy/identity-headers.ts'
+import type { IdentityIssuer } from '../proxy/identity-headers.ts'
 import type { ReverseProxy } from '../proxy/proxy.ts'
 import type { LoadedSession } from '../session/cache.ts'
 import type { SignInContext, SignInObserve } from '../sign-in/context.ts'
@@ -16,7 +16,7 @@ export interface GatewayContext extends SignInContext {
   /** `closing` is set when the process is about to end: every answer then closes its connection. */
   readonly lifecycle: { closing: boolean }
   readonly proxy: ReverseProxy
-  readonly identities: Identities
+  readonly identityIssuer: IdentityIssuer
   readonly exchangeToken: ExchangeToken
   readonly observe: Observe
   readonly doctor: Doctor

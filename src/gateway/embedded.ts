@@ -22,11 +22,11 @@ import { identify, noteActivity } from '../identify/session.ts'
 import { type ObservedRequest, REQUEST_ID } from '../observe/observed-request.ts'
 import { tokenExpiresAt } from '../session/record.ts'
 import { createRequire } from '../sign-in/denial.ts'
-import { deniedAnswer } from '../sign-in/step-up.ts'
 import { createToUserSession, type UserSession } from '../sign-in/user-session.ts'
 import { destroyAfter } from '../util/destroy-after.ts'
 import { isForeignSocket } from '../util/fetch-metadata.ts'
 import type { GatewayContext } from './context.ts'
+import { denialAnswer } from './denial-answer.ts'
 import { ALLOWED } from './listener.ts'
 import { handleRequest, isOwn, type Transport } from './pipeline.ts'
 import type { OwnRoutes } from './routes.ts'
@@ -127,18 +127,21 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
       return isForeignSocket(request, settings.BASE_URL) ? foreignAnswer(context, request) : undefined
     },
 
-    deny: (request, admission) => deniedAnswer(context, request, admission),
+    deny: (request, admission) => denialAnswer(context, request, admission),
 
     forward(request, admission, { source }) {
       const { observed } = request
       const { requestId } = observed
-      const { loaded, bearer, cookies } = admission
+      const { loaded, program, cookies } = admission
       const require = createRequire(context, request, admission)
       // The status is the application's.
       observe.ended(observed, 0)
       if (loaded) return { user: toUserSession(loaded), cookies, requestId, require }
-      if (!bearer) return { cookies, requestId, require }
-      const user: UserSession = { ...toUserSession(bearer), machine: true }
+      if (!program) return { cookies, requestId, require }
+      const user: UserSession = {
+        ...toUserSession({ session: program.user, expiresAt: program.expiresAt }),
+        machine: true,
+      }
       machines.set(source, user)
       return { user, cookies, requestId, require }
     },
@@ -180,19 +183,19 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
     },
 
     async session(request, response) {
-      const { loaded, cookies, isProviderAway } = await identifyCaller(request)
+      const { loaded, cookies, isProviderUnavailable } = await identifyCaller(request)
       if (response) addCookies(response, cookies)
       if (loaded) return toUserSession(loaded)
       const machine = machines.get(request)
       if (machine) return structuredClone(machine)
-      if (isProviderAway) throw providerAway()
+      if (isProviderUnavailable) throw providerUnavailable()
       return undefined
     },
 
     async accessToken(request, target) {
       const wanted = target && context.exchangeToken.read(target)
-      const { loaded, ticket, isProviderAway } = await identifyCaller(request)
-      if (isProviderAway) throw providerAway()
+      const { loaded, ticket, isProviderUnavailable } = await identifyCaller(request)
+      if (isProviderUnavailable) throw providerUnavailable()
       if (wanted) return loaded && ticket !== undefined ? context.exchangeToken.get(ticket, loaded, wanted) : undefined
       // A token that is bound to a key of ours (DPoP) is of no use to others.
       if (!loaded || loaded.session.dpopKey !== undefined) return undefined
@@ -217,7 +220,7 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
 }
 
 /** `undefined` would say that the user is signed out. */
-function providerAway(): MenshenError {
+function providerUnavailable(): MenshenError {
   return new MenshenError(
     'provider_unavailable',
     'the access token of the session has expired, and the provider cannot be reached now',

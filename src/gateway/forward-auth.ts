@@ -22,11 +22,11 @@ import { OWN_PATHS } from '../paths.ts'
 import { forwardAuthAudience } from '../proxy/identity-headers.ts'
 import type { IdentityHeaders } from '../session/cache.ts'
 import { challengeFor } from '../sign-in/challenge.ts'
-import { deniedAnswer } from '../sign-in/step-up.ts'
 import { isForeignSocket } from '../util/fetch-metadata.ts'
 import { keyHeadersOf } from '../util/key-form.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 import type { GatewayContext } from './context.ts'
+import { denialAnswer } from './denial-answer.ts'
 import { authorize, type Handlers, isOwn } from './pipeline.ts'
 
 export type ForwardAuth = (request: GatewayRequest) => MaybePromise<OwnAnswer>
@@ -87,14 +87,16 @@ function isAuthz(path: string): boolean {
 }
 
 export function createForwardAuth(context: GatewayContext): ForwardAuth {
-  const { settings, auth, identities, pages, observe } = context
+  const { settings, auth, identityIssuer, pages, observe } = context
   const safety = { ...safetyHeaders(settings), 'content-length': '0' }
   const audience = forwardAuthAudience(settings, auth.providers.main.plan)
   const common = new CommonHeaders(safety)
-  const besideIdentity = new CommonHeaders(without(safety, identities.names))
+  const besideIdentity = new CommonHeaders(without(safety, identityIssuer.names))
 
   function answerByStatus(request: GatewayRequest, admission: Admission, kind: CheckKind): MaybePromise<StatusAnswer> {
-    const identity = kind.isProxy ? identities.headersFor(callerOf(admission), audience, request.observed) : undefined
+    const identity = kind.isProxy
+      ? identityIssuer.headersFor(callerOf(admission), audience, request.observed)
+      : undefined
     return andThen(identity, identity => statusAnswer(request, admission, identity, kind))
   }
 
@@ -127,7 +129,7 @@ export function createForwardAuth(context: GatewayContext): ForwardAuth {
   }
 
   function deny(request: GatewayRequest, admission: Admission, kind: CheckKind): MaybePromise<OwnAnswer> {
-    return kind.hasPages ? deniedAnswer(context, request, admission) : answerByStatus(request, admission, kind)
+    return kind.hasPages ? denialAnswer(context, request, admission) : answerByStatus(request, admission, kind)
   }
 
   const handlers: Handlers<CheckKind, OwnAnswer, OwnAnswer> = {

@@ -21,9 +21,9 @@ import { type ForwardOptions, sendContinue } from '../proxy/forward.ts'
 import { createSendPrepared, PreparedResponse } from '../server/fast-path.ts'
 import { Http2Response } from '../server/http2-messages.ts'
 import { hasTakenAll } from '../server/slow-clients.ts'
-import { deniedAnswer } from '../sign-in/step-up.ts'
 import { type MaybePromise, orElse } from '../util/maybe-promise.ts'
 import type { GatewayContext } from './context.ts'
+import { denialAnswer } from './denial-answer.ts'
 import { toGrpcResponse } from './grpc-answers.ts'
 import { handleRequest, isOwn, reply, type Transport } from './pipeline.ts'
 import type { OwnRoutes } from './routes.ts'
@@ -77,7 +77,7 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes, ho
       return isEmptyHost ? toGrpcResponse(request, errorAnswer(pages, request, 'not_found')) : undefined
     },
 
-    deny: (request, admission) => toGrpcResponse(request, deniedAnswer(context, request, admission)),
+    deny: (request, admission) => toGrpcResponse(request, denialAnswer(context, request, admission)),
 
     forward(request, admission, response) {
       const upstream = proxy.upstreams.for(request.path)

@@ -56,7 +56,7 @@ function notReady(context: GatewayContext, reason: 'closing' | 'settings' | Stor
 
 async function publicKeys(context: GatewayContext): Promise<OwnAnswer> {
   const headers = { 'cache-control': 'public, max-age=300' }
-  return jsonAnswer(context.pages, await context.identities.publicKeys(), { headers })
+  return jsonAnswer(context.pages, await context.identityIssuer.publicKeys(), { headers })
 }
 
 async function me(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {

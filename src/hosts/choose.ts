@@ -50,7 +50,7 @@ export function createChooseSite<Site>({ settings, authHost, hosts }: SitesOptio
 
   /**
    * Of a host that a proxy asks about. A loopback name is what a proxy sends that does not say which host it asks about, and
-   * any client can send one to a proxy: the rules of the portal must not decide about the application of another host.
+   * any client can send one to a proxy: the rules of BASE_URL must not decide about the application of another host.
    */
   function siteAskedAbout(host: string): Site | undefined {
     return siteOfOther(host.toLowerCase(), LOOPBACK.test(ownHost))

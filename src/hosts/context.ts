@@ -1,6 +1,7 @@
 // What BASE_URL and the hosts of `hosts` know of each other.
 
 import type { Rules } from '../access/rules.ts'
+import type { Settings } from '../config/settings.ts'
 import type { GatewayContext } from '../gateway/context.ts'
 import type { HandoffCodes, HostTickets } from './tickets.ts'
 
@@ -31,4 +32,14 @@ export interface KnownHosts {
   readonly codes: HandoffCodes
   /** Whether a browser may have one more code: a handoff that repeats is a redirect loop. */
   mayHandOff(sessionKey: string, address: string): boolean
+}
+
+export function createKnownHosts(
+  { BASE_URL }: Pick<Settings, 'BASE_URL'>,
+  rules: ReadonlyMap<string, Rules>,
+  tickets: Pick<KnownHosts, 'tickets' | 'codes' | 'mayHandOff'>,
+): KnownHosts {
+  const { protocol } = new URL(BASE_URL)
+  const byOrigin = new Map([...rules.keys()].map(name => [`${protocol}//${name}`, name]))
+  return { ...tickets, rules, nameOf: origin => byOrigin.get(origin) }
 }

@@ -1,8 +1,8 @@
-// How a browser gets from a host of `hosts` to the portal and back:
+// How a browser gets from a host of `hosts` to BASE_URL and back:
 //
-//   host    a visitor's page           302 to /_menshen/enter at the portal, and a nonce in a cookie of the host
-//   portal  /_menshen/enter            signs in if needed; 302 to /_menshen/entered at the host, with a code
-//   host    /_menshen/entered          takes the code, compares the nonce, sets the host's own session cookie; 302 to the page
+//   host      a visitor's page         302 to /_menshen/enter at BASE_URL, and a nonce in a cookie of the host
+//   BASE_URL  /_menshen/enter          signs in if needed; 302 to /_menshen/entered at the host, with a code
+//   host      /_menshen/entered        takes the code, compares the nonce, sets the host's own session cookie; 302 to the page
 
 import { hash, timingSafeEqual } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
@@ -35,7 +35,7 @@ export function handoffAnswer(
   })
 }
 
-/** The path of the portal that leads to a page of this host, and the cookie with the nonce. */
+/** The path of BASE_URL that leads to a page of this host, and the cookie with the nonce. */
 function startHandoff({ settings, auth }: SignInContext, { headers }: GatewayRequest, wanted: string) {
   const known = readCookie(headers.cookie, auth.cookies.handoff)
   // All tabs of a browser share one, so that none of them spoils the entry of another.
@@ -67,7 +67,7 @@ export function hasNonce({ auth }: SignInContext, { headers }: GatewayRequest, c
 
 const RETURN_SECONDS = 24 * 3600
 
-/** At a host: the login page of the portal, and from there back to this page of the host. */
+/** At a host: the login page of BASE_URL, and from there back to this page of the host. */
 export function authHostLogin(
   context: SignInContext,
   { authUrl }: ApplicationHost,
@@ -84,9 +84,9 @@ export function authHostLogin(
 export const SIGNED_OUT_FIELD = 'signed_out'
 
 /** What the login page knows of hosts. */
-export const HOSTS_LOGIN: Pick<Site, 'hasLeftHost' | 'shownReturnPath'> = {
-  hasLeftHost: query => query.has(SIGNED_OUT_FIELD),
-  shownReturnPath(path) {
+export const HOSTS_LOGIN: Pick<Site, 'signedOutAtHost' | 'displayReturnPath'> = {
+  signedOutAtHost: query => query.has(SIGNED_OUT_FIELD),
+  displayReturnPath(path) {
     const isHandoff = path.startsWith(`${OWN_PATHS.handoff}?`)
     return (isHandoff && new URLSearchParams(path.slice(OWN_PATHS.handoff.length)).get('to')) || path
   },

@@ -1,5 +1,5 @@
 // The way from BASE_URL to a host of `hosts` (see handoff.ts): GET /_menshen/enter at BASE_URL, GET /_menshen/entered at
-// the host; and what a host leaves to the portal.
+// the host; and what a host leaves to BASE_URL.
 
 import { readTarget } from '../access/request-path.ts'
 import type { Rules } from '../access/rules.ts'
@@ -89,8 +89,8 @@ async function handOffToHost(
 const SIGN_IN_ENDS_WITHIN_MS = 10_000
 
 /**
- * The browser may still be on the way that began with a form of the provider, whose policy (`form-action`) lets it get to the
- * portal and not to other hosts. A page of ours ends that way.
+ * The browser may still be on the way that began with a form of the provider, whose policy (`form-action`) lets it get to
+ * BASE_URL and not to other hosts. A page of ours ends that way.
  */
 function isEndOfSignIn({ headers }: GatewayRequest, { signedInAt }: LoadedSession, now: number): boolean {
   const site = headers['sec-fetch-site']
@@ -177,7 +177,7 @@ async function toAuthHost(context: HostContext, request: GatewayRequest, form: U
   const { host, pages, paths } = context
   const { method, path, search } = request
   if (path === paths.login) return toLogin(context, request, form)
-  // A form of one of these pages is one of the portal, which does not take it from here.
+  // A form of one of these pages belongs to BASE_URL, which does not accept it from here.
   const isRead = method === 'GET' || method === 'HEAD'
   return redirectAnswer(pages, method, host.authUrl + (isRead ? path + search : pageOf(path)))
 }

@@ -19,15 +19,15 @@ export function createHostSite(host: ApplicationHost, { settings, cookies, now }
   const { name, authUrl, tickets } = host
   return {
     isAuthHost: false,
-    ticketSync: cookie => tickets.getSync(name, cookie),
-    ticket: cookie => tickets.get(name, cookie),
+    findTicketSync: cookie => tickets.getSync(name, cookie),
+    findTicket: cookie => tickets.get(name, cookie),
     forget(cookie) {
       tickets.remove(name, cookie).catch(() => {})
     },
-    renewed: (cookie, loaded) => hostCookie(cookies, cookie, loaded, settings, now()),
+    renewedCookie: (cookie, loaded) => hostCookie(cookies, cookie, loaded, settings, now()),
     // The login page is at BASE_URL, which finds the reason by the ticket of its own cookie.
-    ended: () => [clearCookie(cookies.session)],
-    handoff: (context, request, identification) => handoffAnswer(context, host, request, identification),
+    endedCookies: () => [clearCookie(cookies.session)],
+    handoffAnswer: (context, request, identification) => handoffAnswer(context, host, request, identification),
     nextSignIn(context, request, wanted) {
       const { settings, paths } = context
       // BASE_URL would sign the user in again, and gets none of our cookies that prevent it.
@@ -39,9 +39,9 @@ export function createHostSite(host: ApplicationHost, { settings, cookies, now }
       return { location, cookies: [cookie] }
     },
     // The login page is at BASE_URL.
-    hasLeftHost: () => false,
-    shownReturnPath: path => path,
-    signedOut: () => [],
+    signedOutAtHost: () => false,
+    displayReturnPath: path => path,
+    signedOutCookies: () => [],
   }
 }
 

@@ -138,7 +138,7 @@ function labelOf(sessionKey: string): string {
   return `hosts.${sessionKey}`
 }
 
-// The code that takes a browser from the portal to a host: once, within a minute, at one host, for one browser.
+// The code that takes a browser from BASE_URL to a host: once, within a minute, at one host, for one browser.
 
 export interface HandoffCode {
   /** The hash of the nonce that the browser has in a cookie of the host. */
@@ -147,7 +147,7 @@ export interface HandoffCode {
   readonly ticket: string
   /** The path that was wanted at the host, with its query. */
   readonly path: string
-  /** The language that was chosen at the portal. */
+  /** The language that was chosen at BASE_URL. */
   readonly language?: string | undefined
 }
 

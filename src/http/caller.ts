@@ -5,7 +5,6 @@ import type { Authentication, Circumstances } from '../access/conditions.ts'
 import { network } from '../config/networks.ts'
 import type { ObservedRequest } from '../observe/observed-request.ts'
 import type { IdentityHeaders, LoadedSession } from '../session/cache.ts'
-import type { SessionUser } from '../session/fields.ts'
 import { authenticationOf } from '../session/record.ts'
 import { isCrossSiteWrite } from '../util/fetch-metadata.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
@@ -22,23 +21,22 @@ export interface ProxyRequest {
   readonly observed: ObservedRequest
 }
 
-/** A user with a session, or a machine with a bearer token. */
+/** A user with a session, or a program with a token or a key. */
 export interface Caller
-  extends Pick<LoadedSession, 'who' | 'identityHeaders' | 'upstreamHeaders'>,
+  extends Pick<LoadedSession, 'user' | 'who' | 'identityHeaders' | 'upstreamHeaders'>,
     Partial<Pick<LoadedSession, 'key'>> {
-  readonly session: SessionUser
-  /** How a machine's token came about, as far as it says; that of a user is with their session. */
+  /** How the user or machine of a token signed in, as far as the token says. That of a user with a session is in the session. */
   readonly authentication?: Authentication
 }
 
-/** The caller of a request; a visitor has neither a session nor a token. */
+/** The caller of a request; a visitor has neither a session nor a credential. */
 export interface Identification {
   readonly loaded?: LoadedSession
   /** The ticket that opened `loaded`. */
   readonly ticket?: string
-  /** A machine, in place of a session. */
-  readonly bearer?: Caller
-  /** Whose token it is by the configuration of that moment; `undefined` if it is not valid any more. */
+  /** A program with a token or a key, in place of a session. */
+  readonly program?: Caller
+  /** Whose token or key it is by the configuration of that moment; `undefined` if it is not valid any more. */
   readonly reidentify?: () => Promise<Caller | undefined>
   /** Cookies for the answer. */
   readonly cookies: readonly string[]
@@ -52,8 +50,8 @@ export interface IdentitySource {
 }
 
 /** `undefined` for a visitor. */
-export function callerOf({ loaded, bearer }: Identification): Caller | undefined {
-  return loaded ?? bearer
+export function callerOf({ loaded, program }: Identification): Caller | undefined {
+  return loaded ?? program
 }
 
 /** What the conditions of rules look at. Each is computed only if one of them asks for it. */
@@ -79,14 +77,14 @@ export class RequestCircumstances implements Circumstances {
     return this.#request.observed.address
   }
 
-  /** A program with a token is no browser that another site could use. */
+  /** Another site cannot make a program with a token or a key send a request. */
   get isOwnOrigin(): boolean {
-    return this.#identification.bearer !== undefined || !isCrossSiteWrite(this.#request, this.#ownOrigin)
+    return this.#identification.program !== undefined || !isCrossSiteWrite(this.#request, this.#ownOrigin)
   }
 
   get authentication(): Authentication | undefined {
-    const { loaded, bearer } = this.#identification
-    return loaded ? authenticationOf(loaded) : bearer?.authentication
+    const { loaded, program } = this.#identification
+    return loaded ? authenticationOf(loaded) : program?.authentication
   }
 }
 
@@ -94,7 +92,7 @@ export class RequestCircumstances implements Circumstances {
 export function ownerOf(request: ProxyRequest, identification: Identification): string {
   const caller = callerOf(identification)
   if (!caller) return `address ${network(request.observed.address)}`
-  const { provider = '', userInfo } = caller.session
+  const { provider = '', userInfo } = caller.user
   return `user ${provider} ${userInfo.sub}`
 }
 

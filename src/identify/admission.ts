@@ -5,15 +5,15 @@ import type { AuthenticationDemand, RefusalCode } from '../access/conditions.ts'
 import type { Rule } from '../config/file.ts'
 import type { Identification } from '../http/caller.ts'
 import type { LoadedSession } from '../session/cache.ts'
-import type { BearerCaller } from './bearer.ts'
+import type { ProgramCaller } from './bearer.ts'
 import type { ResourceChallenge } from './protected-resources.ts'
 
 /** The caller, or why there is none. */
 export interface CallerIdentification extends Identification {
-  readonly bearer?: BearerCaller
-  readonly reidentify?: () => Promise<BearerCaller | undefined>
+  readonly program?: ProgramCaller
+  readonly reidentify?: () => Promise<ProgramCaller | undefined>
   /** There is a session, but its access token has expired and the provider cannot be asked now: a visitor, for this answer. */
-  readonly isProviderAway?: true
+  readonly isProviderUnavailable?: true
   /** The store cannot be asked whether the session is still valid: see gateway/admit-without-store.ts. */
   readonly isUnconfirmed?: true
   /** The ticket opens no session. */
@@ -36,7 +36,7 @@ export type SignedInCaller = CallerIdentification & { readonly loaded: LoadedSes
 export interface Admission extends CallerIdentification {
   /**
    * `limited`: a visitor whose address has shown too many tickets or tokens that are not valid. `step_up`: the rules admit the
-   * caller once they have signed in again, or in another way. `unavailable`: the caller has a session, see `isProviderAway`.
+   * caller once they have signed in again, or in another way. `unavailable`: the caller has a session, see `isProviderUnavailable`.
    * `unreadable`: the Destination cannot be judged.
    */
   readonly outcome: 'visitor' | 'limited' | 'refused' | 'step_up' | 'unavailable' | 'unreadable' | 'admitted'

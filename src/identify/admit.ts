@@ -48,7 +48,7 @@ export function recordAdmission(
 ): Admission {
   const { observed } = request
   const caller = callerOf(admission)
-  if (caller) observed.user = caller.session.userInfo.username
+  if (caller) observed.user = caller.user.userInfo.username
   if (admission.outcome === 'refused') reportRefused(observe.report, request, admission)
   if (admission.outcome === 'unreadable') reportDestination(observe.report, request, admission)
   return admission

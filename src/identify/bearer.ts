@@ -18,9 +18,9 @@ import { identityOf } from '../session/fields.ts'
 import { atMost } from '../util/at-most.ts'
 import { resourceNames } from './protected-resources.ts'
 
-/** The machine or user that a token or a key belongs to. */
-export interface BearerCaller extends Caller {
-  /** Until when that counts at least. */
+/** A program: the machine or user that a token or a key belongs to. */
+export interface ProgramCaller extends Caller {
+  /** Until when that is valid at least. */
   readonly expiresAt: number
 }
 
@@ -43,9 +43,9 @@ export interface TokenClient {
 
 export interface BearerCallers {
   /** Whose token it is, if it is for each of `audiences`. Throws while that cannot be decided. */
-  identify(token: string, audiences: Audiences, bringer: TokenClient): Promise<BearerCaller | RefusedToken | 'limited'>
+  identify(token: string, audiences: Audiences, bringer: TokenClient): Promise<ProgramCaller | RefusedToken | 'limited'>
   /** The same for a token that was valid before; nothing is counted. */
-  reidentify(token: string, audiences: Audiences): Promise<BearerCaller | RefusedToken>
+  reidentify(token: string, audiences: Audiences): Promise<ProgramCaller | RefusedToken>
 }
 
 export interface BearerCallersOptions {
@@ -55,7 +55,7 @@ export interface BearerCallersOptions {
   readonly now: () => number
 }
 
-type Verdict = BearerCaller | RefusedToken
+type Verdict = ProgramCaller | RefusedToken
 type TimedVerdict<V> = readonly [verdict: V, until: number]
 
 interface CachedVerdict<V = Verdict | 'limited'> {
@@ -73,13 +73,13 @@ const MOST_KEPT = 10_000
 export function createBearerCallers({ providers, roles, scopedName, now }: BearerCallersOptions): BearerCallers {
   const cache = new LRUCache<string, CachedVerdict>(atMost(MOST_KEPT))
 
-  function toCaller(provider: Provider, { userInfo, groups, claims, scopes, expiresAt }: BearerUser): BearerCaller {
+  function toCaller(provider: Provider, { userInfo, groups, claims, scopes, expiresAt }: BearerUser): ProgramCaller {
     const scope = scopeOf(provider)
     const userRole = roleOf({ provider: scope, username: userInfo.username, groups, claims }, roles)
-    const session = { userInfo, userRole, groups, ...(scope === undefined ? {} : { provider: scope }) }
-    const who = { ...identityOf(session, scopedName), isBearer: true as const, scopes }
+    const user = { userInfo, userRole, groups, ...(scope === undefined ? {} : { provider: scope }) }
+    const who = { ...identityOf(user, scopedName), isBearer: true as const, scopes }
     const authentication = authenticationIn(claims, now())
-    return { session, who, authentication, expiresAt: expiresAt ?? now() + KEPT_MS }
+    return { user, who, authentication, expiresAt: expiresAt ?? now() + KEPT_MS }
   }
 
   /** The verdict, and until when it counts at most. */

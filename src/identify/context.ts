@@ -52,14 +52,14 @@ export interface SessionCookies {
   /** Whether users sign in here. */
   readonly isAuthHost: boolean
   /** The ticket of the session that a cookie leads to, where that can be told without the store. */
-  ticketSync(cookie: string): string | undefined
-  ticket(cookie: string): Promise<string | undefined>
+  findTicketSync(cookie: string): string | undefined
+  findTicket(cookie: string): Promise<string | undefined>
   /** The session of a cookie has ended. */
   forget(cookie: string): void
   /** A Set-Cookie with the same ticket, for a session that lasts longer now. */
-  renewed(cookie: string, loaded: LoadedSession): string
+  renewedCookie(cookie: string, loaded: LoadedSession): string
   /** For the browser of a session that a failed refresh has ended. */
-  ended(): readonly string[]
+  endedCookies(): readonly string[]
 }
 
 export type DeviceRequest = Pick<GatewayRequest, 'headers' | 'observed'>
@@ -69,7 +69,7 @@ export interface DeviceCheck {
   /** The session, if the request comes from the device that it is bound to, or if it is bound to none. */
   check(request: DeviceRequest, ticket: string, loaded: LoadedSession): MaybePromise<LoadedSession | undefined>
   /** Whether the request shows that it comes from the device, as far as this process knows. */
-  isShown(request: DeviceRequest, loaded: LoadedSession): boolean
+  isFromDevice(request: DeviceRequest, loaded: LoadedSession): boolean
   /** Whether the session of the browser is valid again once it has proven its device. */
   couldProve(request: DeviceRequest): Promise<boolean>
   /** For a new session; `undefined` if none is to be bound. */

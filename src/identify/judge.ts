@@ -4,7 +4,7 @@ import { decideRequest, rulesForRequest, shadowDecision } from '../access/affect
 import { decodedPath, shownPath } from '../access/ambiguous-paths.ts'
 import { type UnmetCondition, unmetOf } from '../access/conditions.ts'
 import type { Subject } from '../access/roles.ts'
-import { admits, type Decision, isClosed, lacksScopes } from '../access/rules.ts'
+import { type Decision, isClosed, lacksScopes } from '../access/rules.ts'
 import type { Rule } from '../config/file.ts'
 import { callerOf, RequestCircumstances } from '../http/caller.ts'
 import type { GatewayRequest } from '../http/request.ts'
@@ -42,9 +42,9 @@ function judge(
   { settings, now }: IdentifyContext,
   request: GatewayRequest,
   identification: CallerIdentification,
-  { rule, conditions }: Decision,
+  { rule, isAdmitted, conditions }: Decision,
 ): Refusal | undefined {
-  if (!admits(rule, callerOf(identification)?.who)) return { rule }
+  if (!isAdmitted) return { rule }
   if (!conditions) return undefined
   const at = now()
   const circumstances = new RequestCircumstances(request, identification, settings.BASE_URL, at)
@@ -82,7 +82,7 @@ function denied(
   const subject = callerOf(identification)?.who
   const denied = { ...identification, resource: resources?.challengeOf(rules.rulesFor(request.method, request.path)) }
   if (unmet) return notMet(denied, unmet)
-  if (!subject && identification.isProviderAway) return { ...denied, outcome: 'unavailable' }
+  if (!subject && identification.isProviderUnavailable) return { ...denied, outcome: 'unavailable' }
   if (!subject) return { ...denied, outcome: 'visitor', ...(rule.keys && { acceptsKey: true as const }) }
   const missing = subject.isBearer ? missingScopes(rulesForRequest(rules, request, settings.BASE_URL), subject) : []
   return {
@@ -96,7 +96,7 @@ function denied(
 function notMet(identification: CallerIdentification, unmet: UnmetCondition): Admission {
   const { rule: refusedBy } = unmet
   // A program with a key cannot sign in again.
-  if (unmet.code === 'step_up' && identification.bearer?.who.keyKind)
+  if (unmet.code === 'step_up' && identification.program?.who.keyKind)
     return { ...identification, outcome: 'refused', refusedBy, condition: 'step_up_failed' }
   if (unmet.code === 'step_up') return { ...identification, outcome: 'step_up', refusedBy, demands: unmet.demands }
   return { ...identification, outcome: 'refused', refusedBy, condition: unmet.code }

@@ -15,7 +15,7 @@ import type { IdentifyContext } from './context.ts'
 const NO_COOKIES: readonly string[] = []
 const VISITOR: CallerIdentification = { cookies: NO_COOKIES }
 const FAILED_TICKET: CallerIdentification = { cookies: NO_COOKIES, failedTicket: true }
-const PROVIDER_AWAY: CallerIdentification = { cookies: NO_COOKIES, isProviderAway: true }
+const PROVIDER_UNAVAILABLE: CallerIdentification = { cookies: NO_COOKIES, isProviderUnavailable: true }
 
 /** Whose session it is, refreshed if due, whatever the request asks for. Without a promise if the session is cached. */
 export function identify(
@@ -23,24 +23,24 @@ export function identify(
   request: Pick<GatewayRequest, 'headers' | 'observed'>,
 ): MaybePromise<CallerIdentification> {
   const { auth, site } = context
-  const shown = readCookie(request.headers.cookie, auth.cookies.session)
-  if (!shown) return VISITOR
-  const ticket = site.ticketSync(shown)
+  const cookie = readCookie(request.headers.cookie, auth.cookies.session)
+  if (!cookie) return VISITOR
+  const ticket = site.findTicketSync(cookie)
   return ticket === undefined
-    ? findTicket(context, request, shown)
-    : identifyTicket(context, request, { ticket, shown })
+    ? findTicket(context, request, cookie)
+    : identifyTicket(context, request, { ticket, cookie: cookie })
 }
 
 /** The ticket of a session, and that of the cookie: another one at a host of `hosts`. */
-interface ShownTicket {
+interface SessionTicket {
   readonly ticket: string
-  readonly shown: string
+  readonly cookie: string
 }
 
 function identifyTicket(
   context: IdentifyContext,
   request: Pick<GatewayRequest, 'headers' | 'observed'>,
-  tickets: ShownTicket,
+  tickets: SessionTicket,
 ): MaybePromise<CallerIdentification> {
   const { sessions } = context.auth
   const { observed } = request
@@ -55,7 +55,7 @@ function identifyTicket(
 function identifyLoaded(
   context: IdentifyContext,
   request: Pick<GatewayRequest, 'headers' | 'observed'>,
-  tickets: ShownTicket,
+  tickets: SessionTicket,
   loaded: LoadedSession,
 ): MaybePromise<CallerIdentification> {
   if (!loaded.session.device) return signedIn(context, request.headers, tickets, loaded)
@@ -72,10 +72,10 @@ function identifyLoaded(
 async function findTicket(
   context: IdentifyContext,
   request: Pick<GatewayRequest, 'headers' | 'observed'>,
-  shown: string,
+  cookie: string,
 ): Promise<CallerIdentification> {
-  const ticket = await runInRequest(request.observed, () => context.site.ticket(shown))
-  return ticket === undefined ? FAILED_TICKET : identifyTicket(context, request, { ticket, shown })
+  const ticket = await runInRequest(request.observed, () => context.site.findTicket(cookie))
+  return ticket === undefined ? FAILED_TICKET : identifyTicket(context, request, { ticket, cookie: cookie })
 }
 
 /** The ticket of the session that the cookie leads to. It is not known whether there is such a session. */
@@ -83,30 +83,30 @@ export async function ticketOf(
   { auth, site }: IdentifyContext,
   { headers }: Pick<GatewayRequest, 'headers'>,
 ): Promise<string | undefined> {
-  const shown = readCookie(headers.cookie, auth.cookies.session)
-  return shown && site.ticket(shown)
+  const cookie = readCookie(headers.cookie, auth.cookies.session)
+  return cookie && site.findTicket(cookie)
 }
 
 async function loadAndRefresh(
   context: IdentifyContext,
   request: Pick<GatewayRequest, 'headers' | 'observed'>,
-  tickets: ShownTicket,
+  tickets: SessionTicket,
 ): Promise<CallerIdentification> {
   const { auth, site, observe } = context
   // A stolen ticket must not keep a session alive.
-  const mayRefresh = (loaded: LoadedSession) => auth.devices.isShown(request, loaded)
+  const mayRefresh = (loaded: LoadedSession) => auth.devices.isFromDevice(request, loaded)
   const find = () => observe.measure('session', 'find', () => auth.sessions.getFresh(tickets.ticket, mayRefresh))
-  const current = await runInRequest(request.observed, find).catch(unlessProviderAway)
-  if (current === 'unavailable') return PROVIDER_AWAY
+  const current = await runInRequest(request.observed, find).catch(unavailableOrThrow)
+  if (current === 'unavailable') return PROVIDER_UNAVAILABLE
   if (!current) {
-    site.forget(tickets.shown)
+    site.forget(tickets.cookie)
     return FAILED_TICKET
   }
-  if (current === 'ended') return { cookies: site.ended() }
+  if (current === 'ended') return { cookies: site.endedCookies() }
   return identifyLoaded(context, request, tickets, current)
 }
 
-function unlessProviderAway(error: unknown): 'unavailable' {
+function unavailableOrThrow(error: unknown): 'unavailable' {
   if (error instanceof MenshenError && error.code === 'provider_unavailable') return 'unavailable'
   throw error
 }
@@ -114,13 +114,13 @@ function unlessProviderAway(error: unknown): 'unavailable' {
 function signedIn(
   context: IdentifyContext,
   headers: GatewayRequest['headers'],
-  { ticket, shown }: ShownTicket,
+  { ticket, cookie }: SessionTicket,
   loaded: LoadedSession,
 ): CallerIdentification {
   const { settings, site, now, auth } = context
   auth.lostCookies.sessionSeen(loaded.key)
   const isRenewed = wasRefreshed(loaded, settings.REFRESH_LEAD_SECONDS, now()) && !isPartOfPage(headers)
-  const cookies = isRenewed ? [site.renewed(shown, loaded)] : NO_COOKIES
+  const cookies = isRenewed ? [site.renewedCookie(cookie, loaded)] : NO_COOKIES
   return { loaded, ticket, cookies }
 }
 

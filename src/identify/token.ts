@@ -53,7 +53,7 @@ async function identifyToken(
       const latest = await bearers.reidentify(token, audiencesOf(settings, matching))
       return 'who' in latest ? latest : undefined
     }
-    return { bearer: found, reidentify, cookies }
+    return { program: found, reidentify, cookies }
   }
   const { refused: reason, detail } = found
   observe.report('token_refused', { ...requestFields(request), reason, ...(detail !== undefined && { detail }) })

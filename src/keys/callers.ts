@@ -65,7 +65,7 @@ function toMachine(row: MachineConfig, { roles, mainProvider: provider }: KeyCal
   const username = MACHINE_PREFIX + name
   const userRole = roleOf({ provider, username, groups, claims: {} }, roles)
   const empty = { ou_id: '', phone_number: '', ou_name: '', email: '' }
-  const session: SessionUser = {
+  const user: SessionUser = {
     userInfo: { ...empty, sub: username, username, nickname: name },
     userRole,
     groups,
@@ -73,6 +73,6 @@ function toMachine(row: MachineConfig, { roles, mainProvider: provider }: KeyCal
   const who = { role: userRole, username, groups, sub: username, keyKind: 'machine' as const }
   return {
     hash: Buffer.from(keySha256, 'hex'),
-    caller: { session, who, expiresAt: machineEndsAt(row) ?? NEVER },
+    caller: { user, who, expiresAt: machineEndsAt(row) ?? NEVER },
   }
 }

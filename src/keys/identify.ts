@@ -62,7 +62,7 @@ export function createIdentifyByKey({ rules, callers, use, current, rateLimit, r
     return andThen(found, caller => {
       if ('refused' in caller) return refuse(request, caller.refused)
       use.note(sha256, caller, requestFields(request))
-      return { bearer: caller, reidentify: createReidentify({ method, path }, sha256), cookies: [] }
+      return { program: caller, reidentify: createReidentify({ method, path }, sha256), cookies: [] }
     })
   }
 }

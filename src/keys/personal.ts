@@ -46,7 +46,7 @@ export interface PersonalKey {
 
 /** A program with the key of this user. */
 export interface KeyUser {
-  readonly session: SessionUser
+  readonly user: SessionUser
   readonly who: Identity
   readonly expiresAt: number
   readonly keyName: string
@@ -108,7 +108,7 @@ const recordSchema: z.ZodType<KeyRecord> = z.object({
 
 /** A key that was found, and the versions of the records by which it was. */
 interface CachedKey {
-  readonly user: KeyUser
+  readonly caller: KeyUser
   readonly record: KeyRecord
   readonly ownerVersion: number
   readonly ownerProof: Freshness
@@ -145,7 +145,7 @@ export function createPersonalKeys(options: PersonalKeysOptions): PersonalKeys {
 
   function getCached(id: string): CachedKey | undefined {
     const cached = cache.get(id)
-    if (!cached || cached.user.expiresAt <= now()) return undefined
+    if (!cached || cached.caller.expiresAt <= now()) return undefined
     const isHeld = store.isCurrent(recordKeyOf(id), cached.version, cached.proof)
     return isHeld && store.isCurrent(cached.record.owner, cached.ownerVersion, cached.ownerProof) ? cached : undefined
   }
@@ -158,9 +158,9 @@ export function createPersonalKeys(options: PersonalKeysOptions): PersonalKeys {
     // The user has been signed out everywhere since then, or their provider is not configured any more.
     if (!owner || owner.id !== record.ownerId || !directory.providers.get(owner.provider)) return undefined
     const { version, expiresAt } = stored
-    const user = { ...toUser(directory, owner), expiresAt, keyName: record.name }
+    const caller = { ...toUser(directory, owner), expiresAt, keyName: record.name }
     const found = {
-      user,
+      caller,
       record,
       version,
       proof: newFreshness(),
@@ -179,7 +179,7 @@ export function createPersonalKeys(options: PersonalKeysOptions): PersonalKeys {
 
   function used(id: string, found: CachedKey | undefined): KeyUser | undefined {
     if (found && now() - found.usedAt >= USED_STEP_MS) noteUse(id, found)
-    return found?.user
+    return found?.caller
   }
 
   // When a key was last used. It is written every few minutes, and no request waits for it.
@@ -197,7 +197,7 @@ export function createPersonalKeys(options: PersonalKeysOptions): PersonalKeys {
       },
       (error: unknown) => {
         // Once per outage, not per request.
-        if (!isFailing) report('key_use_not_saved', { ...errorFields(error), ...userFields(found.user.session) })
+        if (!isFailing) report('key_use_not_saved', { ...errorFields(error), ...userFields(found.caller.user) })
         isFailing = true
         setTimeout(() => noting.delete(id), NOTE_AGAIN_MS).unref()
       },
@@ -317,9 +317,9 @@ function toKey({ key, expiresAt }: StoredEntry, { name, createdAt, usedAt }: Key
 /** By the roles of the configuration that is in use. */
 function toUser(directory: SessionDirectory, owner: KeyOwner): Omit<KeyUser, 'expiresAt' | 'keyName'> {
   const { userInfo, groups, provider, claims } = owner
-  const session = { userInfo, groups, userRole: DEFAULT_ROLE, ...(provider === undefined ? {} : { provider }) }
-  const identified = identifyIn(directory, session, () => claims)
-  return { ...identified, who: { ...identified.who, keyKind: 'personal' } }
+  const unidentified = { userInfo, groups, userRole: DEFAULT_ROLE, ...(provider === undefined ? {} : { provider }) }
+  const { session: user, who } = identifyIn(directory, unidentified, () => claims)
+  return { user, who: { ...who, keyKind: 'personal' } }
 }
 
 // Ending with the user.

@@ -45,9 +45,9 @@ export function createKeyUse({ store, now, report }: KeyUseOptions): KeyUse {
       noted.set(sha256, at + RETRY_MS)
     })
     if (version === undefined) return
-    const { session, who, keyName } = caller
+    const { user, who, keyName } = caller
     const name = keyName === undefined ? {} : { name: keyName }
-    report('key_used', { ...fields, ...userFields(session), key: who.keyKind, ...name })
+    report('key_used', { ...fields, ...userFields(user), key: who.keyKind, ...name })
   }
 
   return {

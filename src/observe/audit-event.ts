@@ -3,7 +3,7 @@
 import { createHmac } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
-import { EVENTS, type EventCode } from '../events.ts'
+import { type AuditedCode, EVENTS, type EventCode } from '../events.ts'
 import type { DataKeys } from '../session/record.ts'
 import { decodeJson, encodeJson, sealValue, unsealValue } from '../session/sealing.ts'
 import type { TrailEvent } from '../stores/trail.ts'
@@ -39,10 +39,6 @@ const eventSchema: z.ZodType<AuditEvent> = z.object({
   event: z.string(),
   fields: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
 })
-
-export type AuditedCode = {
-  [Code in EventCode]: (typeof EVENTS)[Code] extends { audited: true } ? Code : never
-}[EventCode]
 
 export function isAudited(code: EventCode): code is AuditedCode {
   return 'audited' in EVENTS[code]

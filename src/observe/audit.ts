@@ -8,13 +8,13 @@ import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promi
 import { network } from '../config/networks.ts'
 import type { Settings } from '../config/settings.ts'
 import { errorFields } from '../errors.ts'
-import type { Report } from '../events.ts'
+import type { AuditedCode, Report } from '../events.ts'
 import type { DataKeyring } from '../session/data-keys.ts'
 import type { DataKeys } from '../session/record.ts'
 import type { Store } from '../stores/store.ts'
 import { withDeadline } from '../util/deadline.ts'
 import { createRepeats } from '../util/repeats.ts'
-import { type AuditEvent, type AuditedCode, createSealer, isAudited, jsonLine, plainFields } from './audit-event.ts'
+import { type AuditEvent, createSealer, isAudited, jsonLine, plainFields } from './audit-event.ts'
 import type { Observer } from './observed-request.ts'
 
 export interface Audit extends Observer {

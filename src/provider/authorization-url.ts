@@ -1,7 +1,7 @@
 // The URL at which the browser signs in, with the parameters and names of the plan.
 import type { ProviderPlan, Texts } from './plan.ts'
 
-export interface SentAttempt {
+export interface AuthorizationRequest {
   readonly state: string
   readonly challenge?: string
   readonly nonce?: string
@@ -12,11 +12,11 @@ export interface SentAttempt {
 }
 
 /** Without an attempt: only the parameters that all attempts have in common. */
-export function authorizationUrl(
+export function buildAuthorizationUrl(
   endpoint: string,
   { authorization, clientId }: Pick<ProviderPlan, 'authorization' | 'clientId'>,
   redirectUri: string,
-  attempt?: SentAttempt,
+  attempt?: AuthorizationRequest,
 ): string {
   const url = new URL(endpoint)
   const params: [name: string, value: string | undefined][] = [

@@ -224,7 +224,7 @@ function plan(id: string, config: ProviderConfig, named: Preset & { preset: stri
 
 /** The fields that the plan has under their own names. */
 const PLANNED_KEYS = FIELD_ROWS.filter(
-  ([, { schema, isReplaced, endpoint }]) => schema && !isReplaced && endpoint === undefined,
+  ([, { schema, isConverted, endpoint }]) => schema && !isConverted && endpoint === undefined,
 ).map(([key]) => key as PlannedKey)
 
 type EndpointKey = `${EndpointName}Url`
@@ -243,9 +243,9 @@ const RECEIVING = FIELD_ROWS.filter(([, { receives }]) => receives).map(([key]) 
  * go to the public one. Those that a sign-in needs are missing then.
  */
 function withoutPublicService<P extends Preset>(preset: P, config: ProviderConfig, vars: Texts) {
-  const publicOrigins = Object.values(preset.variables ?? {}).map(variable => originOf(variable.default))
+  const publicOrigins = Object.values(preset.variables ?? {}).map(variable => urlOrigin(variable.default))
   const isPublic = (text: string | false | undefined) => {
-    const origin = text ? originOf(fillIn(text, vars, new Set())) : undefined
+    const origin = text ? urlOrigin(fillIn(text, vars, new Set())) : undefined
     return origin !== undefined && publicOrigins.includes(origin)
   }
   const isOwnServer = ISSUING.some(key => config[key] && !isPublic(config[key]))
@@ -253,7 +253,7 @@ function withoutPublicService<P extends Preset>(preset: P, config: ProviderConfi
   return { preset: { ...preset, ...Object.fromEntries(dropped.map(key => [key, undefined])) }, dropped }
 }
 
-function originOf(text: string | undefined): string | undefined {
+function urlOrigin(text: string | undefined): string | undefined {
   return text && URL.canParse(text) ? new URL(text).origin : undefined
 }
 
@@ -269,7 +269,7 @@ function emailStepOf(
 
 /** Whether every account of a public service can sign in there. */
 function admitsAnyone({ isPublic, variables, openTenants = [] }: Preset, address: string | undefined, vars: Texts) {
-  const isDefault = originOf(address) === originOf(variables?.auth_url?.default)
+  const isDefault = urlOrigin(address) === urlOrigin(variables?.auth_url?.default)
   return isDefault && (isPublic === true || openTenants.includes(vars.tenant ?? ''))
 }
 

@@ -5,7 +5,7 @@ import { errorFields, MenshenError } from '../errors.ts'
 import type { Report } from '../events.ts'
 import { type Measure, type TraceCall, unmeasured, type Work } from '../measure.ts'
 import { createAddressGuard } from './address-guard.ts'
-import { authorizationUrl, type SentAttempt } from './authorization-url.ts'
+import { type AuthorizationRequest, buildAuthorizationUrl } from './authorization-url.ts'
 import { type BearerUser, canVerify, introspectToken, verifyBearer } from './bearer.ts'
 import { createCompanyToken } from './company-token.ts'
 import type { ProviderConnection } from './connection.ts'
@@ -53,7 +53,7 @@ export interface Provider extends SignInCalls {
    * The URL at which the browser signs in. Throws while provider metadata is unavailable, or if the provider does not take a
    * pushed request. `owner` is the network of the client: owners are served in turn.
    */
-  authorizationUrl(attempt?: SentAttempt, owner?: string): Promise<string>
+  authorizationUrl(attempt?: AuthorizationRequest, owner?: string): Promise<string>
   /** Whether the values of `iss` in a callback are those of this provider, or may be missing. */
   acceptsCallbackIssuer(given: readonly string[]): Promise<boolean>
   /** The cause of an error in the callback, and what to do; `undefined` if nothing points to one. */
@@ -210,7 +210,7 @@ export function createProvider(
       if (inApp) return inApp
       const known = await metadata.get()
       const endpoint = attempt && pushEndpoint(plan, known)
-      if (!endpoint) return authorizationUrl(endpointOf(known, 'authorization'), plan, redirectUri, attempt)
+      if (!endpoint) return buildAuthorizationUrl(endpointOf(known, 'authorization'), plan, redirectUri, attempt)
       const push = () => pushedAuthorizationUrl(asking('pushed_request'), known, endpoint, attempt)
       return slots.push.withSlot(() => measure('provider', 'pushed_request', push), owner)
     },

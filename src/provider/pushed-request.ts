@@ -3,7 +3,7 @@
 
 import { z } from 'zod'
 import { phrase, phrasedError } from '../text/text.ts'
-import { authorizationUrl, type SentAttempt } from './authorization-url.ts'
+import { type AuthorizationRequest, buildAuthorizationUrl } from './authorization-url.ts'
 import { askAsClient } from './client-auth.ts'
 import type { ProviderConnection } from './connection.ts'
 import { endpointOf, type Metadata } from './discovery.ts'
@@ -36,11 +36,11 @@ export async function pushedAuthorizationUrl(
   connection: ProviderConnection,
   known: Metadata,
   endpoint: string,
-  attempt: SentAttempt,
+  attempt: AuthorizationRequest,
 ): Promise<string> {
   const { plan, redirectUri } = connection
   // The same parameters as in the address of an attempt that is not pushed.
-  const { searchParams } = new URL(authorizationUrl(new URL(endpoint).origin, plan, redirectUri, attempt))
+  const { searchParams } = new URL(buildAuthorizationUrl(new URL(endpoint).origin, plan, redirectUri, attempt))
   const response = await askAsClient(connection, known, endpoint, Object.fromEntries(searchParams))
   const { status, body } = await readAnswer(response)
   if (status !== 201) throw withCause(refusalOf(status, body), plan, known)

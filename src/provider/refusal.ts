@@ -62,13 +62,13 @@ export function readAccepted(
     throw new RefusalError('provider_refused', answered(status, verdict), status, verdict, descriptionIn(body))
   const isError = status !== 200 || (!Object.hasOwn(success, 'error') && hasError(body))
   if (isError) {
-    const shown = codes.find(isShown)
+    const shown = codes.find(canBeShown)
     throw new RefusalError('provider_answer', answered(status, shown), status, shown, descriptionIn(body))
   }
   if (body === undefined) throw phrasedError('provider_answer', phrase('answer_not_json'))
   const wrong = notAccepted(body, success)
   if (wrong !== undefined)
-    throw new RefusalError('provider_answer', phrase('answer_no_success', { wrong }), status, codes.find(isShown))
+    throw new RefusalError('provider_answer', phrase('answer_no_success', { wrong }), status, codes.find(canBeShown))
   const proper = at === undefined ? body : getPath(body, at)
   if (typeof proper !== 'object' || proper === null || Array.isArray(proper))
     throw phrasedError('provider_answer', phrase('answer_unusable', { fields: at ?? phrase('the_whole') }))
@@ -81,10 +81,10 @@ function answered(status: number, error: string | undefined): Phrase {
 
 /** The error code of an answer, if it is one that can be shown. */
 export function errorCodeIn(body: unknown): string | undefined {
-  return errorCodes(body).find(isShown)
+  return errorCodes(body).find(canBeShown)
 }
 
-function isShown(code: string): boolean {
+function canBeShown(code: string): boolean {
   return /^([a-z_]{1,40}|\d{1,10})$/.test(code)
 }
 

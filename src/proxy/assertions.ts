@@ -25,7 +25,7 @@ const LONGEST_GROUPS_BYTES = 1024
 
 export function createAssertions(issuer: string, keys: SigningKeys, now: () => number): Assertions {
   return {
-    sign({ session: { userInfo }, who }, audience) {
+    sign({ user: { userInfo }, who }, audience) {
       const { role, username, sub, provider } = who
       const groups = groupsThatFit(who)
       const all = Object.entries({ ...userInfo, username, sub, role, ...(provider && { provider }) })

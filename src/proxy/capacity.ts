@@ -21,7 +21,7 @@ export interface SlotHolder extends WatchItem, StreamCandidate {
   /** There is no room for it: too many came before it, or its owner holds most and others need room. */
   reject(reason: 'queue_full' | 'no_slot_in_time' | 'streams_full' | 'holds_most_streams'): void
   /** Asked regularly while it has a slot: whether it waits for its client and not for the application. */
-  isSlow(): boolean
+  checkSlow(): boolean
   cutOff(): void
 }
 
@@ -76,7 +76,7 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
   let emptied: (() => void) | undefined
 
   function check(holder: SlotHolder): void {
-    if (holder.stage === 'slot' && holder.isSlow()) becomeStream(holder)
+    if (holder.stage === 'slot' && holder.checkSlow()) becomeStream(holder)
   }
 
   function takeSlot(holder: SlotHolder): void {

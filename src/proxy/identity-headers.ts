@@ -13,7 +13,7 @@ import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 import { createAssertions, createPublishedKeys, type PublishedKeySet, type SignedAssertion } from './assertions.ts'
 
 /** `headersFor` gives every header, so that a forged one cannot survive; all empty for a visitor. */
-export interface Identities extends IdentitySource {
+export interface IdentityIssuer extends IdentitySource {
   publicKeys(): Promise<PublishedKeySet>
 }
 
@@ -30,7 +30,7 @@ const REUSED_MS = 240_000
 const MOST_APPLICATIONS = 4
 const UNSIGNED: SignedAssertion = { token: '', leftOut: [] }
 
-export function createIdentities({ settings, keys, now, report }: IdentityParts): Identities {
+export function createIdentityIssuer({ settings, keys, now, report }: IdentityParts): IdentityIssuer {
   const { IDENTITY_USER, IDENTITY_EMAIL, IDENTITY_NAME, IDENTITY_ROLE, IDENTITY_GROUPS, IDENTITY_ASSERTION } = settings
   const isSigned = IDENTITY_ASSERTION !== 'none'
   const assertionName = isSigned ? IDENTITY_ASSERTION : ASSERTION_HEADER
@@ -55,7 +55,7 @@ export function createIdentities({ settings, keys, now, report }: IdentityParts)
 
   /** The groups are last. */
   function pairsOf(caller: Caller, token: string): string[] {
-    const { userInfo } = caller.session
+    const { userInfo } = caller.user
     const { username, role, groups } = caller.who
     const checked = (header: string, { value, isCut }: EncodedValue) => {
       if (isCut) report('identity_cut', { ...identityFields(caller), header })

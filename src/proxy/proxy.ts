@@ -29,7 +29,7 @@ export interface ProxyOptions
     Pick<TunnelOptions, 'refuseFailure'> {
   readonly settings: Settings
   readonly upstreams: Upstreams
-  readonly identities: IdentitySource
+  readonly identitySource: IdentitySource
   readonly exchangedToken: ExchangedTokenFor
   /** Names of our cookies, in lower case: applications neither get nor set them. */
   readonly ownCookies: OwnCookies
@@ -43,12 +43,12 @@ export interface ProxyOptions
 }
 
 export function createProxy(options: ProxyOptions): ReverseProxy {
-  const { settings, upstreams, identities, ownCookies, transportSecurity, rules, currentRules } = options
+  const { settings, upstreams, identitySource, ownCookies, transportSecurity, rules, currentRules } = options
   const { streams, slowClients, lifecycle, report, answered, answerFailure, refuseFailure } = options
   const isOwnCookie = createOwnCookieTest(ownCookies)
   const shared = {
-    requestHeaders: createRequestHeaders({ settings, identities, ownCookies, report }),
-    requestTrailers: createRequestTrailers({ settings, identities }),
+    requestHeaders: createRequestHeaders({ settings, identitySource, ownCookies, report }),
+    requestTrailers: createRequestTrailers({ settings, identitySource }),
     exchangedToken: options.exchangedToken,
     responseHeaders: createResponseHeaders({
       baseUrl: settings.BASE_URL,

@@ -29,7 +29,7 @@ export type RequestHeaders = (
     | 'audience'
     | 'headers'
     | 'accessToken'
-    | 'exchange'
+    | 'tokenExchange'
     | 'destination'
   >,
   incoming: Pick<IncomingMessage, 'rawHeaders'>,
@@ -41,28 +41,28 @@ export type RequestHeaders = (
 
 interface RequestHeadersOptions {
   readonly settings: Settings
-  readonly identities: IdentitySource
+  readonly identitySource: IdentitySource
   readonly ownCookies: OwnCookies
   readonly report: Report
 }
 
 export function createRequestHeaders(options: RequestHeadersOptions): RequestHeaders {
-  const { settings, identities, ownCookies, report } = options
+  const { settings, identitySource, ownCookies, report } = options
   const { TRUSTED_PROXIES } = settings
   const { protocol, host: ownHost, origin: ownOrigin } = new URL(settings.BASE_URL)
   const scheme = protocol.slice(0, -1)
   const withoutOurs = createCookieFilter(ownCookies)
-  const headerOf = createHeaderPolicies(settings, identities.names)
+  const headerOf = createHeaderPolicies(settings, identitySource.names)
 
   return (upstream, { rawHeaders }, request, identification, exchanged) => {
-    const { loaded, bearer } = identification
+    const { loaded, program: bearer } = identification
     const { host, connection, te } = request.headers
     const listed = connectionHeaders(connection)
     const named = listed && new Set([...listed].map(plainName))
     const configured = upstream.headers
     const token = bearer?.who.keyKind ? undefined : bearer
     // A token of a machine was for us; with `accessToken` this header is ours.
-    const isTokenOurs = token !== undefined || upstream.accessToken || upstream.exchange !== undefined
+    const isTokenOurs = token !== undefined || upstream.accessToken || upstream.tokenExchange !== undefined
     const headers = ['host', upstream.hostHeader ?? (host || upstream.host)]
     for (let i = 0; i < rawHeaders.length; i += 2) {
       const { name, plain, policy } = headerOf(rawHeaders[i] as string, i / 2)
@@ -87,7 +87,7 @@ export function createRequestHeaders(options: RequestHeadersOptions): RequestHea
     const caller = loaded ?? bearer
     if (configured) headers.push(...configured.headersFor(caller, report))
     if (!caller) return headers
-    return andThen(identities.headersFor(caller, upstream.audience, request.observed), ({ sent }) => {
+    return andThen(identitySource.headersFor(caller, upstream.audience, request.observed), ({ sent }) => {
       headers.push(...sent)
       if (exchanged !== undefined) headers.push('authorization', `Bearer ${exchanged}`)
       else if (upstream.accessToken) {
@@ -117,9 +117,9 @@ const NOT_IN_TRAILERS = new Set([
 
 export function createRequestTrailers({
   settings,
-  identities,
-}: Pick<RequestHeadersOptions, 'settings' | 'identities'>): RequestTrailers {
-  const headerOf = createHeaderPolicies(settings, identities.names)
+  identitySource,
+}: Pick<RequestHeadersOptions, 'settings' | 'identitySource'>): RequestTrailers {
+  const headerOf = createHeaderPolicies(settings, identitySource.names)
   return ({ headers: configured }, { rawTrailers }) => {
     const kept: Record<string, string[]> = Object.create(null)
     for (let i = 0; i < rawTrailers.length; i += 2) {

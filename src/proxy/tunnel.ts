@@ -61,7 +61,8 @@ export function createTunnels(options: TunnelOptions): OpenTunnel {
   return async (upstream, request, identification, incoming, head) => {
     const { socket } = incoming
     const exchanged =
-      upstream.exchange && (await options.exchangedToken(upstream, upstream.exchange, request, identification))
+      upstream.tokenExchange &&
+      (await options.exchangedToken(upstream, upstream.tokenExchange, request, identification))
     if (exchanged === 'failed') return options.refuseFailure('no_token', request, identification, socket)
     const headers = await options.requestHeaders(upstream, incoming, request, identification, exchanged?.token)
     // The sockets that were open have ended in the meantime.
@@ -78,7 +79,7 @@ function enter(options: TunnelOptions, tunnel: Tunnel): void {
     stage: 'outside',
     isEndless: true,
     owner: ownerOf(request, identification),
-    isSlow: () => false,
+    checkSlow: () => false,
     waitsForClient: () => socket.writableNeedDrain,
     cutOff: () => void socket.destroy(),
     reject(reason) {

@@ -85,11 +85,11 @@ function fill({ texts, fields }: Template, caller: Caller): EncodedValue {
 }
 
 /** As the identity headers tell them: with the provider's id where there are several. */
-function encodeField(field: string, { who, session }: Caller, longest: number): EncodedValue {
+function encodeField(field: string, { who, user }: Caller, longest: number): EncodedValue {
   if (field === 'groups') return encodeNames(who.groups, longest)
-  if (field === 'nickname') return encodeBounded(session.userInfo.nickname, encodeURIComponent, longest)
+  if (field === 'nickname') return encodeBounded(user.userInfo.nickname, encodeURIComponent, longest)
   const { role, username, sub } = who
-  const text = { ...session.userInfo, role, username, sub }[field]
+  const text = { ...user.userInfo, role, username, sub }[field]
   return encodeBounded(text ?? '', encodeHeaderValue, longest)
 }
 

@@ -46,7 +46,7 @@ export interface Upstream {
   /** It is sent the access token of the user. */
   readonly accessToken: boolean
   /** The token that it is sent in place of that one; `undefined` if none. */
-  readonly exchange: TokenExchangeConfig | undefined
+  readonly tokenExchange: TokenExchangeConfig | undefined
   /** How long it may take until its answer begins. */
   readonly headersTimeoutMs: number
   /** The host of its address. */
@@ -152,7 +152,7 @@ function openUpstream(
     headers: createUpstreamHeaders(option, headerValues),
     responseChanges: responseChangesOf(option),
     accessToken: accessToken === true,
-    exchange: typeof accessToken === 'object' ? accessToken : undefined,
+    tokenExchange: typeof accessToken === 'object' ? accessToken : undefined,
     headersTimeoutMs,
     fingerprint,
     capacity,

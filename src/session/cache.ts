@@ -10,7 +10,7 @@ import { getHeapStatistics } from 'node:v8'
 import { cacheShares } from '../config/cache-shares.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Freshness } from '../stores/store.ts'
-import type { Identity } from './fields.ts'
+import type { Identity, SessionUser } from './fields.ts'
 import type { Session } from './record.ts'
 
 export interface LoadedSession extends Freshness {
@@ -21,6 +21,8 @@ export interface LoadedSession extends Freshness {
   readonly signedInAt: number
   readonly seenAt: number
   readonly session: Session
+  /** The session's user: `session` itself, under the name that all callers have in common. */
+  readonly user: SessionUser
   /** The user as rules and applications see them. */
   readonly who: Identity
   /** The configuration gives the user another role than the record has. */

@@ -20,9 +20,9 @@ export function userFields({ userInfo, provider }: Pick<Session, 'userInfo' | 'p
   return provider === undefined ? { user, sub } : { user, sub, provider }
 }
 
-/** A machine has no session, and so no key. */
-export function identityFields({ key, session }: { key?: string; session: Pick<Session, 'userInfo' | 'provider'> }) {
-  return key === undefined ? userFields(session) : sessionFields({ key, session })
+/** The fields of a caller. A program has no session, and so no key of one. */
+export function identityFields({ key, user }: { key?: string; user: Pick<Session, 'userInfo' | 'provider'> }) {
+  return key === undefined ? userFields(user) : sessionFields({ key, session: user })
 }
 
 export function sessionFields({ key, session }: { key: string; session: Pick<Session, 'userInfo' | 'provider'> }) {

@@ -312,11 +312,11 @@ export function newPublicPart(session: PublicUser, times: SessionTimes, origin: 
     ...(provider === undefined ? {} : { provider }),
     ...{ signedInAt, seenAt },
     ...(isBound(device) && { isBound: true }),
-    ...originOf(origin),
+    ...boundedOrigin(origin),
   }
 }
 
-export function originOf({ address, userAgent }: SignInOrigin): SignInOrigin {
+export function boundedOrigin({ address, userAgent }: SignInOrigin): SignInOrigin {
   return {
     ...(address === undefined ? {} : { address }),
     ...(userAgent === undefined ? {} : { userAgent: userAgent.slice(0, LONGEST_USER_AGENT) }),

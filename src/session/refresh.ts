@@ -19,7 +19,7 @@
 //   0:03  a request: the token is due; it is refreshed, then the request is answered
 //   0:40  the next request: the token has expired; the same, once for all requests that arrive by then
 //   0:40  the provider refuses (invalid_grant): the session ends, and the login page says why
-//   0:40  the provider is away: 503, and the session stays (REFRESH_FAILURE=keep). An expired token is never used. The next
+//   0:40  the provider has an outage: 503, and the session stays (REFRESH_FAILURE=keep). An expired token is never used. The next
 //         attempt is made after a pause, which grows: one for the session, and a short one for all sessions of the provider
 
 import { setTimeout as pause } from 'node:timers/promises'
@@ -53,11 +53,23 @@ import type { SessionChange } from './stored-sessions.ts'
 
 export type { RefreshResult }
 
-/** `unavailable`: the access token has expired, and the provider cannot be asked for another now. */
-type Outcome = RefreshResult | 'unavailable'
+type RefreshOutcome =
+  | { readonly kind: 'result'; readonly result: RefreshResult }
+  /** The access token has expired, and the provider is unavailable. The session stays. */
+  | { readonly kind: 'unavailable' }
+
+/** `leased`: another process is refreshing the session. */
+type AttemptOutcome = RefreshOutcome | { readonly kind: 'leased' }
+
+const UNAVAILABLE: RefreshOutcome = { kind: 'unavailable' }
+const LEASED: AttemptOutcome = { kind: 'leased' }
+
+function resultOutcome(result: RefreshResult): RefreshOutcome {
+  return { kind: 'result', result }
+}
 
 interface Refresher {
-  /** Rejects with `provider_unavailable` if the access token has expired and the provider cannot be asked now. */
+  /** Rejects with `provider_unavailable` if the access token has expired and the provider is unavailable. */
   refresh(ticket: string, seen: LoadedSession): Promise<RefreshResult>
   /** Resolves when no refresh is under way, or none makes progress. */
   settle(): Promise<void>
@@ -81,7 +93,7 @@ export interface RefresherOptions extends IdentityRefreshOptions {
   isDueAt(session: Session, at: number): boolean
   /** Reads the session from the store. */
   load(ticket: string): Promise<LoadedSession | undefined>
-  /** The same, or `seen` if the store provably still holds it. */
+  /** Reads it, unless the store provably still holds `seen`. */
   reload(ticket: string, seen: LoadedSession): Promise<LoadedSession | undefined>
   /** Saves new tokens, or keeps the record at least until `until`; `undefined` if the session is gone. */
   save(ticket: string, seen: LoadedSession, change: SessionChange): Promise<LoadedSession | undefined>
@@ -94,10 +106,10 @@ interface RefreshContext extends RefresherOptions {
   readonly longestMs: number
   readonly leases: Leases
   readonly backoffs: Backoffs
-  /** Keyed by the provider's id: while it is away, sessions do not try one after the other. */
+  /** Keyed by the provider's id: during an outage, sessions do not try one after the other. */
   readonly outages: Backoffs
   readonly slots: Slots
-  readonly identities: IdentityRefreshes
+  readonly identityRefreshes: IdentityRefreshes
   readonly lateVerifications: LateVerifications
 }
 
@@ -111,7 +123,7 @@ interface Refresh {
 }
 
 interface RefreshInFlight {
-  readonly result: Promise<Outcome>
+  readonly result: Promise<RefreshOutcome>
   /** Rejects when requests are to stop waiting for the result. */
   readonly abandoned: Promise<never>
 }
@@ -140,7 +152,7 @@ export function createRefresher(options: RefresherOptions): Refresher {
     outages: createBackoffs(now, LONGEST_OUTAGE_PAUSE_MS),
     // No limit on waiting: a refusal would sign the user out.
     slots: createSlots(settings.PROVIDER_PARALLEL_CALLS, Number.POSITIVE_INFINITY),
-    identities: createIdentityRefreshes(options),
+    identityRefreshes: createIdentityRefreshes(options),
     lateVerifications: createLateVerifications(options),
   }
   const inFlight = new Map<string, RefreshInFlight>()
@@ -149,7 +161,8 @@ export function createRefresher(options: RefresherOptions): Refresher {
     const { promise: abandoned, reject: abandonWaiters } = Promise.withResolvers<never>()
     const run = async () => {
       const outcome = await runRefresh(context, { ticket, seen, abandonWaiters })
-      return outcome === 'unavailable' ? outcome : context.identities.latest(ticket, outcome)
+      if (outcome.kind !== 'result') return outcome
+      return resultOutcome(await context.identityRefreshes.latest(ticket, outcome.result))
     }
     const result = measure('refresh', 'tokens', run).finally(() => inFlight.delete(seen.key))
     // There may be no caller left to handle a rejection.
@@ -161,7 +174,7 @@ export function createRefresher(options: RefresherOptions): Refresher {
   return {
     async refresh(ticket, seen) {
       const isPaused = context.backoffs.isOn(seen.key) || context.outages.isOn(outageKey(seen))
-      const paused = isPaused ? whileAway(context, seen) : undefined
+      const paused = isPaused ? duringOutage(context, seen) : undefined
       if (paused) return assertAvailable(paused)
       let refreshing = inFlight.get(seen.key)
       if (!refreshing) {
@@ -175,14 +188,14 @@ export function createRefresher(options: RefresherOptions): Refresher {
       const endings = [...inFlight.values()].map(({ result, abandoned }) => Promise.race([result, abandoned]))
       await Promise.allSettled(endings)
       await context.lateVerifications.stop()
-      await context.identities.settle()
+      await context.identityRefreshes.settle()
       await context.leases.settle()
     },
   }
 }
 
-function assertAvailable(outcome: Outcome): RefreshResult {
-  if (outcome !== 'unavailable') return outcome
+function assertAvailable(outcome: RefreshOutcome): RefreshResult {
+  if (outcome.kind === 'result') return outcome.result
   throw new MenshenError('provider_unavailable', 'the access token has expired, and the provider cannot be reached now')
 }
 
@@ -201,13 +214,13 @@ async function rejectAfterGrace(abandoned: Promise<never>): Promise<never> {
 /** How long a record is kept alive for a refresh that waits for a slot. */
 const QUEUE_MS = 10 * 60_000
 
-async function runRefresh(context: RefreshContext, refresh: Refresh): Promise<Outcome> {
+async function runRefresh(context: RefreshContext, refresh: Refresh): Promise<RefreshOutcome> {
   const { slots, longestMs, leases, now, load, save } = context
   const { ticket, seen } = refresh
   let latest: LoadedSession | undefined = seen
   let alive = seen.expiresAt
   for (;;) {
-    if (!isUnchanged(latest, seen)) return latest
+    if (!isUnchanged(latest, seen)) return resultOutcome(latest)
     // A record that expires during the refresh would sign the user out.
     const needed = slots.isFull() ? QUEUE_MS : longestMs
     if (alive < now() + needed) {
@@ -216,7 +229,7 @@ async function runRefresh(context: RefreshContext, refresh: Refresh): Promise<Ou
       continue
     }
     const outcome = await slots.withSlot(() => attemptRefresh(context, refresh))
-    if (outcome !== 'taken') return outcome
+    if (outcome.kind !== 'leased') return outcome
     const result = await leases.waitForHolder(seen.key, async () => {
       latest = await load(ticket)
       return !isUnchanged(latest, seen)
@@ -234,15 +247,14 @@ function isUnchanged(latest: LoadedSession | undefined, seen: LoadedSession): la
 
 // One attempt to refresh a session, by the holder of its lease: asks the provider, and saves the tokens or handles the failure.
 
-/** `taken` if another process is refreshing. */
-async function attemptRefresh(context: RefreshContext, refresh: Refresh): Promise<Outcome | 'taken'> {
-  // After the wait for a slot: one of those who had one may have found out that the provider is away.
-  const isAway = context.outages.isOn(outageKey(refresh.seen))
-  const away = isAway ? whileAway(context, refresh.seen) : undefined
-  if (away) return away
+async function attemptRefresh(context: RefreshContext, refresh: Refresh): Promise<AttemptOutcome> {
+  // After the wait for a slot: a refresh that had one may have found an outage of the provider.
+  const isOutage = context.outages.isOn(outageKey(refresh.seen))
+  const kept = isOutage ? duringOutage(context, refresh.seen) : undefined
+  if (kept) return kept
   const lease = await context.leases.take(refresh.seen.key)
-  if (!lease) return 'taken'
-  let outcome: Outcome | 'taken' = 'taken'
+  if (!lease) return LEASED
+  let outcome = LEASED
   try {
     outcome = await refreshAsHolder(context, refresh, lease)
     return outcome
@@ -253,20 +265,21 @@ async function attemptRefresh(context: RefreshContext, refresh: Refresh): Promis
 }
 
 /** Whether the lease may be needed before it expires: to release it costs a write. */
-function shouldRelease({ isDueAt, leaseMs, now }: RefreshContext, outcome: Outcome | 'taken'): boolean {
-  if (outcome === undefined || outcome === 'ended') return false
-  return outcome === 'taken' || outcome === 'unavailable' || isDueAt(outcome.session, now() + leaseMs)
+function shouldRelease({ isDueAt, leaseMs, now }: RefreshContext, outcome: AttemptOutcome): boolean {
+  if (outcome.kind !== 'result') return true
+  const { result } = outcome
+  return typeof result === 'object' && isDueAt(result.session, now() + leaseMs)
 }
 
-async function refreshAsHolder(context: RefreshContext, refresh: Refresh, lease: Lease): Promise<Outcome | 'taken'> {
+async function refreshAsHolder(context: RefreshContext, refresh: Refresh, lease: Lease): Promise<AttemptOutcome> {
   const { reload, backoffs, outages, report } = context
   const { ticket, seen } = refresh
   try {
     const latest = await reload(ticket, seen)
-    if (!isUnchanged(latest, seen)) return latest
+    if (!isUnchanged(latest, seen)) return resultOutcome(latest)
     const { session } = latest
     const { refreshToken } = session
-    if (!refreshToken || !(await lease.isOurs())) return 'taken'
+    if (!refreshToken || !(await lease.isOurs())) return LEASED
     const provider = providerOf(context, session)
     const tokens = await provider.refresh({ ...session, refreshToken })
     const saved = await saveTokens(context, refresh, latest, tokens)
@@ -275,9 +288,9 @@ async function refreshAsHolder(context: RefreshContext, refresh: Refresh, lease:
     if (saved) {
       report('session_refreshed', sessionFields(seen))
       if (tokens.verify) verifyLater(context, ticket, saved, provider, { ...tokens, verify: tokens.verify })
-      else context.identities.begin(ticket, saved, tokens, provider)
+      else context.identityRefreshes.begin(ticket, saved, tokens, provider)
     } else await revokeTokens(context, provider, latest, { refreshToken, ...tokens })
-    return saved
+    return resultOutcome(saved)
   } catch (error) {
     if (!(error instanceof MenshenError) || error.code === 'store_unavailable') throw error
     return await failRefresh(context, refresh, error, lease)
@@ -300,7 +313,7 @@ function verifyLater(
       const latest = await context.save(ticket, saved, { tokens: verified })
       // A later refresh has returned another one.
       if (!isUnchanged(latest, saved)) return
-      context.identities.begin(ticket, latest, verified, provider)
+      context.identityRefreshes.begin(ticket, latest, verified, provider)
     },
     async failed(error) {
       const latest = await context.load(ticket)
@@ -323,11 +336,11 @@ async function failRefresh(
   { ticket, seen }: Refresh,
   error: MenshenError,
   lease: Lease,
-): Promise<Outcome | 'taken'> {
+): Promise<AttemptOutcome> {
   const { load, backoffs, report } = context
   noteOutage(context, seen, error)
   const latest = await load(ticket)
-  if (!isUnchanged(latest, seen)) return latest
+  if (!isUnchanged(latest, seen)) return resultOutcome(latest)
   // An id_token that is not valid is a verdict, too. Any other failure may be temporary, or the operator's to correct.
   const isFinal = error.code === 'provider_refused' || error instanceof InvalidToken
   const kept = isFinal ? undefined : keepSession(context, latest)
@@ -336,10 +349,13 @@ async function failRefresh(
     return kept
   }
   // If another process has the lease by now, it may be about to succeed.
-  if (!(await lease.isOurs())) return 'taken'
+  if (!(await lease.isOurs())) return LEASED
   backoffs.forget(seen.key)
-  if (error instanceof SubjectMismatch) return endSession(context, seen, 'subject_changed', { during: 'refresh' })
-  return endByFailure(context, seen, error)
+  const ended =
+    error instanceof SubjectMismatch
+      ? await endSession(context, seen, 'subject_changed', { during: 'refresh' })
+      : await endByFailure(context, seen, error)
+  return resultOutcome(ended)
 }
 
 async function endByFailure(
@@ -360,28 +376,28 @@ function failureFields(seen: LoadedSession, error: MenshenError) {
   return { ...sessionFields(seen), ...errorFields(error), reason: error.code }
 }
 
-/** What a request gets of this session while the provider cannot be asked; `undefined` if the session ends by that. */
-function whileAway({ settings, providers, now }: RefreshContext, loaded: LoadedSession): Outcome {
+/** What a request gets while the provider is unavailable; `undefined` if that ends the session. */
+function duringOutage({ settings, providers, now }: RefreshContext, loaded: LoadedSession): RefreshOutcome | undefined {
   const plan = providers.get(loaded.session.provider)?.plan
   const onFailure = settings.REFRESH_FAILURE ?? (plan?.preset === 'idaas' ? 'clear' : 'keep')
   if (onFailure === 'clear') return undefined
-  if (isValid(loaded, now())) return loaded
-  return loaded.expiresAt > now() ? 'unavailable' : undefined
+  if (isValid(loaded, now())) return resultOutcome(loaded)
+  return loaded.expiresAt > now() ? UNAVAILABLE : undefined
 }
 
-/** After a failed attempt: the same, and the next attempt is made later. */
-function keepSession(context: RefreshContext, loaded: LoadedSession): Outcome {
-  const kept = whileAway(context, loaded)
+/** What a request gets after a failed attempt. The next attempt is made later. */
+function keepSession(context: RefreshContext, loaded: LoadedSession): RefreshOutcome | undefined {
+  const kept = duringOutage(context, loaded)
   if (kept) context.backoffs.lengthen(loaded.key)
   return kept
 }
 
-/** Too many requests, and the answers of a proxy in front of a provider that is away. A 500 may be about one user's account. */
-const OUTAGES: readonly number[] = [429, 502, 503, 504]
+/** Too many requests, and the answers of a proxy during an outage of the provider. A 500 may be about one user's account. */
+const OUTAGE_STATUSES: readonly number[] = [429, 502, 503, 504]
 
-/** A provider that gives no answer, or says that it cannot serve, is away for all sessions. Other failures are of one session. */
+/** No answer, or one that says that the provider cannot serve, is an outage for all sessions. Other failures are about one session. */
 function noteOutage({ outages }: RefreshContext, seen: LoadedSession, error: MenshenError): void {
-  const isOverloaded = error instanceof RefusalError && OUTAGES.includes(error.status)
+  const isOverloaded = error instanceof RefusalError && OUTAGE_STATUSES.includes(error.status)
   const key = outageKey(seen)
   // Calls that fail at the same moment are one outage.
   if ((error.code === 'provider_unreachable' || isOverloaded) && !outages.isOn(key)) outages.lengthen(key)

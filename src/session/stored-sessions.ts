@@ -20,13 +20,13 @@ import { openClaims, type StoredClaims, sealClaims } from './claims.ts'
 import type { DataKeyring } from './data-keys.ts'
 import { type Identity, sameIdentity, shortKey } from './fields.ts'
 import {
+  boundedOrigin,
   type DeviceBinding,
   isBound,
   labelsOf,
   latestEnd,
   newPublicPart,
   openSession,
-  originOf,
   type PublicPart,
   publicPartOf,
   type Session,
@@ -170,6 +170,7 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
       signedInAt,
       seenAt,
       session,
+      user: session,
       who,
       hasNewRole: session !== opened.session,
       identityHeaders: isSameUser ? before.identityHeaders : undefined,
@@ -199,7 +200,7 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
 
   /** The origin of a session is in its public part alone. */
   async function readOrigin(stored: StoredEntry | undefined): Promise<SignInOrigin> {
-    return originOf((stored && (await publicPart(stored))) ?? {})
+    return boundedOrigin((stored && (await publicPart(stored))) ?? {})
   }
 
   async function publicPart(stored: StoredEntry): Promise<PublicPart | undefined> {
@@ -339,7 +340,14 @@ interface WrittenSession extends WritableSession {
 /** A session as its record says, with its length in bytes. Claims stay sealed: the cache does not hold them. */
 type ReadSession = Omit<
   LoadedSession,
-  'who' | 'hasNewRole' | 'identityHeaders' | 'upstreamHeaders' | 'deviceNotes' | 'confirmedAt' | keyof Freshness
+  | 'user'
+  | 'who'
+  | 'hasNewRole'
+  | 'identityHeaders'
+  | 'upstreamHeaders'
+  | 'deviceNotes'
+  | 'confirmedAt'
+  | keyof Freshness
 > & {
   readonly bytes: number
   readonly claimsPart: Uint8Array

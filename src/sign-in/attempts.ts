@@ -5,15 +5,15 @@ import { hash, randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import type { AuthenticationDemand } from '../access/conditions.ts'
 import type { Settings } from '../config/settings.ts'
-import type { SentAttempt } from '../provider/authorization-url.ts'
+import type { AuthorizationRequest } from '../provider/authorization-url.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
 import { decodeJson, encodeJson, sealValue, unsealValue } from '../session/sealing.ts'
 import { isTicket, newTicket, sealingKey } from '../session/ticket.ts'
 import type { Entry, Store } from '../stores/store.ts'
 
-interface AttemptStart {
+interface NewAttempt {
   /** The parameters for the provider. */
-  readonly sent: SentAttempt
+  readonly authorization: AuthorizationRequest
   /** The browser's secret, for its cookie; absent if there is no record. */
   readonly browser?: string
 }
@@ -89,7 +89,7 @@ export type AttemptPlan = Pick<ProviderPlan, 'id' | 'kind' | 'state' | 'stateChe
 export interface Attempts {
   /** How long an attempt, and the cookie of its browser, lives. */
   readonly seconds: number
-  start(plan: AttemptPlan, browser: string | undefined, kept: AttemptFields): Promise<AttemptStart>
+  start(plan: AttemptPlan, browser: string | undefined, kept: AttemptFields): Promise<NewAttempt>
   /** The attempt; `undefined` if this browser did not start it, or has redeemed it. */
   find(browser: string | undefined, state: string): Promise<Attempt | undefined>
   /** The same, and removes it. */
@@ -128,7 +128,7 @@ export function createAttempts({ settings, store, now }: AttemptsOptions): Attem
     async start(plan, known, kept) {
       const state = newState(plan)
       // Where the state need not be known, a record only keeps the page that this tab wants.
-      if (!storesAttempt(plan) && !kept.returnPath && !kept.stepUp) return { sent: { state } }
+      if (!storesAttempt(plan) && !kept.returnPath && !kept.stepUp) return { authorization: { state } }
       const browser = known && isTicket(known) ? known : newTicket()
       const verifier = plan.pkce ? newTicket() : undefined
       const nonce = plan.kind === 'oidc' ? newTicket() : undefined
@@ -150,11 +150,11 @@ export function createAttempts({ settings, store, now }: AttemptsOptions): Attem
       } catch (error) {
         // Without the record the cookie may still lead to the page.
         if (storesAttempt(plan) || kept.stepUp) throw error
-        return { sent: { state } }
+        return { authorization: { state } }
       }
       if (kept.isRetry) await store.create(retryKey(state), { ...entry, value: new Uint8Array() })
       const challenge = verifier && hash('sha256', verifier, 'base64url')
-      return { sent: { state, ...(nonce && { nonce }), ...(challenge && { challenge }) }, browser }
+      return { authorization: { state, ...(nonce && { nonce }), ...(challenge && { challenge }) }, browser }
     },
 
     async find(browser, state) {

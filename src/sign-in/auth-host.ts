@@ -7,25 +7,25 @@ import type { Site } from './context.ts'
 import { returnCookie } from './denial.ts'
 
 /** What the login page knows of `hosts`. */
-type OfHosts = Pick<Site, 'hasLeftHost' | 'shownReturnPath'>
+type HostsLogin = Pick<Site, 'signedOutAtHost' | 'displayReturnPath'>
 
-const NO_HOSTS: OfHosts = { hasLeftHost: () => false, shownReturnPath: path => path }
+const NO_HOSTS: HostsLogin = { signedOutAtHost: () => false, displayReturnPath: path => path }
 
-export function createAuthSite(cookies: CookieNames, now: () => number, ofHosts: OfHosts = NO_HOSTS): Site {
+export function createAuthSite(cookies: CookieNames, now: () => number, ofHosts: HostsLogin = NO_HOSTS): Site {
   return {
     ...ofHosts,
     isAuthHost: true,
-    ticketSync: cookie => cookie,
-    ticket: async cookie => cookie,
+    findTicketSync: cookie => cookie,
+    findTicket: async cookie => cookie,
     forget() {},
-    renewed: (cookie, loaded) => sessionCookie(cookies.session, cookie, loaded, now()),
-    ended: () => [clearCookie(cookies.session), endReasonCookie(cookies, 'refresh_failed')],
-    handoff: () => undefined,
+    renewedCookie: (cookie, loaded) => sessionCookie(cookies.session, cookie, loaded, now()),
+    endedCookies: () => [clearCookie(cookies.session), endReasonCookie(cookies, 'refresh_failed')],
+    handoffAnswer: () => undefined,
     nextSignIn: (context, _request, wanted) => ({
       location: context.paths.login,
       cookies: wanted ? [returnCookie(context, wanted)] : [],
     }),
-    signedOut: (context, request, signedOut) => [
+    signedOutCookies: (context, request, signedOut) => [
       signedOutCookie(cookies, signedOut),
       ...manualCookies(context, request, 'signed-out'),
     ],

@@ -9,7 +9,7 @@ import { isInAppOf } from '../provider/in-app.ts'
 import type { Provider } from '../provider/provider.ts'
 import { isNavigation, isNotDocument } from '../util/fetch-metadata.ts'
 import type { SignInContext } from './context.ts'
-import { type StartedAttempt, startAttempt } from './start.ts'
+import { type AttemptRedirect, startAttempt } from './start.ts'
 
 /** The provider to which this request leads without a click; `undefined` if the login page is the answer. */
 export function automaticProvider({ settings, auth }: SignInContext, request: GatewayRequest): Provider | undefined {
@@ -32,7 +32,7 @@ export async function startAutomatically(
   request: GatewayRequest,
   provider: Provider,
   returnPath: string,
-): Promise<StartedAttempt | undefined> {
+): Promise<AttemptRedirect | undefined> {
   const { attempts, rateLimit } = context.auth
   try {
     if (!hasSecret(context, request) && (await attempts.isWithoutCookies(clientOf(request)))) return undefined

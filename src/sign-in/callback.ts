@@ -6,7 +6,8 @@
 //     checkSender               that provider sent the answer, to its address
 //     attempts.take             the attempt is used up from here on             or: a late callback
 //     askProvider               redeem the code, fetch the user                 in a slot of the provider
-//     openSession               check `require` and step-up, onSignIn, store the session
+//     checkUser                 `require` of the provider, and the user of a step-up
+//     openSession               onSignIn, store the session
 //     answerSignedIn            end the former session, set the cookie, redirect to the page that was wanted
 //
 // Each step returns its value or a `SignInFailure`, which ends the journey. Nothing is sent to the provider before the checks have
@@ -318,7 +319,7 @@ async function signInUser(
   const asked = await withSlot(request, provider, calls => askProvider(provider.plan, calls, answer, attempt))
   if (asked instanceof SignInFailure) return asked
   // The slot is free again: what the application does with the user does not delay the next sign-ins.
-  const opening = openSession(context, request, provider, asked, attempt)
+  const opening = openSessionFor(context, request, provider, asked, attempt)
   const opened = await orFailure(provider.plan.id, 'callback_error', opening)
   if (!(opened instanceof SignInFailure)) return answerSignedIn(context, request, answer.state, opened)
   void discardUnused(context, request, provider, asked.tokens)
@@ -367,20 +368,42 @@ interface OpenedSession {
   readonly loaded: LoadedSession
 }
 
-async function openSession(
+async function openSessionFor(
   context: SignInContext,
   request: GatewayRequest,
   provider: Provider,
   { tokens, user }: ProviderResult,
   attempt: Attempt | undefined,
 ): Promise<OpenedSession | SignInFailure> {
-  const { auth } = context
+  const checked = await checkUser(context, request, provider, user, attempt)
+  return checked instanceof SignInFailure ? checked : openSession(context, request, provider, tokens, checked, attempt)
+}
+
+/** The user, if they may sign in. */
+async function checkUser(
+  context: SignInContext,
+  request: GatewayRequest,
+  provider: Provider,
+  user: MappedUser | SignInFailure,
+  attempt: Attempt | undefined,
+): Promise<MappedUser | SignInFailure> {
   if (user instanceof SignInFailure) {
     await endKeysOfRefused(context, request, provider, user)
     return user
   }
   if (attempt?.stepUp && !(await isSameUser(context, request, provider, user, attempt.stepUp)))
     return new SignInFailure('callback_error', { provider: provider.plan.id, detail: ANOTHER_USER })
+  return user
+}
+
+async function openSession(
+  { auth }: SignInContext,
+  request: GatewayRequest,
+  provider: Provider,
+  tokens: TokenSet,
+  user: MappedUser,
+  attempt: Attempt | undefined,
+): Promise<OpenedSession> {
   const authentication = attempt?.stepUp && authenticationAfter(attempt.stepUp, tokens)
   const device = auth.devices.offer()
   const signedIn = { tokens, user, provider: scopeOf(provider), origin: requestFields(request), authentication, device }

@@ -17,7 +17,7 @@ import { hasToken, isBrowser, isGit, isWebDav, sendsPassword } from '../util/fet
 export function challengeFor(request: GatewayRequest, admission: Admission): string | undefined {
   if (admission.outcome === 'visitor') return visitorChallenge(request, admission)
   if (admission.outcome === 'step_up') return stepUpChallenge(admission)
-  return admission.outcome === 'refused' && admission.bearer && !admission.bearer.who.keyKind && !admission.condition
+  return admission.outcome === 'refused' && admission.program && !admission.program.who.keyKind && !admission.condition
     ? scopeChallenge(admission)
     : undefined
 }

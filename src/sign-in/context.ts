@@ -49,7 +49,7 @@ export interface SignInObserve extends Observation {
 /** BASE_URL, where users sign in, or a host of `hosts`, which sends them there and gets them back. */
 export interface Site extends SessionCookies {
   /** At a host: to BASE_URL, and from there back to the page that was wanted. `undefined` at BASE_URL itself. */
-  handoff(
+  handoffAnswer(
     context: SignInContext,
     request: GatewayRequest,
     identification: Pick<CallerIdentification, 'cookies'>,
@@ -57,11 +57,11 @@ export interface Site extends SessionCookies {
   /** The login page after a sign-out, and how the next sign-in leads to the page that is wanted. */
   nextSignIn(context: SignInContext, request: GatewayRequest, wanted: string | null): NextPage
   /** Whether the query of the login page says that the user has just signed out at a host. */
-  hasLeftHost(query: URLSearchParams): boolean
+  signedOutAtHost(query: URLSearchParams): boolean
   /** The page that a return path leads to, as the login page shows it. */
-  shownReturnPath(path: string): string
+  displayReturnPath(path: string): string
   /** What tells the login page that the user has signed out. */
-  signedOut(context: SignInContext, request: GatewayRequest, signedOut: SignOutNotice): readonly string[]
+  signedOutCookies(context: SignInContext, request: GatewayRequest, signedOut: SignOutNotice): readonly string[]
 }
 
 /** Where the browser goes, and the state if that is through the provider. */

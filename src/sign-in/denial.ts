@@ -21,7 +21,6 @@ import {
   pageAnswer,
   type ResponseAnswer,
   redirectAnswer,
-  tooManyAnswer,
 } from '../http/answers.ts'
 import { callerOf } from '../http/caller.ts'
 import { clearCookie, readCookie, setCookie } from '../http/cookies.ts'
@@ -44,18 +43,6 @@ import type { MaybePromise } from '../util/maybe-promise.ts'
 import { automaticProvider, startAutomatically } from './auto-sign-in.ts'
 import { scopeChallenge, visitorChallenge } from './challenge.ts'
 import type { SignInContext } from './context.ts'
-
-/** The answer to a request that is not admitted. */
-export function denialAnswer(
-  context: SignInContext,
-  request: GatewayRequest,
-  admission: Admission,
-): MaybePromise<ResponseAnswer> {
-  const { outcome } = admission
-  if (outcome === 'visitor' || outcome === 'unavailable') return loginAnswer(context, request, admission)
-  if (outcome === 'unreadable') return errorAnswer(context.pages, request, 'bad_request', { outcome: 'refused' })
-  return outcome === 'limited' ? tooManyAnswer(context.pages, request) : refusedAnswer(context, request, admission)
-}
 
 // Not signed in.
 
@@ -96,14 +83,14 @@ function loginPageAnswer(
   identification: CallerIdentification,
 ): LoginAnswer {
   const { pages, auth, site } = context
-  if (identification.isProviderAway) return providerAwayAnswer(pages, request)
+  if (identification.isProviderUnavailable) return providerUnavailableAnswer(pages, request)
   const canFollow = request.method === 'GET' || request.method === 'HEAD'
   if (isProgram(request) || !canFollow) return notSignedInAnswer(pages, request, identification)
   if (isByScript(request) || (acceptsPrograms(identification) && !loadsPage(request)))
     return unauthenticated(pages, request, identification)
   if (!site.isAuthHost)
     return (
-      (isNavigation({ ...request, method: 'GET' }) && site.handoff(context, request, identification)) ||
+      (isNavigation({ ...request, method: 'GET' }) && site.handoffAnswer(context, request, identification)) ||
       unauthenticated(pages, request, identification)
     )
   const moved = ownHostAnswer(pages, request, 'visitor')
@@ -119,7 +106,7 @@ function loginPageAnswer(
 }
 
 /** The caller is signed in: neither a login page nor a 401 would be true. */
-function providerAwayAnswer(pages: Pages, request: GatewayRequest): ResponseAnswer {
+function providerUnavailableAnswer(pages: Pages, request: GatewayRequest): ResponseAnswer {
   return errorAnswer(pages, request, 'provider_unavailable', { headers: { 'retry-after': '5' }, outcome: 'error' })
 }
 
@@ -186,7 +173,7 @@ export function unauthenticated(
   more: object = {},
   headers: Readonly<Record<string, string>> = {},
 ): ResponseAnswer {
-  if (identification.isProviderAway) return providerAwayAnswer(pages, request)
+  if (identification.isProviderUnavailable) return providerUnavailableAnswer(pages, request)
   return jsonAnswer(
     pages,
     {
@@ -256,12 +243,12 @@ function isOtherNameOf(baseUrl: string, host: string | undefined): boolean {
 
 export function refusedAnswer(context: SignInContext, request: GatewayRequest, admission: Admission): ResponseAnswer {
   const { pages } = context
-  const { loaded, bearer, cookies, refusedBy, condition } = admission
+  const { loaded, program, cookies, refusedBy, condition } = admission
   const outcome = 'refused'
   if (condition) return conditionAnswer(context, request, admission, condition)
-  if (bearer) {
+  if (program) {
     // A key has no scopes.
-    const headers = bearer.who.keyKind ? {} : { 'www-authenticate': scopeChallenge(admission) }
+    const headers = program.who.keyKind ? {} : { 'www-authenticate': scopeChallenge(admission) }
     return errorAnswer(pages, request, 'refused', { outcome, headers })
   }
   // Without a rule, no other account would be admitted either.
@@ -276,7 +263,7 @@ export function refusedAnswer(context: SignInContext, request: GatewayRequest, a
 function conditionAnswer(
   context: SignInContext,
   request: GatewayRequest,
-  { cookies, refusedBy, loaded, bearer }: Admission,
+  { cookies, refusedBy, loaded, program }: Admission,
   condition: RefusalCode,
 ): ResponseAnswer {
   const { pages } = context
@@ -285,7 +272,7 @@ function conditionAnswer(
   const { requestId } = request.observed
   const hours = condition === 'outside_hours' ? refusedBy?.hours : undefined
   const extra = { status, outcome: 'refused', cookies } as const
-  if (isByScript(request) || bearer) {
+  if (isByScript(request) || program) {
     const message = conditionText(words, condition, hours)
     return jsonAnswer(pages, { error: condition, message, requestId, ...(hours && { hours }) }, extra)
   }

@@ -27,7 +27,7 @@ export function guarded<Context extends SignInContext>(
     const admission = await admitCaller(context, request)
     const { outcome, loaded, cookies } = admission
     if (outcome === 'limited') return tooManyAnswer(pages, request)
-    if (!loaded && !admission.isProviderAway && isOwnForm(request, settings.BASE_URL))
+    if (!loaded && !admission.isProviderUnavailable && isOwnForm(request, settings.BASE_URL))
       return redirectAnswer(pages, request.method, pages.paths.login, { cookies, outcome: 'visitor' })
     if (!loaded) return loginAnswer(context, request, admission)
     if (outcome === 'refused') return refusedAnswer(context, request, admission)

@@ -6,6 +6,7 @@ import type { Report } from '../events.ts'
 import type { ProxyRequest } from '../http/caller.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import type { Providers } from '../provider/providers.ts'
+import { sessionFields } from '../session/fields.ts'
 import { type Session, type SessionData, sessionEndsAt } from '../session/record.ts'
 import type { ClosedSession } from '../session/sessions.ts'
 import { withDeadline } from '../util/deadline.ts'
@@ -93,7 +94,12 @@ export function createHookCalls({ hooks, providers, settings, report }: HookCall
       try {
         await inTime('onSignOut', () => onSignOut(userOf(closed.session)))
       } catch (error) {
-        report('hook_failed', { ...errorFields(error), ...requestFields(request, closed), hook: 'onSignOut' })
+        report('hook_failed', {
+          ...errorFields(error),
+          ...requestFields(request),
+          ...sessionFields(closed),
+          hook: 'onSignOut',
+        })
       }
     },
   }

@@ -36,9 +36,9 @@ export async function showLogin(context: SignInContext, request: GatewayRequest)
   const query = queryOf(request)
   const wanted = wantedPath(context, request, query)
   const error = query.get('error') || undefined
-  const hasLeftHost = context.site.hasLeftHost(query)
+  const signedOutAtHost = context.site.signedOutAtHost(query)
   const signedOut = readSignedOut(auth.cookies, request.headers.cookie)
-  if (error === undefined && !signedOut && !hasLeftHost) {
+  if (error === undefined && !signedOut && !signedOutAtHost) {
     const onward =
       (await deviceProofPage(context, request, wanted)) ?? (await redirectToProvider(context, request, query))
     if (onward) return onward
@@ -53,14 +53,14 @@ export async function showLogin(context: SignInContext, request: GatewayRequest)
     isStoreAway,
     isStoreFailure: error !== undefined && observe.failedRequests.isByStore(request, error),
     endReason: signedIn ? undefined : await endReasonOf(context, request),
-    signedOut: hasLeftHost ? 'here' : signedOut?.where,
+    signedOut: signedOutAtHost ? 'here' : signedOut?.where,
     // Nothing is said of the home page, where everybody begins.
-    wanted: wanted === undefined || wanted === '/' ? undefined : context.site.shownReturnPath(wanted),
+    wanted: wanted === undefined || wanted === '/' ? undefined : context.site.displayReturnPath(wanted),
     signed: wanted === undefined || wanted === '/' ? undefined : signedForForm(context, wanted),
   })
   const cookies = [
     ...returnCookies(context, request, query),
-    ...(hasLeftHost ? manualCookies(context, request, 'signed-out') : []),
+    ...(signedOutAtHost ? manualCookies(context, request, 'signed-out') : []),
     ...(isShown(request) ? clearEndReason(auth.cookies, request.headers.cookie) : []),
   ]
   // The page says it once: HEAD has not shown it.

@@ -9,6 +9,7 @@ import type { SignedInCaller } from '../identify/admission.ts'
 import { ticketOf } from '../identify/session.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { confirmSignOutPage, RETURN_FIELD } from '../pages/notices.ts'
+import { sessionFields } from '../session/fields.ts'
 import { userIdOf } from '../session/record.ts'
 import type { ClosedSession } from '../session/sessions.ts'
 import { newTicket } from '../session/ticket.ts'
@@ -29,7 +30,7 @@ export async function signOut(
   const closed = ticket && (await auth.sessions.close(ticket))
   const next = context.site.nextSignIn(context, request, form.get(RETURN_FIELD))
   if (!closed) return signedOut(context, request, next, 'here')
-  observe.report('sign_out', requestFields(request, closed))
+  observe.report('sign_out', { ...requestFields(request), ...sessionFields(closed) })
   await auth.onSignOut(ticket, closed)
   await auth.hooks.signOut(request, closed)
   return signedOut(context, request, await leaveProvider(context, request, closed, next), 'here')
@@ -90,7 +91,7 @@ function signedOut(
   const cookies = [
     clearCookie(auth.cookies.session),
     ...auth.devices.clearCookies(request),
-    ...site.signedOut(context, request, { where, state }),
+    ...site.signedOutCookies(context, request, { where, state }),
     ...more,
   ]
   return redirectAnswer(pages, request.method, location, {
@@ -113,7 +114,8 @@ async function leaveProvider(
   const reportFailure = (error: unknown) =>
     context.observe.report('provider_not_told', {
       ...errorFields(error),
-      ...requestFields(request, closed),
+      ...requestFields(request),
+      ...sessionFields(closed),
       provider: provider.plan.id,
     })
   const [location] = await Promise.all([

@@ -21,7 +21,7 @@ export interface AttemptOptions {
   readonly isByPage?: true
 }
 
-export interface StartedAttempt {
+export interface AttemptRedirect {
   readonly state: string
   /** At the provider; the login page with an error while that is impossible. */
   readonly location: string
@@ -45,18 +45,18 @@ export async function startAttempt(
   request: GatewayRequest,
   provider: Provider,
   { kept, params, isByPage }: AttemptOptions,
-): Promise<StartedAttempt> {
+): Promise<AttemptRedirect> {
   const { attempts, cookies } = context.auth
   const known = readCookie(request.headers.cookie, cookies.attempt)
-  const { browser, sent } = await attempts.start(provider.plan, known, kept)
+  const { browser, authorization } = await attempts.start(provider.plan, known, kept)
   const inApp = context.settings.AUTO_SIGN_IN !== 'off' && isInAppOf(provider.plan, request.headers['user-agent'])
   const names = browser ? [cookies.attempt] : []
   if (browser && isByPage && (browser !== known || isBesideOthers(request, cookies)))
-    names.push(attemptCookie(cookies, sent.state))
+    names.push(attemptCookie(cookies, authorization.state))
   const secrets = names.map(name => setCookie(name, browser ?? '', attempts.seconds))
-  const started = { state: sent.state, cookies: secrets }
+  const started = { state: authorization.state, cookies: secrets }
   try {
-    const asked = { ...sent, ...(params && { params }), ...(inApp && { inApp }) }
+    const asked = { ...authorization, ...(params && { params }), ...(inApp && { inApp }) }
     const location = await provider.authorizationUrl(asked, network(request.observed.address))
     return { ...started, location, isAtProvider: true }
   } catch (error) {

@@ -31,21 +31,20 @@ import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { Attempt } from './attempts.ts'
 import { stepUpChallenge } from './challenge.ts'
 import type { SignInContext } from './context.ts'
-import { denialAnswer, loginAnswer } from './denial.ts'
+import { loginAnswer, refusedAnswer } from './denial.ts'
 import { startAttempt } from './start.ts'
 
-/** The answer to a request that is not admitted. */
-export function deniedAnswer(
+/** The answer to a request that the rules admit after another sign-in. */
+export function stepUpAnswer(
   context: SignInContext,
   request: GatewayRequest,
   admission: Admission,
 ): MaybePromise<ResponseAnswer> {
-  if (admission.outcome !== 'step_up') return denialAnswer(context, request, admission)
   const { loaded, demands = [] } = admission
   if (loaded && isNavigation(request) && !isByScript(request))
     // A host leaves it to BASE_URL, and gets a ticket for the new session.
     return (
-      context.site.handoff(context, request, admission) ??
+      context.site.handoffAnswer(context, request, admission) ??
       startStepUp(context, request, loaded, demands, request.path + request.search)
     )
   return loaded && isShownAsPage(request) && !hasToken(request.headers)
@@ -70,8 +69,7 @@ export async function startStepUp(
 ): Promise<ResponseAnswer> {
   const { auth, pages, observe } = context
   const provider = auth.providers.get(loaded.session.provider)
-  if (!provider || (provider.plan.kind !== 'oidc' && wantsIdToken(demands)))
-    return refuse(context, request, { loaded, demands })
+  if (!provider || (provider.plan.kind !== 'oidc' && wantsIdToken(demands))) return refuse(context, request, loaded)
   if (!(await auth.rateLimit.admits('sign-in', request))) return tooManyAnswer(pages, request)
   const returnPath = safeReturnPath(wanted, pages.settings.BASE_URL, pages.paths.signIn)
   const { time = 0 } = authenticationOf(loaded)
@@ -90,13 +88,9 @@ function wantsIdToken(demands: readonly AuthenticationDemand[]): boolean {
 }
 
 /** The provider of this user gives no id_token: no sign-in could ever fulfil it. */
-function refuse(
-  context: SignInContext,
-  request: GatewayRequest,
-  { loaded }: { loaded: LoadedSession; demands: readonly AuthenticationDemand[] },
-): MaybePromise<ResponseAnswer> {
+function refuse(context: SignInContext, request: GatewayRequest, loaded: LoadedSession): ResponseAnswer {
   const refused: Admission = { loaded, cookies: [], outcome: 'refused', condition: 'step_up_failed' }
-  return denialAnswer(context, request, recordAdmission(context, request, refused))
+  return refusedAnswer(context, request, recordAdmission(context, request, refused))
 }
 
 /** Those of the plan stay, unless the rules want more. A provider that only knows its own users is asked as always. */
@@ -171,10 +165,14 @@ export async function stepUp(context: SignInContext, request: GatewayRequest): P
   const verdict = applyRules(context, asked, admission)
   if (verdict.outcome === 'step_up')
     return (
-      context.site.handoff(context, request, admission) ??
+      context.site.handoffAnswer(context, request, admission) ??
       startStepUp(context, request, loaded, verdict.demands ?? [], request.path + request.search)
     )
-  if (verdict.outcome !== 'admitted') return denialAnswer(context, request, recordAdmission(context, asked, verdict))
+  if (verdict.outcome !== 'admitted') {
+    const denied = recordAdmission(context, asked, verdict)
+    if (denied.outcome === 'unreadable') return errorAnswer(pages, request, 'bad_request', { outcome: 'refused' })
+    return refusedAnswer(context, request, denied)
+  }
   return pageAnswer(pages, stepUpDonePage(languageOf(pages, request), asked.method !== 'GET'), { cookies })
 }
 

@@ -39,7 +39,9 @@ export async function startTestSignIn(context: SignInContext, request: GatewayRe
   const known = readCookie(request.headers.cookie, cookies.attempt)
   // Whatever STATE_CHECK says: only the browser that started a test sign-in may finish it.
   const plan = { ...provider.plan, stateCheck: 'bound' as const }
-  const { browser = '', sent } = await attempts.start(plan, known, { testSignIn: { ticket, show: testSignIn.show } })
+  const { browser = '', authorization: sent } = await attempts.start(plan, known, {
+    testSignIn: { ticket, show: testSignIn.show },
+  })
   try {
     const location = await provider.authorizationUrl(sent)
     return redirectAnswer(pages, request.method, location, {

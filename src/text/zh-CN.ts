@@ -1,5 +1,10 @@
 // Every sentence for people in Chinese, which specification 2.6 asks for: the table that every other language has to match.
 
+import type { AuditedCode } from '../events.ts'
+
+/** Every audited event has a name for people: the error about a missing one names its key. */
+type NamedEvents = Readonly<Record<`audit.event_${AuditedCode}`, string>>
+
 const TRY_LATER = '请稍后重试；如果问题持续出现，请联系管理员。'
 const ASK_ADMINISTRATOR = '请联系管理员检查此应用在身份认证平台上的配置。'
 const REFRESH_LATER = '请稍后刷新页面；如果问题持续出现，请联系管理员。'
@@ -1094,4 +1099,4 @@ export const zhCN = {
   'list.and': '、',
   'list.of': '{label}：{names}',
   'list.name_and_code': '{name}（{code}）',
-} as const
+} as const satisfies NamedEvents & Readonly<Record<string, unknown>>

@@ -17,13 +17,13 @@ const VISITOR = { token: undefined }
 
 export function createExchangedTokenFor(tokens: ExchangedTokens, report: Report): ExchangedTokenFor {
   async function ask(target: ExchangeTarget, request: ProxyRequest, identification: Identification): Promise<string> {
-    const { loaded, ticket = '', bearer } = identification
+    const { loaded, ticket = '', program } = identification
     if (loaded) return tokens.get(ticket, loaded, target)
-    if (bearer?.who.keyKind)
+    if (program?.who.keyKind)
       throw new TokenExchangeError(new MenshenError('provider_refused', 'a key cannot be exchanged for a token'))
     // Only a token that was verified; it is one word behind the scheme.
-    const presented = (bearer && request.headers.authorization?.split(' ').at(-1)) ?? ''
-    return tokens.getForMachine(presented, bearer?.session.provider, target)
+    const presented = (program && request.headers.authorization?.split(' ').at(-1)) ?? ''
+    return tokens.getForMachine(presented, program?.user.provider, target)
   }
 
   /** By their configuration, which a reload replaces. */

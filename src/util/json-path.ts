@@ -3,7 +3,7 @@
 import { sanitize } from './safe-text.ts'
 
 /** The accepted values of each path. */
-type AcceptedValues = Readonly<Record<string, readonly (string | number | boolean | null)[]>>
+type Accepted = Readonly<Record<string, readonly (string | number | boolean | null)[]>>
 /** Paths in the order in which they are tried; the texts at several paths can be one. */
 type Sources = readonly (string | readonly string[])[]
 
@@ -52,18 +52,18 @@ function withoutInEach(list: readonly unknown[], path: string): unknown[] {
 }
 
 /** The first path without one of its accepted values. A list is not accepted. */
-export function notAccepted(value: unknown, accepted: AcceptedValues): string | undefined {
+export function notAccepted(value: unknown, accepted: Accepted): string | undefined {
   return firstPath(accepted, (path, values) => isOneOf(values, getPath(value, path)))
 }
 
 /** The same for claims of a user, who may have several groups: one accepted value is enough. */
-export function notAmong(value: unknown, accepted: AcceptedValues): string | undefined {
+export function notAmong(value: unknown, accepted: Accepted): string | undefined {
   return firstPath(accepted, (path, values) => [getPath(value, path)].flat().some(one => isOneOf(values, one)))
 }
 
-type Values = AcceptedValues[string]
+type Values = Accepted[string]
 
-function firstPath(accepted: AcceptedValues, fits: (path: string, values: Values) => boolean): string | undefined {
+function firstPath(accepted: Accepted, fits: (path: string, values: Values) => boolean): string | undefined {
   return Object.entries(accepted).find(([path, values]) => !fits(path, values))?.[0]
 }
 

@@ -88,6 +88,7 @@ function allPages(words: Words): string[] {
     who,
     ...newFreshness(),
   }
+  const [first = assert.fail()] = sessions
   const publicPart = { username: 'ann', nickname: '', userRole: 'common', signedInAt: NOW, seenAt: NOW }
   const advice = Object.keys(zhCN).flatMap(key => {
     const code = /^advice\.(.*)/.exec(key)?.[1]
@@ -143,19 +144,23 @@ function allPages(words: Words): string[] {
     confirmSignOutPage(words),
     lostCookiePage(words, { baseUrl: 'https://a.example', otherHost: 'b.example', requestId: 'r' }),
     ...sessions.map(session => refusedPage(words, session, { wanted: '/x', requestId: 'r' })),
-    ...sessions.map(session => homePage(words, { ...loaded, session }, 'Staff')),
+    ...sessions.map(session => homePage(words, { ...loaded, session, user: session }, 'Staff')),
     ...sessions.map(session =>
-      accountPage(words, { ...loaded, session }, { ...account, ended: 1, keys: { keys: [KEY], maxDays: 366 } }),
+      accountPage(
+        words,
+        { ...loaded, session, user: session },
+        { ...account, ended: 1, keys: { keys: [KEY], maxDays: 366 } },
+      ),
     ),
     accountPage(
       words,
-      { ...loaded, session: sessions[0] ?? assert.fail() },
+      { ...loaded, session: first, user: first },
       { ...account, signIns: [], others: undefined, ended: 0, keys: undefined },
     ),
     ...KEY_PROBLEMS.map(problem =>
       accountPage(
         words,
-        { ...loaded, session: sessions[0] ?? assert.fail() },
+        { ...loaded, session: first, user: first },
         { ...account, ended: 0, keys: { keys: [{ ...KEY, usedAt: NOW }], problem, maxDays: 366 } },
       ),
     ),

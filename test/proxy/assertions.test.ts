@@ -8,7 +8,7 @@ import { createLocalJWKSet, decodeJwt, type JSONWebKeySet, jwtVerify } from 'jos
 import { checkConfig } from '../../src/config/file.ts'
 import { readSettings } from '../../src/config/read.ts'
 import type { Caller } from '../../src/http/caller.ts'
-import { createIdentities, type Identities } from '../../src/proxy/identity-headers.ts'
+import { createIdentityIssuer, type IdentityIssuer } from '../../src/proxy/identity-headers.ts'
 import { createSigningKeys } from '../../src/session/signing-keys.ts'
 import { createMemoryStore } from '../../src/stores/memory.ts'
 import type { Environment } from '../kit/instance.ts'
@@ -69,11 +69,11 @@ function openIdentities() {
   const keys = createSigningKeys(createMemoryStore({ now }), [new Uint8Array(32)], now)
   const userInfo = { sub: '1', ou_id: '', nickname: '', phone_number: '', ou_name: '', email: '', username: 'lisi' }
   const user: Caller = {
-    session: { userInfo, userRole: 'common' },
+    user: { userInfo, userRole: 'common' },
     who: { role: 'common', username: 'lisi', groups: [], sub: '1' },
   }
   const identitiesOf = (env: Environment) =>
-    createIdentities({ settings: readSettings(env), keys, now, report: () => {} })
+    createIdentityIssuer({ settings: readSettings(env), keys, now, report: () => {} })
   return { user, identitiesOf }
 }
 
@@ -94,7 +94,7 @@ test('at ten applications each gets its own assertion, and the session keeps tho
 test('what a request of the former configuration has made, under former names, is not used for the next one', async () => {
   const { user, identitiesOf } = openIdentities()
   const [former, present] = [identitiesOf({}), identitiesOf({ IDENTITY_USER: 'x-who' })]
-  const ask = async (identities: Identities) => (await identities.headersFor(user, 'app', OBSERVED)).pairs
+  const ask = async (identities: IdentityIssuer) => (await identities.headersFor(user, 'app', OBSERVED)).pairs
   // It was still under way, for a slow refresh, when the names changed.
   assert.ok((await ask(former)).includes('x-forwarded-user'))
   const names = await ask(present)

@@ -5,7 +5,7 @@ import type { RequestListener, ServerResponse } from 'node:http'
 import test, { type TestContext } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { readSettings } from '../../src/index.ts'
-import { relay } from '../../src/proxy/forward.ts'
+import { startRelay } from '../../src/proxy/relay.ts'
 import { createUpstreamPool } from '../../src/proxy/upstream-pool.ts'
 import { type Client, cookieOf, type Response } from '../kit/client.ts'
 import { scrape } from '../kit/scrape.ts'
@@ -249,7 +249,7 @@ test('a request that cannot be sent at all takes no slot with it', async t => {
       const application = upstreams.for('/')
       assert.ok(application)
       const bad = incoming.url === '/bad'
-      relay({
+      startRelay({
         upstream: application,
         owner: 'somebody',
         method: 'GET',

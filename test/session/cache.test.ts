@@ -10,20 +10,22 @@ const BYTES = 300
 
 function loadedAs(key: string): LoadedSession {
   const userInfo = { sub: key, ou_id: '', nickname: '', phone_number: '', ou_name: '', email: '', username: key }
+  const session = {
+    isAuthenticated: true as const,
+    accessToken: 'at',
+    tokenIssuedAt: 0,
+    tokenExpiresIn: 0,
+    userInfo,
+    userRole: 'common',
+  }
   return {
     key,
     version: 1,
     expiresAt: 0,
     signedInAt: 0,
     seenAt: 0,
-    session: {
-      isAuthenticated: true,
-      accessToken: 'at',
-      tokenIssuedAt: 0,
-      tokenExpiresIn: 0,
-      userInfo,
-      userRole: 'common',
-    },
+    session,
+    user: session,
     who: { role: 'common', username: key, groups: [], sub: key },
     confirmedAt: 0,
     ...newFreshness(),

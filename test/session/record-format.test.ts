@@ -143,7 +143,7 @@ test('a value without the byte of its format is absent, though its key opens the
   const { store, now } = await open(t)
   const attempts = createAttempts({ settings: { ATTEMPT_MINUTES: 30 }, store, now })
   const plan = { id: 'default', kind: 'oauth2', state: 'plain', stateCheck: 'bound', pkce: true } as const
-  const { sent, browser } = await attempts.start(plan, undefined, { returnPath: '/reports?year=2026' })
+  const { authorization: sent, browser } = await attempts.start(plan, undefined, { returnPath: '/reports?year=2026' })
   assert.equal((await attempts.find(browser, sent.state))?.returnPath, '/reports?year=2026')
   const create = store.create.bind(store)
   const unmarked = createAttempts({
@@ -152,7 +152,7 @@ test('a value without the byte of its format is absent, though its key opens the
     now,
   })
   const second = await unmarked.start(plan, undefined, { returnPath: '/reports' })
-  assert.equal(await attempts.find(second.browser, second.sent.state), undefined)
+  assert.equal(await attempts.find(second.browser, second.authorization.state), undefined)
 })
 
 test('a session whose tokens are bound to a key is read back with it', async t => {

@@ -32,14 +32,14 @@ export interface CheckRun {
   readonly paint: Paint
 }
 
-interface Outcome {
+interface CheckOutcome {
   /** For stdout. */
   readonly text: string
   /** For stderr: one sentence a line for each thing that is wrong, and nothing else. */
   readonly problems: string
 }
 
-export async function runCheckCommand(args: readonly string[], run: CheckRun): Promise<Outcome> {
+export async function runCheckCommand(args: readonly string[], run: CheckRun): Promise<CheckOutcome> {
   const { values, positionals } = readCommandArguments(args, COMMANDS.check)
   if (positionals[0] !== undefined) throw refuseArgument(positionals[0], COMMANDS.check)
   const language = operatorLanguage(values.language, run.environment, COMMANDS.check)

@@ -42,7 +42,7 @@ const references = z
   .union([z.string(), z.array(z.string())])
   .transform(given => (Array.isArray(given) ? given : [given]))
 
-interface Outcome {
+interface RuleTestOutcome {
   readonly lines: readonly string[]
   readonly ok: boolean
 }
@@ -90,7 +90,7 @@ export function runRulesCommand(
   upstreamPrefixes?: readonly string[],
   hosts: NonNullable<Config['hosts']> = {},
   machines: NonNullable<Config['machines']> = [],
-): Outcome {
+): RuleTestOutcome {
   const rules = createRules(given, upstreamPrefixes)
   const judgeQuery: Judge = query =>
     answerRuleQuery(query.host === undefined ? rules : rulesOfHost(hosts, query.host), query, signInPaths)
@@ -211,7 +211,7 @@ function runTable(
   known: readonly string[],
   hosts: readonly string[],
   paint: Paint,
-): Outcome {
+): RuleTestOutcome {
   const table = readTable(file)
   const oddHost = table.map(({ host }) => host).find(host => host !== undefined && !hosts.includes(host))
   if (oddHost !== undefined) throw cannotBeUsed(file, unknownHost(oddHost, hosts))
