@@ -1,17 +1,34 @@
-// The buttons that copy a request id. They are shown only where the browser lets a page write to the clipboard: not on plain
+// The buttons that copy an id (`data-copy`), or the details of an error (`data-copy-of`: the element that has them). They are shown only where the browser lets a page write to the clipboard: not on plain
 // http.
 
 const SHOWN_MS = 1500
 
 if (navigator.clipboard) {
   document.documentElement.classList.add('can-copy')
-  for (const button of /** @type {NodeListOf<HTMLButtonElement>} */ (document.querySelectorAll('button[data-copy]')))
+  for (const button of /** @type {NodeListOf<HTMLButtonElement>} */ (
+    document.querySelectorAll('button[data-copy], button[data-copy-of]')
+  ))
     button.hidden = false
   document.addEventListener('click', event => {
     const button = event.target instanceof Element ? event.target.closest('button') : null
-    const { copy, copied = '' } = button?.dataset ?? {}
+    const { copy, copyOf, copied = '' } = button?.dataset ?? {}
     if (button && copy !== undefined) write(button, copy, copied)
+    if (button && copyOf !== undefined) write(button, detailsIn(copyOf), copied)
   })
+}
+
+/**
+ * What an administrator needs to find the error. Without the query: it may hold what is meant for the user alone.
+ * @param {string} id
+ */
+function detailsIn(id) {
+  const { origin, pathname } = window.location
+  const details = document.getElementById(id)?.innerText ?? ''
+  const lines = [document.title, ...details.split('\n'), origin + pathname, new Date().toISOString()]
+  return lines
+    .map(line => line.trim())
+    .filter(line => line !== '')
+    .join('\n')
 }
 
 /**

@@ -17,7 +17,7 @@ import { isRecordKey } from '../session/ticket.ts'
 import { isOwnForm } from '../util/fetch-metadata.ts'
 import type { AccountContext } from './context.ts'
 import type { KeysView } from './key-section.ts'
-import { type AccountView, accountPage, type Device } from './page.ts'
+import { type AccountView, accountPage, type Device, sessionEnds } from './page.ts'
 
 const MOST_DEVICES = 50
 /** A user with more has a program that signs in. */
@@ -54,8 +54,9 @@ export async function accountAnswer(
   ])
   const ended = readEnded(auth.cookies, request.headers.cookie)
   const page = accountPage(words, loaded, {
+    now: context.now(),
     providerName: providerNameOf(auth.providers, loaded),
-    idleEnd: auth.sessions.idleEndOf(loaded),
+    ends: sessionEnds(loaded, settings.SESSION_MAX_HOURS, auth.sessions.idleEndOf(loaded)),
     own: deviceOf({ ...loaded, ...listed?.publicPart }, nameOf),
     others,
     signIns,

@@ -1,6 +1,7 @@
 // The built-in home page, where there is no application behind. It is made once for each loaded session and language, and
 // then sent as it is, as long as it is among the latest.
 import { LRUCache } from 'lru-cache'
+import { DEVELOPMENT_CLIENT } from '../config/dev-provider.ts'
 import type { GatewayContext } from '../gateway/context.ts'
 import type { Home } from '../gateway/listener.ts'
 import { CommonHeaders, errorAnswer, languageOf, pageHeaders, send, takesBody } from '../http/answers.ts'
@@ -9,6 +10,7 @@ import type { LoadedSession } from '../session/cache.ts'
 import { atMost } from '../util/at-most.ts'
 import { providerNameOf } from './account.ts'
 import { homePage } from './home-page.ts'
+import { sessionEnds } from './page.ts'
 
 interface RenderedPage {
   readonly headers: CommonHeaders
@@ -27,7 +29,14 @@ export function createHome({ auth, pages }: GatewayContext): Home {
   const rendered = new LRUCache<string, RenderedPage>(atMost(MOST_KEPT))
 
   function render(words: Words, loaded: LoadedSession): RenderedPage {
-    const html = Buffer.from(homePage(words, loaded, providerNameOf(auth.providers, loaded)))
+    const view = {
+      providerName: providerNameOf(auth.providers, loaded),
+      ends: sessionEnds(loaded, pages.settings.SESSION_MAX_HOURS, undefined),
+      isFirstRun: pages.settings.CLIENT_ID === DEVELOPMENT_CLIENT.CLIENT_ID,
+      baseUrl: pages.settings.BASE_URL,
+      callbackPath: pages.paths.callback,
+    }
+    const html = Buffer.from(homePage(words, loaded, view))
     const headers = new CommonHeaders({ ...pageHeaders(pages), 'content-length': String(html.length) })
     const page = { headers, body: html.toString('latin1'), words, version: loaded.version }
     rendered.set(loaded.key, page)

@@ -10,7 +10,7 @@ import {
   type PersonalKey,
 } from '../keys/personal.ts'
 import { KEY_ICON } from '../pages/icons.ts'
-import { moment, page } from '../pages/layout.ts'
+import { confirm, moment, page, relativeMoment } from '../pages/layout.ts'
 import type { Words } from '../pages/words.ts'
 import { OWN_PATHS } from '../paths.ts'
 
@@ -27,26 +27,32 @@ export interface KeysView {
 
 const DEFAULT_DAYS = 90
 
-export function keySection(words: Words, { keys, problem, draft = {}, maxDays }: KeysView) {
+export function keySection(words: Words, { keys, problem, draft = {}, maxDays }: KeysView, now: number) {
   const { t } = words
   const { name = '', days = Math.min(DEFAULT_DAYS, maxDays) } = draft
-  return html`<h2 id="keys">${t('keys.title')}</h2>
+  return html`<section aria-labelledby="keys">
+<h2 id="keys">${t('keys.title')}</h2>
 <p class="small">${t('keys.lead')}</p>
 ${problem ? html`<div class="notice bad" role="alert"><p>${t(`keys.${problem}`, { most: MOST_KEYS, longest: LONGEST_NAME, days: maxDays })}</p></div>` : ''}
-<ul class="entries">${(keys ?? []).map(key => keyEntry(words, key))}</ul>
+<ul class="entries">${(keys ?? []).map(key => keyEntry(words, key, now))}</ul>
 <form method="post" action="${OWN_PATHS.accountKeys}" class="new-key">
 <label>${t('keys.name')}<input name="name" value="${name}" required maxlength="${LONGEST_NAME}" autocomplete="off"></label>
 <label>${t('keys.days')}<input name="days" type="number" required min="1" max="${maxDays}" value="${days}"></label>
-<button type="submit" class="button quiet">${t('keys.create')}</button></form>`
+<button type="submit" class="button quiet">${t('keys.create')}</button></form>
+</section>`
 }
 
-function keyEntry(words: Words, { id, name, expiresAt, usedAt }: PersonalKey) {
+function keyEntry(words: Words, { id, name, expiresAt, usedAt }: PersonalKey, now: number) {
   const { t, rich } = words
   return html`<li>${KEY_ICON}<div><strong>${name}</strong>
 <p class="small">${rich('keys.ends', { time: moment(words, expiresAt) })}</p>
-<p class="small">${usedAt === undefined ? t('keys.never_used') : rich('keys.used', { time: moment(words, usedAt) })}</p></div>
+<p class="small">${usedAt === undefined ? t('keys.never_used') : rich('keys.used', { time: relativeMoment(words, usedAt, now) })}</p></div>
+${confirm(
+  html`<summary class="button small quiet" aria-label="${t('keys.revoke_label', { name })}">${t('keys.revoke')}</summary>`,
+  html`<p>${t('keys.revoke_question', { name })}</p>
 <form method="post" action="${OWN_PATHS.accountKeysRevoke}"><input type="hidden" name="key" value="${id}">
-<button type="submit" class="button small quiet" aria-label="${t('keys.revoke_label', { name })}">${t('keys.revoke')}</button></form></li>`
+<button type="submit" class="button small danger">${t('keys.revoke')}</button></form>`,
+)}</li>`
 }
 
 /** In place of a new key, after a sign-in that is too old. `path` signs in again and leads back to the form. */

@@ -1,13 +1,15 @@
-// The account page: who you are, your devices and your last sign-ins, and the way out, here or elsewhere.
+// The account page: who you are, your devices, your keys and your last sign-ins, and the way out, here or elsewhere. What cannot
+// be undone asks first, in a part that opens without scripts, and names what it is about.
 
 import { html } from 'hono/html'
 import type { DeviceKind } from '../pages/device-name.ts'
 import { DEVICE_ICONS } from '../pages/icons.ts'
-import { moment, page } from '../pages/layout.ts'
+import { confirm, moment, page, relativeMoment } from '../pages/layout.ts'
 import { displayName, nameBefore, roleName } from '../pages/shown-text.ts'
 import type { Words } from '../pages/words.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { LoadedSession } from '../session/cache.ts'
+import { latestEnd, tokenExpiresAt } from '../session/record.ts'
 import { type KeysView, keySection } from './key-section.ts'
 
 export interface Device {
@@ -27,18 +29,39 @@ interface SignIn {
 }
 
 export interface AccountView {
+  readonly now: number
   /** Only where there are several. */
   readonly providerName: string | undefined
   readonly own: Device
   /** Absent, like the sign-ins, if the store is away. */
   readonly others: { readonly devices: readonly Device[]; readonly areMore: boolean } | undefined
   readonly signIns: readonly SignIn[] | undefined
-  /** When the session ends without activity, where that is set. */
-  readonly idleEnd?: number | undefined
+  readonly ends: SessionEnds
   /** How many have just been ended. */
   readonly ended: number | undefined
   /** Where users can have keys of their own. */
   readonly keys: KeysView | undefined
+}
+
+export interface SessionEnds {
+  /** When the session ends, whatever happens. */
+  readonly end: number
+  /** When it ends without activity. */
+  readonly idleEnd: number | undefined
+}
+
+/**
+ * A session that ends with its access token, and can be refreshed, ends then only if nothing is done: requests refresh it until
+ * SESSION_MAX_HOURS.
+ */
+export function sessionEnds(
+  { session, expiresAt, signedInAt }: LoadedSession,
+  maxHours: number,
+  idleEnd: number | undefined,
+): SessionEnds {
+  const isInStep = session.refreshToken && expiresAt === tokenExpiresAt(session)
+  if (!isInStep) return { end: expiresAt, idleEnd }
+  return { end: latestEnd(signedInAt, maxHours), idleEnd: Math.min(idleEnd ?? expiresAt, expiresAt) }
 }
 
 export function accountPage(words: Words, loaded: LoadedSession, view: AccountView): string {
@@ -46,19 +69,30 @@ export function accountPage(words: Words, loaded: LoadedSession, view: AccountVi
   return page({
     words,
     title: t('account.title'),
-    script: 'moments.js',
+    script: 'account.js',
     styles: ['account.css'],
     body: html`
 <h1>${t('account.greeting', { name: displayName(loaded.session.userInfo) })}</h1>
 ${endedNotice(words, view)}
 ${view.others && view.signIns ? '' : html`<div class="notice bad" role="alert"><p>${t('account.store_away')}</p></div>`}
+<div class="account">
+<section class="profile" aria-labelledby="profile">
+<h2 id="profile">${t('account.profile')}</h2>
 ${identityList(words, loaded, view)}
+</section>
+<div class="sections">
 ${deviceSection(words, view)}
-${view.keys ? keySection(words, view.keys) : ''}
-${view.signIns ? signInSection(words, view.signIns) : ''}
-<div class="ways">${signOutForms(words)}
+${view.keys ? keySection(words, view.keys, view.now) : ''}
+${view.signIns ? signInSection(words, view.signIns, view.now) : ''}
+</div>
+<section class="ways" aria-labelledby="sign-out">
+<h2 id="sign-out">${t('account.sign_out')}</h2>
+${signOutForm(words)}
+${everywhere(words, view)}
 ${consoleLink(words, loaded)}
-<p><a class="button quiet" href="/">${t('page.home')}</a></p></div>`,
+<p><a class="button quiet" href="/">${t('page.home')}</a></p>
+</section>
+</div>`,
   })
 }
 
@@ -66,8 +100,8 @@ const MOST_GROUPS_SHOWN = 20
 
 export function identityList(
   words: Words,
-  { session, expiresAt }: LoadedSession,
-  { providerName, idleEnd }: Pick<AccountView, 'providerName' | 'idleEnd'>,
+  { session }: LoadedSession,
+  { providerName, ends }: Pick<AccountView, 'providerName' | 'ends'>,
 ) {
   const { username, ou_name, email } = session.userInfo
   const { groups = [] } = session
@@ -80,8 +114,8 @@ ${fact(t('account.email'), email)}
 ${fact(t('session.provider'), providerName)}
 ${fact(t('session.role'), html`${nameBefore(roleName(words, session.userRole), session.userRole)}<code>${session.userRole}</code>`)}
 ${groups.length > 0 ? fact(t('account.groups'), html`${groups.slice(0, MOST_GROUPS_SHOWN).map(group => html`<code>${group}</code> `)}${more}`) : ''}
-${fact(t('session.expires'), moment(words, expiresAt))}
-${idleEnd === undefined ? '' : fact(t('session.idle_ends'), moment(words, idleEnd))}
+${fact(t('session.expires'), moment(words, ends.end))}
+${ends.idleEnd === undefined ? '' : fact(t('session.idle_ends'), moment(words, ends.idleEnd))}
 </dl>`
 }
 
@@ -91,9 +125,34 @@ export function consoleLink({ t }: Words, { session }: LoadedSession) {
     : ''
 }
 
-export function signOutForms({ t, paths }: Words) {
-  return html`<form method="post" action="${paths.logout}"><button type="submit" class="button quiet">${t('sign_out.title')}</button></form>
-<form method="post" action="${OWN_PATHS.signOutEverywhere}"><button type="submit" class="button quiet">${t('account.sign_out_everywhere')}</button></form>`
+export function signOutForm({ t, paths }: Words) {
+  return html`<form method="post" action="${paths.logout}"><button type="submit" class="button quiet">${t('sign_out.title')}</button></form>`
+}
+
+/** After a sign-in that was not the user's: everything ends, this device and the keys included. */
+function everywhere(words: Words, { own, others, keys }: AccountView) {
+  const { t } = words
+  const { devices = [], areMore = false } = others ?? {}
+  const names = (keys?.keys ?? []).map(({ name }) => name)
+  return html`<div id="not-me" class="not-me">
+<h3>${t('account.not_me_title')}</h3>
+<ol>
+<li>${t('account.not_me_end')}</li>
+<li>${t('account.not_me_password')}</li>
+<li>${t('account.not_me_tell')}${words.support ? html` <a href="${words.support.href}">${words.support.text}</a>` : ''}</li>
+</ol>
+</div>
+${confirm(
+  html`<summary class="button quiet">${t('account.sign_out_everywhere')}</summary>`,
+  html`<p>${t('account.everywhere_question')}</p>
+${deviceNames(words, [own, ...devices], areMore)}
+${names.length === 0 ? '' : html`<p>${t('account.everywhere_keys')}</p><ul>${names.map(name => html`<li>${name}</li>`)}</ul>`}
+<form method="post" action="${OWN_PATHS.signOutEverywhere}"><button type="submit" class="button danger">${t('account.sign_out_everywhere')}</button></form>`,
+)}`
+}
+
+function deviceNames({ t }: Words, devices: readonly Device[], areMore: boolean) {
+  return html`<ul>${devices.map(({ name, address }) => html`<li>${name} · ${address ?? t('device.address_unknown')}</li>`)}${areMore ? html`<li>…</li>` : ''}</ul>`
 }
 
 function fact(name: string, value: unknown) {
@@ -106,42 +165,67 @@ function endedNotice({ t }: Words, { ended }: AccountView) {
   return html`<div class="notice good" role="status"><p>${sentence}</p></div>`
 }
 
-function deviceSection(words: Words, { own, others }: AccountView) {
+function deviceSection(words: Words, { own, others, now }: AccountView) {
   const { t } = words
   const { devices = [], areMore = false } = others ?? {}
-  return html`<h2>${t('account.devices')}</h2>
+  return html`<section aria-labelledby="devices">
+<h2 id="devices">${t('account.devices')}</h2>
 <ul class="entries">
-<li>${DEVICE_ICONS[own.kind]}<div><strong>${own.name}</strong> <span class="tag success">${t('account.own_device')}</span>${deviceFields(words, own)}</div></li>
-${devices.map(device => html`<li>${DEVICE_ICONS[device.kind]}<div><strong>${device.name}</strong>${deviceFields(words, device)}</div>${endForm(words, device)}</li>`)}
+<li>${DEVICE_ICONS[own.kind]}<div><strong>${own.name}</strong> <span class="tag success">${t('account.own_device')}</span>${deviceFields(words, own, now)}</div></li>
+${devices.map(device => html`<li>${DEVICE_ICONS[device.kind]}<div><strong>${device.name}</strong>${deviceFields(words, device, now)}${notMe(words, device)}</div>${endForm(words, device)}</li>`)}
 </ul>
 ${areMore ? html`<p class="hint">${t('account.more_devices')}</p>` : ''}
-${devices.length > 0 ? html`<form method="post" action="${OWN_PATHS.accountEnd}"><button type="submit" name="others" value="yes" class="button quiet">${t('account.end_others')}</button></form>` : ''}`
+${devices.length > 0 ? endOthersForm(words, devices, areMore) : ''}
+</section>`
 }
 
-function deviceFields(words: Words, { address, signedInAt, seenAt }: Device) {
+function deviceFields(words: Words, { address, signedInAt, seenAt }: Device, now: number) {
   const { t, rich } = words
   return html`<p class="small">${address ?? t('device.address_unknown')}</p>
-${signedInAt === undefined ? '' : html`<p class="small">${rich('account.since', { time: moment(words, signedInAt) })}</p>`}
-${seenAt === undefined ? '' : html`<p class="small">${rich('account.seen', { time: moment(words, seenAt) })}</p>`}`
+${signedInAt === undefined ? '' : html`<p class="small">${rich('account.since', { time: relativeMoment(words, signedInAt, now) })}</p>`}
+${seenAt === undefined ? '' : html`<p class="small">${rich('account.seen', { time: relativeMoment(words, seenAt, now) })}</p>`}`
+}
+
+/** Leads to what to do. */
+function notMe({ t }: Words, { name, address = t('device.address_unknown') }: Pick<Device, 'name' | 'address'>) {
+  return html`<p class="small"><a href="#not-me" aria-label="${t('account.not_me_label', { device: name, address })}">${t('account.not_me')}</a></p>`
 }
 
 function endForm({ t }: Words, { key, name, address = t('device.address_unknown') }: Device) {
-  return html`<form method="post" action="${OWN_PATHS.accountEnd}"><input type="hidden" name="session" value="${key}">
-<button type="submit" class="button small quiet" aria-label="${t('account.end_label', { device: name, address })}">${t('account.end')}</button></form>`
+  return confirm(
+    html`<summary class="button small quiet" aria-label="${t('account.end_label', { device: name, address })}">${t('account.end')}</summary>`,
+    html`<p>${t('account.end_question', { device: name, address })}</p>
+<form method="post" action="${OWN_PATHS.accountEnd}"><input type="hidden" name="session" value="${key}">
+<button type="submit" class="button small danger">${t('account.end')}</button></form>`,
+  )
 }
 
-function signInSection(words: Words, signIns: readonly SignIn[]) {
+function endOthersForm(words: Words, devices: readonly Device[], areMore: boolean) {
+  const { t } = words
+  return confirm(
+    html`<summary class="button quiet">${t('account.end_others')}</summary>`,
+    html`<p>${t('account.end_others_question')}</p>
+${deviceNames(words, devices, areMore)}
+<form method="post" action="${OWN_PATHS.accountEnd}"><button type="submit" name="others" value="yes" class="button danger">${t('account.end_others')}</button></form>`,
+  )
+}
+
+function signInSection(words: Words, signIns: readonly SignIn[], now: number) {
   const { t } = words
   const hasNew = signIns.some(({ isNew }) => isNew)
-  return html`<h2>${t('account.sign_ins')}</h2>
+  return html`<section aria-labelledby="activity">
+<h2 id="activity">${t('account.sign_ins')}</h2>
 ${signIns.length === 0 ? html`<p class="small">${t('account.no_sign_ins')}</p>` : ''}
 ${hasNew ? html`<p class="small">${t('account.new_device_hint')}</p>` : ''}
-<ul class="entries">${signIns.map(signIn => signInEntry(words, signIn))}</ul>`
+<ul class="entries">${signIns.map(signIn => signInEntry(words, signIn, now))}</ul>
+</section>`
 }
 
-function signInEntry(words: Words, { time, device, address, isNew }: SignIn) {
+function signInEntry(words: Words, signIn: SignIn, now: number) {
   const { t } = words
+  const { time, device, address, isNew } = signIn
   const isMarked = isNew ? html` <span class="tag warning">${t('account.new_device')}</span>` : ''
-  return html`<li><div>${moment(words, time)}${isMarked}
-<p class="small">${device} · ${address ?? t('device.address_unknown')}</p></div></li>`
+  return html`<li><div>${relativeMoment(words, time, now)}${isMarked}
+<p class="small">${device} · ${address ?? t('device.address_unknown')}</p></div>
+${notMe(words, { name: device, ...(address !== undefined && { address }) })}</li>`
 }

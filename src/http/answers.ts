@@ -174,10 +174,16 @@ export function errorAnswer(
   const { requestId } = request.observed
   if (isByScript(request)) return jsonAnswer(pages, { error: name, message, requestId }, { status, ...extra })
   const retryPath = TEMPORARY.has(status) ? retryPathOf(pages, request) : undefined
-  return pageAnswer(pages, noticePage(words, name, { retryPath, isUser, requestId }), { status, ...extra })
+  const retrySeconds = SOON_OVER.has(status) ? Number(extra.headers?.['retry-after'] ?? RETRY_SECONDS) : undefined
+  const html = noticePage(words, name, { retryPath, retrySeconds, isUser, requestId })
+  return pageAnswer(pages, html, { status, ...extra })
 }
 
 const TEMPORARY = new Set<number>([502, 503, 504])
+/** The page tries again by itself. Not for an application that is too slow: each try would cost it as much as the first. */
+const SOON_OVER = new Set<number>([502, 503])
+/** Where no answer says when. */
+const RETRY_SECONDS = 5
 
 /** Only a request that changes nothing can be repeated; a forward-auth check is not what the browser has asked for. */
 function retryPathOf({ settings, paths }: Pages, { method, path, search }: ProxyRequest): string | undefined {

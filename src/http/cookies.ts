@@ -34,6 +34,8 @@ export interface CookieNames {
   readonly retry: string
   /** The user has to click to sign in: AUTO_SIGN_IN does not count for this browser. */
   readonly manual: string
+  /** The provider that this browser signed in with last, by its id; only with several. */
+  readonly provider: string
 }
 
 /** Set by the login page itself, for the callback alone. */
@@ -56,6 +58,7 @@ export function cookieNames(settings: Pick<Settings, 'BASE_URL'>): CookieNames {
     handoffFailed: `${prefix}menshen_entry_failed`,
     retry: `${prefix}menshen_retry`,
     manual: `${prefix}menshen_manual`,
+    provider: `${prefix}menshen_provider`,
   }
 }
 

@@ -92,3 +92,11 @@ export function moment({ date }: Words, at: number) {
 export function relativeMoment({ date, relative }: Words, at: number, now: number) {
   return html`<time datetime="${new Date(at).toISOString()}" title="${date(at)}" class="relative">${relative(at, now)}</time>`
 }
+
+/**
+ * Asks before something that cannot be undone. `summary` is the button that opens the question, without scripts, too; menus.js
+ * closes it by Escape and by a click elsewhere.
+ */
+export function confirm(summary: Html, question: Html): Html {
+  return html`<details class="menu confirm">${summary}<div class="question">${question}</div></details>`
+}

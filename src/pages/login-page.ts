@@ -5,7 +5,8 @@ import type { TextConfig } from '../config/file.ts'
 import { isLoginError } from '../errors.ts'
 import type { EndReason } from '../session/end-reasons.ts'
 import { page } from './layout.ts'
-import { RETURN_FIELD, reference } from './notices.ts'
+import { RETURN_FIELD, supportBlock } from './notices.ts'
+import { providerMark } from './provider-marks.ts'
 import { shortCode, shortPath } from './shown-text.ts'
 import type { Words } from './words.ts'
 
@@ -13,6 +14,7 @@ import type { Words } from './words.ts'
 export interface SignInOption {
   readonly id: string
   readonly name: string | undefined
+  readonly preset: string
   /** Whether the server has to know of an attempt before the browser leaves. */
   readonly remembered: boolean
   /** The authorization address without its state; empty where the server gives it. */
@@ -22,7 +24,10 @@ export interface SignInOption {
 interface LoginView {
   /** The settings without which nobody can sign in. */
   readonly missing: readonly string[]
+  /** In the order of the configuration. */
   readonly ways: readonly SignInOption[]
+  /** The provider that this browser signed in with last, among several. */
+  readonly lastUsed?: string | undefined
   readonly error: string | undefined
   /** Of the request that failed, if one did. */
   readonly requestId: string
@@ -48,26 +53,36 @@ export const FRAGMENT_FIELD = 'fragment'
 
 export function loginPage(words: Words, view: LoginView): string {
   const { t } = words
-  const { missing, ways, error, signedIn, signedOut } = view
+  const { missing, ways, lastUsed, error, signedIn, signedOut } = view
   const unusable = missing.length > 0
+  const shown = [...ways.filter(({ id }) => id === lastUsed), ...ways.filter(({ id }) => id !== lastUsed)]
   return page({
     words,
     title: t('login.title'),
     script: 'login.js',
     body: html`
-<h1>${words.appName}</h1>
+<h1>${words.hasOwnName ? words.appName : t('login.title')}</h1>
 ${error === undefined ? '' : errorNotice(words, error, view)}
 ${signedOut && !signedIn ? signedOutNotice(words, signedOut) : ''}
 ${view.endReason && !signedIn ? endReasonNotice(words, view.endReason) : ''}
 ${unusable ? missingNotice(words, missing) : ''}
 ${view.isStoreAway ? storeAwayNotice(words) : ''}
-${signedIn ? signedInNotice(words, signedIn) : html`<p class="lead">${ways.length > 1 ? t('login.choose') : t('login.use_account')}</p>`}
-${signedIn || view.wanted === undefined ? '' : wantedNotice(words, view.wanted)}
-${ways.map((way, n) => signInForm(words, way, { isMain: n === 0, isOnly: ways.length === 1, quiet: n > 0 || signedIn !== undefined, unusable, isVisitor: signedIn === undefined, isRetry: error !== undefined }, view.signed))}
+${signedIn ? signedInNotice(words, signedIn) : lead(words, view)}
+${shown.map((way, n) => signInForm(words, way, { isMain: way === ways[0], isOnly: ways.length === 1, isLastUsed: way.id === lastUsed, quiet: n > 0 || signedIn !== undefined, unusable, isVisitor: signedIn === undefined, isRetry: error !== undefined }, view.signed))}
 <p class="hint">${t('login.hint')}</p>
 ${ownWords(words)}
-${error === undefined ? '' : reference(words, view.requestId)}`,
+${error === undefined ? '' : supportBlock(words, { code: shortCode(error), requestId: view.requestId })}`,
   })
+}
+
+/** One sentence. A notice above says already what to do. */
+function lead({ t, rich }: Words, view: LoginView) {
+  const { wanted, ways, missing, error, signedOut, endReason, isStoreAway } = view
+  if (wanted !== undefined)
+    return html`<p class="lead">${rich('login.wanted', { path: html`<bdi><code>${shortPath(wanted)}</code></bdi>` })}</p>`
+  if (ways.length > 1) return html`<p class="lead">${t('login.choose')}</p>`
+  const hasNotice = error !== undefined || signedOut || endReason || isStoreAway || missing.length > 0
+  return hasNotice ? '' : html`<p class="lead">${t('login.use_account')}</p>`
 }
 
 /** What the organisation wants to be read and found here. */
@@ -82,22 +97,23 @@ function textIn(text: TextConfig, lang: string): string {
   return typeof text === 'string' ? text : (text[lang] ?? Object.values(text)[0] ?? '')
 }
 
-type Circumstance = 'isMain' | 'isOnly' | 'quiet' | 'unusable' | 'isVisitor' | 'isRetry'
+type Circumstance = 'isMain' | 'isOnly' | 'isLastUsed' | 'quiet' | 'unusable' | 'isVisitor' | 'isRetry'
 
 function signInForm(
   { t, paths }: Words,
   way: SignInOption,
-  { isMain, isOnly, quiet, unusable, isVisitor, isRetry }: Record<Circumstance, boolean>,
+  { isMain, isOnly, isLastUsed, quiet, unusable, isVisitor, isRetry }: Record<Circumstance, boolean>,
   signed: string | undefined,
 ) {
   const { id, name = t('login.provider'), authorizationUrl, remembered } = way
+  const mark = providerMark(way.preset)
   return html`<form id="${isMain ? 'sign-in' : `sign-in-${id}`}" class="sign-in" method="post" action="${paths.login}" data-callback="${paths.callback}" data-authorize="${authorizationUrl}" data-remembered="${remembered ? 'true' : 'false'}" data-visitor="${isVisitor ? 'true' : 'false'}" data-retry="${isRetry ? 'true' : 'false'}">
-${signed === undefined ? '' : html`<input type="hidden" name="${RETURN_FIELD}" value="${signed}">`}${isVisitor ? html`<input type="hidden" name="${VISITOR_FIELD}" value="true">` : ''}${isOnly ? '' : html`<input type="hidden" name="provider" value="${id}">`}<button type="submit" class="${quiet ? 'button quiet' : 'button'}" data-mark="${markOf(way.name)}" ${unusable ? 'disabled' : ''}>${t('login.button', { name })}</button>
+${signed === undefined ? '' : html`<input type="hidden" name="${RETURN_FIELD}" value="${signed}">`}${isVisitor ? html`<input type="hidden" name="${VISITOR_FIELD}" value="true">` : ''}${isOnly ? '' : html`<input type="hidden" name="provider" value="${id}">`}<button type="submit" class="${quiet ? 'button provider quiet' : 'button provider'}" ${mark ? '' : html`data-mark="${initialOf(way.name)}"`} ${unusable ? 'disabled' : ''}>${mark ?? ''}${t('login.button', { name })}${isLastUsed ? html` <small>${t('login.last_used')}</small>` : ''}</button>
 </form>`
 }
 
 /** In front of a provider's name, its first letter keeps several apart; without a name it is a drawing of a person. */
-function markOf(name = ''): string {
+function initialOf(name = ''): string {
   const [initial = ''] = name.trim()
   return initial.toUpperCase()
 }
@@ -112,29 +128,29 @@ function errorNotice(words: Words, code: string, { signedIn, isStoreAway, isStor
   const remedy =
     known === 'callback_error' && signedIn ? t('error.callback_error.still_signed_in') : t(`error.${known}.remedy`)
   return html`<div class="notice bad" role="alert">
-<p><strong>${t(`error.${known}.message`)}</strong></p>
-<p>${remedy}</p>
+<p>${t(`error.${known}.message`)}</p>
+<p class="next">${remedy}</p>
 ${known === 'other' ? html`<p class="small">${rich('login.unknown_error', { code: html`<bdi><code>${shortCode(code)}</code></bdi>` })}</p>` : ''}
 </div>`
 }
 
 function missingNotice({ t }: Words, missing: readonly string[]) {
   return html`<div class="notice bad" role="alert">
-<p><strong>${t('login.missing')}</strong></p>
-<p>${t('login.missing_settings')}</p>
+<p>${t('login.missing')}</p>
+<p class="next">${t('login.missing_settings')}</p>
 <ul>${missing.map(name => html`<li><code>${name}</code></li>`)}</ul>
 </div>`
 }
 
 function storeAwayNotice({ t }: Words) {
-  return html`<div class="notice bad" role="alert"><p><strong>${t('login.store_away')}</strong></p>
-<p>${t('login.store_away_more')}</p></div>`
+  return html`<div class="notice bad" role="alert"><p>${t('login.store_away')}</p>
+<p class="next">${t('login.store_away_more')}</p></div>`
 }
 
 /** The store has failed a sign-in, and is back. */
 function storeFailureNotice({ t }: Words) {
-  return html`<div class="notice bad" role="alert"><p><strong>${t('login.store_failed')}</strong></p>
-<p>${t('login.store_failed_more')}</p></div>`
+  return html`<div class="notice bad" role="alert"><p>${t('login.store_failed')}</p>
+<p class="next">${t('login.store_failed_more')}</p></div>`
 }
 
 function signedInNotice({ t, rich }: Words, { name, continueTo }: { name: string; continueTo: string }) {
@@ -150,8 +166,4 @@ function signedOutNotice({ t }: Words, where: 'here' | 'everywhere') {
 function endReasonNotice({ t }: Words, reason: EndReason) {
   return html`<div class="notice mild" role="status"><p><strong>${t(`ended.${reason}`)}</strong></p>
 <p class="small">${t(`ended.${reason}_more`)}</p></div>`
-}
-
-function wantedNotice({ rich }: Words, wanted: string) {
-  return html`<p class="small">${rich('login.wanted', { path: html`<bdi><code>${shortPath(wanted)}</code></bdi>` })}</p>`
 }

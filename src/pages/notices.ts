@@ -9,7 +9,7 @@ import type { Session } from '../session/record.ts'
 import { type Html, page } from './layout.ts'
 import { assetUrl } from './look.ts'
 import { displayName, nameBefore, roleName } from './shown-text.ts'
-import type { Words } from './words.ts'
+import { DIGIT_BEFORE_HAN, type Words } from './words.ts'
 
 /** Their sentences are `notice.<name>.title`, `.text` and `.remedy`. */
 export const NOTICES = {
@@ -47,6 +47,8 @@ interface Circumstances {
   readonly isUser?: boolean | undefined
   /** What the user can read out to the operator. */
   readonly requestId?: string
+  /** After so many seconds the page tries again by itself; only with `retryPath`. */
+  readonly retrySeconds?: number | undefined
 }
 
 export function noticeText({ t }: Words, name: NoticeName, isUser = false): string {
@@ -57,38 +59,63 @@ export function noticeText({ t }: Words, name: NoticeName, isUser = false): stri
 export function noticePage(
   words: Words,
   name: NoticeName,
-  { retryPath, isUser, requestId }: Circumstances = {},
+  { retryPath, isUser, requestId, retrySeconds }: Circumstances = {},
 ): string {
   const { t } = words
   return noticeFrame(
     words,
     name,
-    html`<p class="hint">${t(`notice.${name}.remedy`)}</p>
+    html`<p class="next">${t(`notice.${name}.remedy`)}</p>
 ${retryPath === undefined ? '' : html`<a class="button" href="${retryPath}">${t('notice.retry')}</a>`}
+${retryPath === undefined || retrySeconds === undefined ? '' : retryCountdown(words, retrySeconds)}
 <a class="button quiet" href="/">${t('page.home')}</a>
-${requestId === undefined && NOTICES[name].status < 400 ? '' : reference(words, requestId)}`,
+${NOTICES[name].status < 400 ? '' : supportBlock(words, { code: name, requestId })}`,
     noticeText(words, name, isUser),
   )
 }
 
+const RETRY_SCRIPT = assetUrl('retry.js')
+
+/** The script fills it in, counts down and loads the page again; without scripts there is the button above. */
+function retryCountdown({ t }: Words, seconds: number): Html {
+  return html`<div class="retry small" data-seconds="${seconds}" data-stopped="${t('notice.retry_stopped')}" data-given-up="${t('notice.retry_given_up')}" hidden>
+<span role="timer" data-text="${t('notice.retry_in', { seconds: '#' })}"></span>
+<button type="button" class="plain">${t('notice.retry_stop')}</button></div>
+<script type="module" src="${RETRY_SCRIPT}"></script>`
+}
+
 const COPY_SCRIPT = assetUrl('copy.js')
 
-/** At the end of an error page: where users find help, and by what the console and the log find the request. */
-export function reference(words: Words, requestId: string | undefined): Html {
-  return html`${supportLink(words)}${requestId === undefined ? '' : requestReference(words, requestId)}`
+interface SupportDetails {
+  /** What documentation and administrators know the error by. */
+  readonly code: string
+  readonly requestId: string | undefined
+  /** The page has the contact elsewhere, as its first button. */
+  readonly isContactShown?: boolean
 }
 
-function supportLink({ rich, support }: Words): Html | '' {
-  if (!support) return ''
-  return html`<p class="small support">${rich('page.support', { contact: html`<a href="${support.href}">${support.text}</a>` })}</p>
-`
-}
-
-/** The script shows the button. */
-function requestReference({ rich, t }: Words, requestId: string): Html {
-  return html`<p class="small reference"><span>${rich('page.request_id', { id: html`<code>${requestId}</code>` })}</span>
-<button type="button" class="plain" data-copy="${requestId}" data-copied="${t('page.copied')}" aria-live="polite" hidden>${t('page.copy')}</button></p>
+/**
+ * At the end of every error page: where users find help, and what to tell there: by it the console and the log find the request.
+ * The script shows the button.
+ */
+export function supportBlock(words: Words, { code, requestId, isContactShown = false }: SupportDetails): Html {
+  const { rich, t } = words
+  return html`<section class="details" aria-label="${t('page.details')}">
+${isContactShown ? '' : supportLink(words)}
+<div id="details">
+<p class="small">${rich('page.code', { code: html`<code>${code}</code>` })}</p>
+${requestId === undefined ? '' : html`<p class="small reference">${rich('page.request_id', { id: html`<code>${requestId}</code>` })}</p>`}
+</div>
+<button type="button" class="plain small" data-copy-of="details" data-copied="${t('page.copied')}" aria-live="polite" hidden>${t('page.copy_details')}</button>
+</section>
 <script type="module" src="${COPY_SCRIPT}"></script>`
+}
+
+/** `isButton`: for somebody who needs access, it is the first thing to press. */
+function supportLink({ rich, support }: Words, isButton = false): Html | '' {
+  if (!support) return ''
+  const contact = html`<a ${isButton ? html`class="button"` : ''} href="${support.href}">${support.text}</a>`
+  return html`<p class="small support">${rich('page.support', { contact })}</p>`
 }
 
 /** The title and the text of a notice, with something else below. */
@@ -161,7 +188,7 @@ export function sessionEndedPage(words: Words, isForm: boolean, requestId: strin
 <li>${isForm ? t('session_ended.reload_form') : t('session_ended.reload')}</li>
 </ol>
 <a class="button" href="${stepUp ?? paths.login}" target="_blank" rel="noopener">${t('session.sign_in_again')}</a>
-${reference(words, requestId)}`,
+${supportBlock(words, { code: stepUp === undefined ? 'session_ended' : 'step_up', requestId })}`,
   })
 }
 
@@ -181,32 +208,49 @@ export function stepUpDonePage(words: Words, isForm: boolean): string {
 // For somebody whom a rule would admit from elsewhere, at another time, or signed in differently.
 
 interface ConditionView {
-  readonly hours: Hours | undefined
+  readonly rule: Rule | undefined
   readonly requestId: string
   /** The signed return path for another sign-in, if that could help. */
   readonly signInAgain: string | undefined
 }
 
-export function conditionText(words: Words, name: RefusalCode, hours: Hours | undefined): string {
-  if (!hours) return noticeText(words, name)
-  return words.t('notice.outside_hours.open', { hours: hoursText(words, hours) })
+/** Names what the rule demands where that is not a secret: its hours, and the age of the sign-in, which the provider is asked for. */
+export function conditionText(words: Words, name: RefusalCode, { hours, maxAge }: Partial<Rule> = {}): string {
+  if (name === 'outside_hours' && hours) return words.t('notice.outside_hours.open', { hours: hoursText(words, hours) })
+  if (name === 'step_up_failed' && maxAge !== undefined)
+    return words.t('notice.step_up_failed.max_age', { duration: durationText(words, maxAge) })
+  return noticeText(words, name)
+}
+
+const DURATIONS = [
+  [86_400, 'day'],
+  [3600, 'hour'],
+  [60, 'minute'],
+  [1, 'second'],
+] as const
+
+/** In the largest unit of which it is a whole number. */
+function durationText({ lang }: Words, seconds: number): string {
+  const [length, unit] = DURATIONS.find(([length]) => seconds % length === 0) ?? [1, 'second']
+  const text = new Intl.NumberFormat(lang, { style: 'unit', unit, unitDisplay: 'long' }).format(seconds / length)
+  return text.replace(DIGIT_BEFORE_HAN, '$1 ')
 }
 
 export function conditionPage(
   words: Words,
   name: RefusalCode,
-  { hours, requestId, signInAgain }: ConditionView,
+  { rule, requestId, signInAgain }: ConditionView,
 ): string {
   const { t, paths } = words
   return noticeFrame(
     words,
     name,
-    html`<p class="hint">${t(`notice.${name}.remedy`)}</p>
+    html`<p class="next">${t(`notice.${name}.remedy`)}</p>
 ${signInAgain === undefined ? '' : html`<form method="post" action="${paths.login}"><input type="hidden" name="${RETURN_FIELD}" value="${signInAgain}"><button type="submit" class="button">${t('session.sign_in_again')}</button></form>`}
+${supportLink(words, signInAgain === undefined)}
 <a class="button quiet" href="/">${t('page.home')}</a>
-<p class="small"><code>${name}</code></p>
-${reference(words, requestId)}`,
-    conditionText(words, name, hours),
+${supportBlock(words, { code: name, requestId, isContactShown: true })}`,
+    conditionText(words, name, rule),
   )
 }
 
@@ -256,14 +300,15 @@ export function lostCookiePage(words: Words, { baseUrl, otherHost, requestId }: 
     body: html`
 <h1>${t('lost_cookie.heading')}</h1>
 <p class="lead">${t('lost_cookie.lead')}</p>
-<div class="notice bad"><ul>
+<div class="notice warn"><ul>
 ${otherHost ? html`<li>${rich('lost_cookie.other_host', { host: html`<code>${otherHost}</code>`, base_url: html`<code>${baseUrl}</code>` })}</li>` : ''}
 ${secure ? html`<li>${t('lost_cookie.plain_http')}</li>` : ''}
 <li>${t('lost_cookie.blocked')}</li>
 </ul></div>
-<p class="hint">${rich('lost_cookie.hint', { setting: html`<code>BASE_URL</code>` })}</p>
+<p class="next">${t('lost_cookie.next')}</p>
 <a class="button" href="${baseUrl}/">${baseUrl}</a>
-${reference(words, requestId)}`,
+<p class="hint">${rich('lost_cookie.hint', { setting: html`<code>BASE_URL</code>` })}</p>
+${supportBlock(words, { code: 'cookie_lost', requestId })}`,
   })
 }
 
@@ -290,14 +335,15 @@ export function refusedPage(
   return noticeFrame(
     words,
     'refused',
-    html`<dl>
+    html`<p class="next">${t('notice.refused.remedy')}</p>
+${supportLink(words, true)}
+<dl>
 <div><dt>${t('refused.account')}</dt><dd>${nameBefore(displayName(userInfo), username)}<code>${username}</code></dd></div>
 <div><dt>${t('session.role')}</dt><dd>${nameBefore(roleName(words, userRole), userRole)}<code>${userRole}</code></dd></div>
 ${rule ? missingPart(words, rule) : ''}${rule && userRole === CONSOLE_ROLE ? rulePart(words, rule) : ''}</dl>
-<form method="post" action="${words.paths.logout}"><button type="submit" class="button">${t('refused.other_account')}</button>${wanted === undefined ? '' : html`<input type="hidden" name="${RETURN_FIELD}" value="${wanted}">`}</form>
+<form method="post" action="${words.paths.logout}"><button type="submit" class="${words.support ? 'button quiet' : 'button'}">${t('refused.other_account')}</button>${wanted === undefined ? '' : html`<input type="hidden" name="${RETURN_FIELD}" value="${wanted}">`}</form>
 <a class="button quiet" href="/">${t('page.home')}</a>
-<p class="hint">${t('notice.refused.remedy')}</p>
-${reference(words, requestId)}`,
+${supportBlock(words, { code: 'refused', requestId, isContactShown: true })}`,
   )
 }
 

@@ -32,6 +32,8 @@ export interface LanguageName {
 
 export interface Words extends LanguageName {
   readonly appName: string
+  /** The operator has chosen that name. */
+  readonly hasOwnName: boolean
   /** Where users find help. */
   readonly support: SupportContact | undefined
   readonly look: Look
@@ -68,7 +70,7 @@ export interface WordsOptions extends Language {
 }
 
 /** Intl writes no space between a number and its Chinese unit. */
-const DIGIT_BEFORE_HAN = /(\d)(?=\p{Script=Han})/u
+export const DIGIT_BEFORE_HAN = /(\d)(?=\p{Script=Han})/u
 
 const UNITS = [
   [86_400_000, 'day'],
@@ -85,6 +87,7 @@ export function createWords({ lang, messages, appName, support, look, paths, lan
     lang,
     label: messages['language.name'],
     appName: appName ?? messages['app.name'],
+    hasOwnName: appName !== undefined || messages['app.name'] !== OURS[lang]?.['app.name'],
     support,
     look,
     paths,

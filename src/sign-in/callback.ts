@@ -45,7 +45,7 @@ import { manualCookies, noteLostSecret } from './auto-sign-in.ts'
 import type { SignInContext } from './context.ts'
 import { HookError, SignInRefusal } from './hooks.ts'
 import { answerLateCallback } from './late-callback.ts'
-import { returnPathOf } from './login.ts'
+import { lastProviderCookies, returnPathOf } from './login.ts'
 import { authenticationAfter } from './step-up.ts'
 import { failTestSignIn, finishTestSignIn, type TestAttempt } from './test-sign-in.ts'
 
@@ -465,6 +465,7 @@ async function answerSignedIn(
     clearFragment(pages.paths.callback),
     ...manualCookies(context, request, 'signed-in'),
     ...clearEndReason(auth.cookies, request.headers.cookie),
+    ...lastProviderCookies(auth, provider),
     ...(readCookie(request.headers.cookie, ownSecret) === undefined ? [] : [clearCookie(ownSecret)]),
   ]
   return signedInAnswer(pages, request, location, cookies, device && auth.devices.registration(device, ticket))

@@ -273,13 +273,13 @@ function conditionAnswer(
   const hours = condition === 'outside_hours' ? refusedBy?.hours : undefined
   const extra = { status, outcome: 'refused', cookies } as const
   if (isByScript(request) || program) {
-    const message = conditionText(words, condition, hours)
+    const message = conditionText(words, condition, refusedBy)
     return jsonAnswer(pages, { error: condition, message, requestId, ...(hours && { hours }) }, extra)
   }
   const path = returnPathTo(pages, request.path + request.search)
   const mayHelp = condition === 'step_up_failed' && loaded && request.method === 'GET'
   const signInAgain = mayHelp && path ? signedForForm(context, path) : undefined
-  return pageAnswer(pages, conditionPage(words, condition, { hours, requestId, signInAgain }), extra)
+  return pageAnswer(pages, conditionPage(words, condition, { rule: refusedBy, requestId, signInAgain }), extra)
 }
 
 // A page of an embedding application that wants more than the rules say: a signed-in user, or one of a few roles.

@@ -11,20 +11,21 @@ import {
   redirectAnswer,
   tooManyAnswer,
 } from '../http/answers.ts'
-import { clearCookie, clearEndReason, readCookie, readEndReason, readSignedOut } from '../http/cookies.ts'
+import { clearCookie, clearEndReason, readCookie, readEndReason, readSignedOut, setCookie } from '../http/cookies.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import { readReturnPath, safeReturnPath, signedInQuery } from '../http/return-path.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { FRAGMENT_FIELD, loginPage, type SignInOption, VISITOR_FIELD } from '../pages/login-page.ts'
 import { deviceProofNotice, RETURN_FIELD } from '../pages/notices.ts'
 import { displayName } from '../pages/shown-text.ts'
+import type { Provider } from '../provider/provider.ts'
 import type { Providers } from '../provider/providers.ts'
 import type { EndReason } from '../session/end-reasons.ts'
 import { withDeadline } from '../util/deadline.ts'
 import { isByScript, isFromOtherSite, isFromOwnOrigin, isNotDocument, isOwnNavigation } from '../util/fetch-metadata.ts'
 import { type ReturnTarget, storesAttempt } from './attempts.ts'
 import { automaticProvider, manualCookies, startAutomatically } from './auto-sign-in.ts'
-import type { SignInContext } from './context.ts'
+import type { SignInAuth, SignInContext } from './context.ts'
 import { ownHostAnswer, returnCookie, signedForForm } from './denial.ts'
 import { startAttempt } from './start.ts'
 
@@ -47,6 +48,7 @@ export async function showLogin(context: SignInContext, request: GatewayRequest)
   const html = loginPage(languageOf(pages, request), {
     missing,
     ways: await signInOptions(auth.providers, wanted !== undefined && wanted !== '/'),
+    lastUsed: lastProvider(auth, request),
     error,
     requestId: error === undefined ? request.observed.requestId : observe.failedRequests.idFor(request, error),
     signedIn,
@@ -170,9 +172,29 @@ async function signInOptions({ all, missing }: Providers, hasReturnPath: boolean
     const isStored = storesAttempt(plan)
     // Where the server need not know of an attempt, the page can start it without us.
     const direct = isStored || missing.length > 0 ? '' : await authorizationUrl()
-    return { id: plan.id, name: plan.name, remembered: isStored || hasReturnPath, authorizationUrl: direct }
+    return {
+      id: plan.id,
+      name: plan.name,
+      preset: plan.preset,
+      remembered: isStored || hasReturnPath,
+      authorizationUrl: direct,
+    }
   })
   return Promise.all(options)
+}
+
+// With several providers, the one that this browser signed in with last comes first.
+
+const LAST_PROVIDER_SECONDS = 365 * 86_400
+
+export function lastProviderCookies({ providers, cookies }: SignInAuth, { plan }: Provider): string[] {
+  return providers.all.length > 1 ? [setCookie(cookies.provider, plan.id, LAST_PROVIDER_SECONDS)] : []
+}
+
+/** The id of a provider that is configured, whatever the cookie holds. */
+function lastProvider({ providers, cookies }: SignInAuth, { headers }: GatewayRequest): string | undefined {
+  const id = readCookie(headers.cookie, cookies.provider)
+  return providers.all.length > 1 ? providers.all.find(({ plan }) => plan.id === id)?.plan.id : undefined
 }
 
 export async function startSignIn(

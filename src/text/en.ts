@@ -333,6 +333,14 @@ export const en: Sentences<typeof zhCN> = {
 
   'home.title': 'Home',
   'home.account': 'My account and devices',
+  'home.next': 'What’s next',
+  'home.next_lead': 'You’re using the development provider, and no application is configured.',
+  'home.application': 'Your application',
+  'home.application_text': 'Stop Menshen and start it in front of your application:',
+  'home.rules': 'Rules',
+  'home.rules_text': 'Restrict pages by role or group in {file}:',
+  'home.provider': 'Your identity provider',
+  'home.provider_text': 'Register {address} as the redirect address, then write to {file}:',
 
   'portal.title': 'Applications',
   'portal.count': { one: '1 application', other: '{count} applications' },
@@ -349,6 +357,8 @@ export const en: Sentences<typeof zhCN> = {
 
   'account.title': 'My account',
   'account.greeting': 'Hello, {name}',
+  'account.profile': 'Profile',
+  'account.sign_out': 'Signing out and security',
   'account.username': 'User name',
   'account.organisation': 'Organization',
   'account.email': 'E-mail',
@@ -360,6 +370,17 @@ export const en: Sentences<typeof zhCN> = {
   'account.seen': 'Last seen {time}',
   'account.end': 'Sign out',
   'account.end_label': 'Sign out: {device}, {address}',
+  'account.end_question': 'Sign out {device} ({address})? It has to sign in again to continue.',
+  'account.end_others_question': 'These devices will be signed out and have to sign in again:',
+  'account.everywhere_question': 'These devices will be signed out, including this one:',
+  'account.everywhere_keys': 'These keys will be revoked. This can’t be undone:',
+  'account.not_me': 'Not you?',
+  'account.not_me_label': 'Not you? {device}, {address}',
+  'account.not_me_title': 'If a sign-in or device isn’t yours',
+  'account.not_me_end':
+    'Sign out on all devices with the button below. This also ends the session you don’t recognize and revokes all keys.',
+  'account.not_me_password': 'Change your password at the identity provider before you sign in again.',
+  'account.not_me_tell': 'Tell your administrator.',
   'account.end_others': 'Sign out all other devices',
   'account.more_devices': 'You have more devices than are listed here. The button below signs all of them out.',
   'account.ended': { one: 'Signed out 1 other device.', other: 'Signed out {ended} other devices.' },
@@ -379,6 +400,8 @@ export const en: Sentences<typeof zhCN> = {
   'keys.used': 'Last used {time}',
   'keys.never_used': 'Not used yet',
   'keys.revoke': 'Revoke',
+  'keys.revoke_question':
+    'Revoke the key “{name}”? Programs that use it lose access immediately. This can’t be undone.',
   'keys.revoke_label': 'Revoke: {name}',
   'keys.bad_name': 'Enter a name of up to {longest} letters, digits and symbols.',
   'keys.bad_days': 'Enter a number of days from 1 to {days}.',
@@ -469,15 +492,18 @@ export const en: Sentences<typeof zhCN> = {
   'page.footer': 'Menshen',
   'page.home': 'Back to the home page',
   'page.support': 'Need help? {contact}',
+  'page.details': 'Details for support',
+  'page.code': 'Code: {code}',
   'page.request_id': 'Reference: {id}',
-  'page.copy': 'Copy',
+  'page.copy_details': 'Copy details',
   'page.copied': 'Copied',
 
   'login.title': 'Sign in',
   'login.provider': 'SSO',
   'login.button': 'Continue with {name}',
-  'login.use_account': 'Sign in with your organization account',
+  'login.use_account': 'Use your organization account',
   'login.choose': 'Choose how to sign in',
+  'login.last_used': 'Last used',
   'login.wanted': 'You’ll continue to {path} after signing in',
   'login.links': 'Related links',
   'login.hint': 'Enter your password only on your identity provider’s page. This page never asks for it.',
@@ -549,6 +575,10 @@ export const en: Sentences<typeof zhCN> = {
   'error.other.remedy': 'Sign in again. If it keeps happening, give your administrator the error code below.',
 
   'notice.retry': 'Try again',
+  'notice.retry_in': 'Trying again in {seconds} s',
+  'notice.retry_stop': 'Stop',
+  'notice.retry_stopped': 'Automatic retries are stopped.',
+  'notice.retry_given_up': 'It still doesn’t work after several tries. Try again later.',
   'notice.signed_in': 'You’re signed in. {text}',
   'notice.trial_done.title': 'Test sign-in complete',
   'notice.trial_done.text':
@@ -586,6 +616,8 @@ export const en: Sentences<typeof zhCN> = {
   'notice.step_up_failed.title': 'Additional verification required',
   'notice.step_up_failed.text':
     'This page requires a more recent or stronger sign-in than the one your identity provider confirmed.',
+  'notice.step_up_failed.max_age':
+    'This page requires a sign-in no older than {duration}, and your identity provider didn’t confirm one.',
   'notice.step_up_failed.remedy':
     'Sign in again, for example with a second factor. If that doesn’t help, ask your administrator.',
   'notice.not_found.title': 'Page not found',
@@ -653,8 +685,8 @@ export const en: Sentences<typeof zhCN> = {
   'lost_cookie.other_host': 'You opened {host}, but sign-in only works at {base_url}.',
   'lost_cookie.plain_http': 'Sessions can only be saved over https, and this page was opened over http.',
   'lost_cookie.blocked': 'Cookies are turned off, or blocked by an extension or private browsing.',
-  'lost_cookie.hint':
-    'Allow cookies for this website, then come back through the address below. Administrators: check the setting {setting}.',
+  'lost_cookie.next': 'Allow cookies for this website, then come back through this address:',
+  'lost_cookie.hint': 'Administrators: check the setting {setting}.',
 
   'session.role': 'Role',
   'session.provider': 'Signed in with',

@@ -162,6 +162,78 @@ test('my last sign-ins are there with time, device and address, a new device is 
   assert.doesNotMatch(text, /198\.51\.100/)
 })
 
+test('the page has sections for the profile, devices, activity and the way out, and times are relative with the exact one as title', async t => {
+  const { menshen, signIn } = await openAccount(t)
+  await signIn({ userAgent: IPHONE })
+  menshen.passSeconds(3600)
+  const { text, devices } = await listsOf(await signIn())
+  for (const id of ['profile', 'devices', 'activity', 'sign-out'])
+    assert.match(text, new RegExp(`<section[^>]* aria-labelledby="${id}">\\s*<h2 id="${id}">`))
+  assert.match(
+    devices[1] ?? '',
+    /登录于 <time datetime="2026-03-01T08:00:00\.000Z" title="[^"]*2026[^"]*" class="relative">1 小时前<\/time>/,
+  )
+})
+
+test('what cannot be undone asks first, without scripts, and names the devices and keys', async t => {
+  const menshen = await setUp(t, {
+    env: { TRUSTED_PROXIES: '127.0.0.1' },
+    config: { rules: [{ path: '/api', roles: ['*'], keys: 'personal' }] },
+    application: false,
+  })
+  const origin = { headers: { origin: menshen.url } }
+  const phone = menshen.visitor()
+  const code = menshen.provider.codeFor({ username: 'zhangsan' })
+  await phone.get(`/callback?code=${code}&state=abc_idp`, {
+    headers: { 'user-agent': IPHONE, 'x-forwarded-for': '192.0.2.7' },
+  })
+  const me = await menshen.user()
+  assert.equal((await me.post('/_menshen/account/keys', { name: 'nightly <b>', days: '3' }, origin)).status, 200)
+  const { text } = await me.get(ACCOUNT)
+  const questions = [...text.matchAll(/<details class="menu confirm">(.*?)<\/details>/gs)].map(([, all = '']) => all)
+  const forms = questions.map(question => ({
+    action: /<form method="post" action="([^"]+)"/.exec(question)?.[1],
+    isOthers: question.includes('name="others"'),
+    phone: question.includes('Safari · iPhone'),
+    key: question.includes('nightly &lt;b&gt;'),
+  }))
+  assert.deepEqual(forms, [
+    { action: END, isOthers: false, phone: true, key: false },
+    { action: END, isOthers: true, phone: true, key: false },
+    { action: '/_menshen/account/keys/revoke', isOthers: false, phone: false, key: true },
+    { action: '/_menshen/sign-out-everywhere', isOthers: false, phone: true, key: true },
+  ])
+  // No form that ends something is outside of a question.
+  const outside = text.replaceAll(/<details class="menu confirm">.*?<\/details>/gs, '')
+  assert.doesNotMatch(outside, /action="[^"]*(?:account\/end|revoke|everywhere)"/)
+  for (const question of questions) assert.match(question, /^<summary class="button [^"]+"/)
+})
+
+test('“this wasn’t me” is at every other device and every sign-in, and leads to ending everything, with advice', async t => {
+  const { signIn } = await openAccount(t, { SUPPORT_CONTACT: 'it@example.com' })
+  await signIn({ userAgent: IPHONE })
+  const me = await signIn()
+  await until(async () => (await listsOf(me)).signIns.length === 2)
+  const { devices, signIns, text } = await listsOf(me)
+  const leads = (entry = '') => entry.includes('<a href="#not-me"')
+  assert.deepEqual([...devices, ...signIns].map(leads), [false, true, true, true])
+  const advice = text.slice(text.indexOf('id="not-me"'))
+  assert.match(advice, /退出所有设备.*修改密码.*管理员.*it@example\.com.*action="\/_menshen\/sign-out-everywhere"/s)
+})
+
+test('有效期至 is the end of the session: requests refresh its tokens until then', async t => {
+  const scene = await setUp(t, { env: { SESSION_MAX_HOURS: '12' }, provider: { expiresIn: 7200 }, application: false })
+  const user = await scene.user()
+  for (const path of [ACCOUNT, '/']) {
+    const { text } = await user.get(path)
+    assert.match(text, /<dt>有效期至<\/dt><dd><time datetime="2026-03-01T20:00/)
+    assert.match(text, /<dt>无操作自动退出时间<\/dt><dd><time datetime="2026-03-01T10:00/)
+  }
+  const alone = await setUp(t, { provider: { expiresIn: 7200, refreshTokens: false }, application: false })
+  const { text } = await (await alone.user()).get(ACCOUNT)
+  assert.match(text, /<dt>有效期至<\/dt><dd><time datetime="2026-03-01T10:00/)
+})
+
 test('neither ticket nor token is on the page, and a hostile browser is text', async t => {
   const { signIn } = await openAccount(t)
   await signIn({ userAgent: '<script>alert(1)</script>' })

@@ -50,7 +50,12 @@ suite('PAGE_LANGUAGE', () => {
       error: 'unauthenticated',
       message: en['session.unauthenticated'],
       login: '/login',
-      ended: { lang: 'en', text: en['session.ended'], link: en['session.sign_in_again'] },
+      ended: {
+        lang: 'en',
+        title: en['session_ended.title'],
+        text: en['session.ended'],
+        link: en['session.sign_in_again'],
+      },
     })
     const lost = await visitor().get('/_menshen/nothing', { headers: { accept: 'application/json' } })
     assert.equal(lost.json<{ message: string }>().message, en['notice.not_found.text'])

@@ -246,15 +246,7 @@ test('what is set in a fixed width has letters of a font for them, also on a Chi
   for (const { familyName } of fonts) assert.doesNotMatch(familyName, /CJK/)
 })
 
-test('the reference of an error is copied by a click; without scripts there is no button for it', async t => {
-  const permissions = ['clipboard-read', 'clipboard-write']
-  const { page, problems } = await openPage(t, browser, { permissions })
-  await page.goto(`${usual.url}/_menshen/nowhere`)
-  const reference = await page.locator('.reference code').innerText()
-  await page.getByRole('button', { name: '复制', exact: true }).click()
-  await page.getByRole('button', { name: '已复制' }).waitFor()
-  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), reference)
-  assert.deepEqual(problems, [])
+test('without scripts the details of an error can be selected, and there is no button to copy them', async t => {
   const { page: plain } = await openPage(t, browser, { javaScriptEnabled: false })
   await plain.goto(`${usual.url}/_menshen/nowhere`)
   await plain.locator('.reference code').waitFor()
@@ -281,6 +273,29 @@ for (const javaScriptEnabled of [true, false])
     await page.getByRole('heading', { name: '页面不存在' }).waitFor()
     assert.deepEqual(problems, [])
   })
+
+test('the first page of a developer says what comes next, with the lines that the docs have; others see no such steps', async () => {
+  const docs = await readFile(new URL('../../docs/first-steps.md', import.meta.url), 'utf8')
+  const visit = createVisits()
+  const home = (who: Who) => visit({ name: 'home', who, url: () => `${usual.url}/` })
+  const page = await home('developer')
+  await page.getByRole('heading', { name: '接下来' }).waitFor()
+  const steps = await page.locator('.steps pre').allInnerTexts()
+  assert.deepEqual(
+    steps.map(step => /UPSTREAM|rules|PROVIDER/.exec(step)?.[0]),
+    ['UPSTREAM', 'rules', 'PROVIDER'],
+  )
+  for (const line of steps.flatMap(step => step.split('\n'))) assert.ok(docs.includes(line), line)
+  assert.ok((await page.locator('.steps').innerText()).includes(`${usual.url}/callback`))
+  assert.equal(await (await home('common')).locator('.steps').count(), 0)
+  const organisation = createVisits()
+  assert.equal(
+    await (await organisation({ name: 'home', who: 'endless', url: () => `${endless.url}/` }))
+      .locator('.steps')
+      .count(),
+    0,
+  )
+})
 
 test('an unknown error code is text, whatever it looks like', async t => {
   const { page, problems } = await openPage(t, browser)

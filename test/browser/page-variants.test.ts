@@ -1,0 +1,280 @@
+// The pages that users see, in both languages, by day and by night, on a phone and on a desk: nothing for axe to find, nothing
+// beyond the edge at 400 % zoom, everything there in the user's own colours. And what their scripts do.
+// SCREENSHOTS=folder makes pictures of them.
+
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { after, before, type TestContext, test } from 'node:test'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { openPage, startBrowser } from '../kit/browser.ts'
+import { type Gateway, openGateway, type Scene, setUp } from '../kit/set-up.ts'
+
+const LANGUAGES = ['zh-CN', 'en'] as const
+const SCHEMES = ['light', 'dark'] as const
+const SIZES = { phone: { width: 390, height: 844 }, desk: { width: 1280, height: 900 } } as const
+/** 1280 CSS pixels at 400 %. */
+const ZOOMED = { width: 320, height: 256 }
+
+const PRESETS = ['github', 'google', 'entra', 'feishu', 'dingtalk', 'wecom']
+const CONFIG = {
+  rules: [
+    { path: '/secret', roles: ['developer'] },
+    { path: '/office', roles: ['*'], networks: ['10.0.0.0/8'] },
+    { path: '/night', roles: ['*'], hours: { from: '01:00', to: '01:01', zone: 'Asia/Shanghai' } },
+    { path: '/api', roles: ['*'], keys: 'personal' as const },
+  ],
+}
+
+interface Stop {
+  readonly name: string
+  readonly isUser?: boolean
+  readonly url: () => string
+}
+
+let browser: Browser
+let axe = ''
+let scene: Scene
+let several: Gateway
+let signedIn: Awaited<ReturnType<BrowserContext['storageState']>>
+
+const STOPS: readonly Stop[] = [
+  { name: 'login', url: () => `${scene.url}/login` },
+  { name: 'login-wanted', url: () => `${scene.url}/reports/2026` },
+  { name: 'login-error', url: () => `${scene.url}/login?error=access_denied` },
+  { name: 'login-several', url: () => `${several.url}/login` },
+  { name: 'not-found', isUser: true, url: () => `${scene.url}/_menshen/nowhere` },
+  { name: 'account', isUser: true, url: () => `${scene.url}/_menshen/account` },
+  { name: 'account-not-me', isUser: true, url: () => `${scene.url}/_menshen/account#not-me` },
+  { name: 'refused', isUser: true, url: () => `${scene.url}/secret` },
+  { name: 'outside-network', isUser: true, url: () => `${scene.url}/office` },
+  { name: 'outside-hours', isUser: true, url: () => `${scene.url}/night` },
+  { name: 'bad-gateway', isUser: true, url: () => `${scene.url}/report` },
+  { name: 'sign-out-question', isUser: true, url: () => `${scene.url}/logout?ask` },
+]
+
+/** Outlives its tests: closed after all of them. */
+const last: (() => unknown)[] = []
+const whole = { after: (close: () => unknown) => void last.push(close) } as unknown as TestContext
+
+before(async () => {
+  browser = await startBrowser()
+  axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+  scene = await setUp(whole, {
+    env: { SUPPORT_CONTACT: 'helpdesk@example.com' },
+    config: CONFIG,
+    now: Date.now(),
+    answer: (_, response) => response.destroy(),
+  })
+  const client = { clientId: 'x', clientSecret: 'y' }
+  const extra = { entra: { tenant: 'common' }, wecom: { agent: '1' } } as Record<string, Record<string, string>>
+  several = await openGateway(
+    whole,
+    {},
+    {
+      config: {
+        providers: Object.fromEntries(
+          PRESETS.map(preset => [preset, { preset, ...client, ...(extra[preset] && { vars: extra[preset] }) }]),
+        ),
+      },
+    },
+  )
+  signedIn = await signInTwice()
+})
+
+after(async () => {
+  await browser?.close()
+  for (const close of last.reverse()) await close()
+})
+
+async function signInTwice() {
+  const other = await scene.user('zhangsan', { nickname: '张三' })
+  await other.post('/_menshen/account/keys', { name: 'nightly', days: '30' }, { headers: { origin: scene.url } })
+  const context = await browser.newContext()
+  const page = await context.newPage()
+  await page.goto(`${scene.url}/login`)
+  await page.locator('#sign-in button').click()
+  await page.waitForURL(`${scene.url}/`)
+  const state = await context.storageState()
+  await context.close()
+  return state
+}
+
+async function openContext(
+  t: TestContext,
+  lang: string,
+  options: Parameters<Browser['newContext']>[0] = {},
+  isUser = false,
+) {
+  const context = await browser.newContext({ ...options, ...(isUser && { storageState: signedIn }) })
+  t.after(() => context.close())
+  await context.addCookies(
+    [scene.url, several.url].map(url => ({ name: 'menshen_language', value: lang, url, httpOnly: true })),
+  )
+  return context
+}
+
+for (const lang of LANGUAGES)
+  test(`axe finds nothing on any page in ${lang}, by day and by night, on a phone and on a desk`, async t => {
+    const found: string[] = []
+    for (const isUser of [false, true]) {
+      const page = await (await openContext(t, lang, { reducedMotion: 'reduce' }, isUser)).newPage()
+      for (const stop of STOPS.filter(stop => Boolean(stop.isUser) === isUser)) {
+        await page.goto(stop.url())
+        assert.equal(await page.locator('html').getAttribute('lang'), lang, stop.name)
+        await openQuestions(page)
+        await page.evaluate(axe)
+        for (const [size, viewport] of Object.entries(SIZES))
+          for (const colorScheme of SCHEMES) {
+            await page.setViewportSize(viewport)
+            await page.emulateMedia({ colorScheme })
+            for (const fault of await page.evaluate(runAxe))
+              found.push(`${stop.name}, ${size}, ${colorScheme}: ${fault}`)
+            await picture(page, `${stop.name}-${lang}-${size}-${colorScheme}`)
+          }
+      }
+    }
+    assert.deepEqual(found, [])
+  })
+
+test('at 400 % zoom nothing has to be scrolled sideways', async t => {
+  const found: string[] = []
+  for (const lang of LANGUAGES)
+    for (const isUser of [false, true]) {
+      const page = await (await openContext(t, lang, { viewport: ZOOMED }, isUser)).newPage()
+      for (const stop of STOPS.filter(stop => Boolean(stop.isUser) === isUser)) {
+        await page.goto(stop.url())
+        await openQuestions(page)
+        const width = await page.evaluate(() => document.documentElement.scrollWidth)
+        if (width > ZOOMED.width) found.push(`${stop.name}, ${lang}: ${width} px`)
+      }
+    }
+  assert.deepEqual(found, [])
+})
+
+test('in the user’s own colours buttons have edges, and signs are drawn', async t => {
+  const found: string[] = []
+  for (const isUser of [false, true]) {
+    const page = await (await openContext(t, 'zh-CN', { forcedColors: 'active' }, isUser)).newPage()
+    for (const stop of STOPS.filter(stop => Boolean(stop.isUser) === isUser)) {
+      await page.goto(stop.url())
+      await picture(page, `${stop.name}-forced-colours`)
+      for (const fault of await page.evaluate(faultsInForcedColours)) found.push(`${stop.name}: ${fault}`)
+    }
+  }
+  assert.deepEqual(found, [])
+})
+
+test('with less motion nothing moves', async t => {
+  const page = await (await openContext(t, 'en', { reducedMotion: 'reduce' })).newPage()
+  await page.goto(`${several.url}/login`)
+  const moving = await page.evaluate(() =>
+    [...document.querySelectorAll('*')]
+      .filter(element => {
+        const { transitionDuration, animationName } = getComputedStyle(element)
+        return animationName !== 'none' || transitionDuration.split(', ').some(time => Number.parseFloat(time) > 0)
+      })
+      .map(element => element.outerHTML),
+  )
+  assert.deepEqual(moving, [])
+})
+
+test('the question before an end opens by keyboard, closes by Escape with the focus back, and by a click elsewhere', async t => {
+  const page = await (await openContext(t, 'en', {}, true)).newPage()
+  await page.goto(`${scene.url}/_menshen/account`)
+  const opener = page.locator('summary', { hasText: 'Sign out all other devices' })
+  const question = page.getByText('These devices will be signed out and have to sign in again:')
+  await opener.focus()
+  await page.keyboard.press('Enter')
+  await question.waitFor()
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Escape')
+  await question.waitFor({ state: 'hidden' })
+  assert.ok(await opener.evaluate(element => element === document.activeElement))
+  await opener.click()
+  await question.waitFor()
+  await page.getByRole('heading', { level: 1 }).click()
+  await question.waitFor({ state: 'hidden' })
+})
+
+test('an unavailable application is asked again after a countdown; a click stops it, and so does the last try', async t => {
+  const context = await openContext(t, 'en', {}, true)
+  const page = await context.newPage()
+  await page.clock.install({ time: Date.now() })
+  await page.goto(`${scene.url}/report#part`)
+  const timer = page.getByRole('timer')
+  const seconds = async () => Number(/^Trying again in (\d+) s$/.exec((await timer.textContent()) ?? '')?.[1])
+  let before = 0
+  for (let tries = 0; tries < 5; tries++) {
+    await timer.waitFor()
+    const left = await seconds()
+    assert.ok(left > before && left <= 72, `${left} after ${before}`)
+    before = Math.min(left, 59)
+    const loaded = page.waitForEvent('load')
+    await page.clock.runFor(left * 1000)
+    await loaded
+  }
+  await page.getByText('It still doesn’t work after several tries.').waitFor()
+  assert.equal(new URL(page.url()).hash, '#part')
+
+  await page.goto(`${scene.url}/other`)
+  await timer.waitFor()
+  await page.getByRole('button', { name: 'Stop' }).click()
+  await page.getByText('Automatic retries are stopped.').waitFor()
+  let asked = 0
+  page.on('request', () => asked++)
+  await page.clock.runFor(120_000)
+  assert.equal(asked, 0)
+
+  await page.goto(`${scene.url}/third`)
+  await timer.waitFor()
+  await page.locator('.reference code').click()
+  await page.getByText('Automatic retries are stopped.').waitFor()
+})
+
+test('the details of an error are copied by a click, without the query of the address', async t => {
+  const { page, problems } = await openPage(t, browser, { permissions: ['clipboard-read', 'clipboard-write'] })
+  await page.goto(`${scene.url}/login?error=access_denied&secret=1`)
+  const reference = await page.locator('.reference code').innerText()
+  await page.getByRole('button', { name: '复制详细信息' }).click()
+  await page.getByRole('button', { name: '已复制' }).waitFor()
+  const lines = (await page.evaluate(() => navigator.clipboard.readText())).split('\n')
+  assert.deepEqual(lines.slice(1, 4), ['错误代码：access_denied', `请求编号：${reference}`, `${scene.url}/login`])
+  assert.match(lines[4] ?? '', /^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
+  assert.deepEqual(problems, [])
+})
+
+async function openQuestions(page: Page): Promise<void> {
+  await page.evaluate(() => {
+    for (const question of document.querySelectorAll('details')) question.open = true
+  })
+}
+
+async function picture(page: Page, name: string): Promise<void> {
+  const folder = process.env.SCREENSHOTS
+  if (folder) await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true })
+}
+
+// What follows runs in the page.
+
+async function runAxe(): Promise<string[]> {
+  type Violation = { id: string; nodes: { html: string }[] }
+  type Axe = { run(options: object): Promise<{ violations: Violation[] }> }
+  const { axe } = globalThis as unknown as { axe: Axe }
+  const { violations } = await axe.run({ resultTypes: ['violations'], selectors: false })
+  return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(', ')}`)
+}
+
+function faultsInForcedColours(): string[] {
+  const faults: string[] = []
+  const canvas = getComputedStyle(document.body).backgroundColor
+  for (const button of document.querySelectorAll<HTMLElement>('.button')) {
+    const { borderTopWidth, borderTopColor } = getComputedStyle(button)
+    if (button.checkVisibility() && (Number.parseFloat(borderTopWidth) < 1 || borderTopColor === canvas))
+      faults.push(`${button.innerText} has no edge`)
+  }
+  for (const notice of document.querySelectorAll('.notice.bad, .notice.warn, .notice.good'))
+    if (getComputedStyle(notice, '::before').backgroundColor === canvas) faults.push('a sign cannot be seen')
+  return faults
+}
