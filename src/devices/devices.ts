@@ -8,7 +8,7 @@ import type { Settings } from '../config/settings.ts'
 import type { Report } from '../events.ts'
 import type { CookieNames } from '../http/cookies.ts'
 import { clearCookie, readCookie } from '../http/cookies.ts'
-import type { DeviceCheck, DeviceRequest } from '../identify/context.ts'
+import type { CredentialRequest, DeviceCheck } from '../identify/context.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { DeviceNotes, LoadedSession } from '../session/cache.ts'
@@ -42,7 +42,7 @@ export function offersDevices(settings: Settings): boolean {
 export function createDevices(options: DevicesOptions): DeviceCheck {
   const { settings, isAuthHost, cookies, sessions, now, report } = options
 
-  function isShown({ headers }: DeviceRequest, loaded: LoadedSession): boolean {
+  function isShown({ headers }: CredentialRequest, loaded: LoadedSession): boolean {
     const { device } = loaded.session
     if (!isBound(device) || !isAuthHost) return true
     const at = now()
@@ -52,7 +52,7 @@ export function createDevices(options: DevicesOptions): DeviceCheck {
 
   /** Another process may have given the browser a newer cookie, or have seen it. */
   async function checkReloaded(
-    request: DeviceRequest,
+    request: CredentialRequest,
     ticket: string,
     shown: string | undefined,
     known: LoadedSession,
@@ -82,7 +82,7 @@ export function createDevices(options: DevicesOptions): DeviceCheck {
     })
   }
 
-  function reportMissing(request: DeviceRequest, loaded: LoadedSession): undefined {
+  function reportMissing(request: CredentialRequest, loaded: LoadedSession): undefined {
     const notes = notesOf(loaded)
     const at = now()
     if (notes.reportedAt !== undefined && at - notes.reportedAt < REPORTED_EVERY_MS) return

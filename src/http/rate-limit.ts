@@ -9,13 +9,14 @@ const SHARED_DEADLINE_MS = 1000
 
 export interface RateLimit {
   /** Counts one more of this kind; false if it is above the limit. */
-  admits(kind: LimitKind, request: ProxyRequest): Promise<boolean>
-  /** The same; within the limit, a function that takes the count back. */
-  take(kind: LimitKind, request: ProxyRequest): Promise<GiveBack | undefined>
+  admits(kind: LimitKind, request: CountedRequest): Promise<boolean>
+  /** Counts one more, and returns a function that takes the count back; `undefined` if it is above the limit. */
+  take(kind: LimitKind, request: CountedRequest): Promise<GiveBack | undefined>
 }
 
 type LimitKind = 'sign-in' | 'ticket' | 'logout' | 'device'
 type GiveBack = () => void
+type CountedRequest = Pick<ProxyRequest, 'observed'>
 
 interface CountResult {
   /** `above again`: not the first of its minute above the limit. */
@@ -50,7 +51,7 @@ export function createRateLimit({ perMinute, shared, report }: RateLimitOptions)
     return NOTHING_TO_GIVE_BACK
   }
 
-  async function take(kind: LimitKind, request: ProxyRequest): Promise<GiveBack | undefined> {
+  async function take(kind: LimitKind, request: CountedRequest): Promise<GiveBack | undefined> {
     const { address } = request.observed
     // One count for all clients without an address would let one of them use up the limit of the others.
     if (address === '') return reportUnknown()

@@ -62,30 +62,34 @@ export interface SessionCookies {
   endedCookies(): readonly string[]
 }
 
-export type DeviceRequest = Pick<GatewayRequest, 'headers' | 'observed'>
+/**
+ * The request that carries the credentials of a caller. Where a proxy asks about another request, the rules judge that one
+ * (`asked`). This type has neither method nor path, so that it cannot be passed in place of `asked`.
+ */
+export type CredentialRequest = Pick<GatewayRequest, 'headers' | 'observed'>
 
 /** Sessions that are bound to a device: see devices/. */
 export interface DeviceCheck {
   /** The session, if the request comes from the device that it is bound to, or if it is bound to none. */
-  check(request: DeviceRequest, ticket: string, loaded: LoadedSession): MaybePromise<LoadedSession | undefined>
+  check(request: CredentialRequest, ticket: string, loaded: LoadedSession): MaybePromise<LoadedSession | undefined>
   /** Whether the request shows that it comes from the device, as far as this process knows. */
-  isFromDevice(request: DeviceRequest, loaded: LoadedSession): boolean
+  isFromDevice(request: CredentialRequest, loaded: LoadedSession): boolean
   /** Whether the session of the browser is valid again once it has proven its device. */
-  couldProve(request: DeviceRequest): Promise<boolean>
+  couldProve(request: CredentialRequest): Promise<boolean>
   /** For a new session; `undefined` if none is to be bound. */
   offer(): OfferedDevice | undefined
   /** The headers that ask the browser to register a key for it. */
   registration(device: OfferedDevice, ticket: string): Record<string, string>
   /** For a browser that signs out. */
-  clearCookies(request: Pick<DeviceRequest, 'headers'>): readonly string[]
+  clearCookies(request: Pick<CredentialRequest, 'headers'>): readonly string[]
 }
 
 /**
- * Callers with a key: see keys/. `request` carries the key, the rules judge `asked`. `undefined` if it has none, or one that
+ * Callers with a key: see keys/. `outer` carries the key, the rules judge `asked`. `undefined` if it has none, or one that
  * does not concern us there: then it may have a token of the provider.
  */
 export type IdentifyByKey = (
-  request: GatewayRequest,
+  outer: CredentialRequest,
   asked: GatewayRequest,
   identification: CallerIdentification,
 ) => MaybePromise<CallerIdentification> | undefined

@@ -10,7 +10,7 @@ import { tokenExpiresAt } from '../session/record.ts'
 import { isActivity, isPartOfPage } from '../util/fetch-metadata.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 import type { CallerIdentification } from './admission.ts'
-import type { IdentifyContext } from './context.ts'
+import type { CredentialRequest, IdentifyContext } from './context.ts'
 
 const NO_COOKIES: readonly string[] = []
 const VISITOR: CallerIdentification = { cookies: NO_COOKIES }
@@ -18,10 +18,7 @@ const FAILED_TICKET: CallerIdentification = { cookies: NO_COOKIES, failedTicket:
 const PROVIDER_UNAVAILABLE: CallerIdentification = { cookies: NO_COOKIES, isProviderUnavailable: true }
 
 /** Whose session it is, refreshed if due, whatever the request asks for. Without a promise if the session is cached. */
-export function identify(
-  context: IdentifyContext,
-  request: Pick<GatewayRequest, 'headers' | 'observed'>,
-): MaybePromise<CallerIdentification> {
+export function identify(context: IdentifyContext, request: CredentialRequest): MaybePromise<CallerIdentification> {
   const { auth, site } = context
   const cookie = readCookie(request.headers.cookie, auth.cookies.session)
   if (!cookie) return VISITOR
@@ -39,7 +36,7 @@ interface SessionTicket {
 
 function identifyTicket(
   context: IdentifyContext,
-  request: Pick<GatewayRequest, 'headers' | 'observed'>,
+  request: CredentialRequest,
   tickets: SessionTicket,
 ): MaybePromise<CallerIdentification> {
   const { sessions } = context.auth
@@ -54,7 +51,7 @@ function identifyTicket(
 /** A session that is bound to a device is valid only from that device. */
 function identifyLoaded(
   context: IdentifyContext,
-  request: Pick<GatewayRequest, 'headers' | 'observed'>,
+  request: CredentialRequest,
   tickets: SessionTicket,
   loaded: LoadedSession,
 ): MaybePromise<CallerIdentification> {
@@ -71,7 +68,7 @@ function identifyLoaded(
 
 async function findTicket(
   context: IdentifyContext,
-  request: Pick<GatewayRequest, 'headers' | 'observed'>,
+  request: CredentialRequest,
   cookie: string,
 ): Promise<CallerIdentification> {
   const ticket = await runInRequest(request.observed, () => context.site.findTicket(cookie))
@@ -89,7 +86,7 @@ export async function ticketOf(
 
 async function loadAndRefresh(
   context: IdentifyContext,
-  request: Pick<GatewayRequest, 'headers' | 'observed'>,
+  request: CredentialRequest,
   tickets: SessionTicket,
 ): Promise<CallerIdentification> {
   const { auth, site, observe } = context

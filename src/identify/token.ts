@@ -9,7 +9,7 @@ import { hasToken } from '../util/fetch-metadata.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { CallerIdentification } from './admission.ts'
 import { audiencesOf, type RefusedToken, type TokenClient } from './bearer.ts'
-import type { IdentifyContext } from './context.ts'
+import type { CredentialRequest, IdentifyContext } from './context.ts'
 
 /** RFC 6750, 2.1. */
 const CREDENTIALS = /^bearer +([\w.~+/-]+=*)$/i
@@ -17,33 +17,33 @@ const CREDENTIALS = /^bearer +([\w.~+/-]+=*)$/i
 /** A token is accepted only where the rule for the path says so. Everywhere else `Authorization` is for the application. */
 export function identifyByToken(
   context: IdentifyContext,
-  request: GatewayRequest,
+  outer: CredentialRequest,
   asked: GatewayRequest,
   identification: CallerIdentification,
 ): MaybePromise<CallerIdentification> {
   const { rules } = context.auth
-  if (!rules.hasBearer || !hasToken(request.headers)) return identification
+  if (!rules.hasBearer || !hasToken(outer.headers)) return identification
   const matching = rulesForRequest(rules, asked, context.settings.BASE_URL)
-  return matching[0]?.bearer ? identifyToken(context, request, asked, identification.cookies, matching) : identification
+  return matching[0]?.bearer ? identifyToken(context, outer, asked, identification.cookies, matching) : identification
 }
 
 async function identifyToken(
   { settings, auth, observe }: IdentifyContext,
-  request: GatewayRequest,
+  outer: CredentialRequest,
   { method, path, headers }: GatewayRequest,
   cookies: readonly string[],
   rules: readonly Rule[],
 ): Promise<CallerIdentification> {
-  const token = CREDENTIALS.exec(request.headers.authorization ?? '')?.[1]
+  const token = CREDENTIALS.exec(outer.headers.authorization ?? '')?.[1]
   // Made-up tokens must not reach the provider without a limit.
   const bringer: TokenClient = {
-    owner: network(request.observed.address),
-    count: () => auth.rateLimit.take('ticket', request),
+    owner: network(outer.observed.address),
+    count: () => auth.rateLimit.take('ticket', outer),
   }
   const found =
     token === undefined
       ? await refuseMalformed(bringer)
-      : await runInRequest(request.observed, () => auth.bearers.identify(token, audiencesOf(settings, rules), bringer))
+      : await runInRequest(outer.observed, () => auth.bearers.identify(token, audiencesOf(settings, rules), bringer))
   if (found === 'limited') return { cookies, failedToken: true, isLimited: true }
   if ('who' in found) {
     const reidentify = async () => {
@@ -56,7 +56,7 @@ async function identifyToken(
     return { program: found, reidentify, cookies }
   }
   const { refused: reason, detail } = found
-  observe.report('token_refused', { ...requestFields(request), reason, ...(detail !== undefined && { detail }) })
+  observe.report('token_refused', { ...requestFields(outer), reason, ...(detail !== undefined && { detail }) })
   return { cookies, failedToken: true }
 }
 

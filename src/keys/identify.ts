@@ -7,7 +7,7 @@ import type { Report } from '../events.ts'
 import type { RateLimit } from '../http/rate-limit.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import type { CallerIdentification } from '../identify/admission.ts'
-import type { IdentifyByKey } from '../identify/context.ts'
+import type { CredentialRequest, IdentifyByKey } from '../identify/context.ts'
 import { requestFields, runInRequest } from '../observe/observed-request.ts'
 import { hasToken } from '../util/fetch-metadata.ts'
 import { isKey, keyIn, keySha256 } from '../util/key-form.ts'
@@ -27,10 +27,10 @@ export interface KeyOptions {
 
 export function createIdentifyByKey({ rules, callers, use, current, rateLimit, report }: KeyOptions): IdentifyByKey {
   /** Counted like tokens that are not valid. The key is in no report. */
-  async function refuse(request: GatewayRequest, reason: RefusedKey['refused']): Promise<CallerIdentification> {
-    const isWithinLimit = await rateLimit.admits('ticket', request)
+  async function refuse(outer: CredentialRequest, reason: RefusedKey['refused']): Promise<CallerIdentification> {
+    const isWithinLimit = await rateLimit.admits('ticket', outer)
     if (!isWithinLimit) return { cookies: [], failedToken: true, isLimited: true }
-    report('key_refused', { ...requestFields(request), reason })
+    report('key_refused', { ...requestFields(outer), reason })
     return { cookies: [], failedToken: true, keyProblem: 'invalid_key' }
   }
 
@@ -43,30 +43,30 @@ export function createIdentifyByKey({ rules, callers, use, current, rateLimit, r
     }
   }
 
-  return (request, { method, path }, identification) => {
-    const presented = keyIn(request.headers)
+  return (outer, { method, path }, identification) => {
+    const presented = keyIn(outer.headers)
     if (!presented) return undefined
     const [rule] = rules.rulesFor(method, path)
     if (!rule?.keys) {
       if (!('key' in presented) || rule?.public)
-        return isKey(tokenIn(request)) ? { ...identification, cookies: [] } : undefined
-      report('key_refused', { ...requestFields(request), reason: 'not_accepted' })
+        return isKey(tokenIn(outer)) ? { ...identification, cookies: [] } : undefined
+      report('key_refused', { ...requestFields(outer), reason: 'not_accepted' })
       // A key is never shown to the provider. With a key in a header of its own, a token may be beside it.
-      return hasToken(request.headers) && !isKey(tokenIn(request))
+      return hasToken(outer.headers) && !isKey(tokenIn(outer))
         ? undefined
         : { ...identification, cookies: [], keyProblem: 'key_not_accepted' }
     }
-    if ('problem' in presented) return refuse(request, presented.problem)
+    if ('problem' in presented) return refuse(outer, presented.problem)
     const sha256 = keySha256(presented.key)
-    const found = runInRequest(request.observed, () => callers.identify(sha256))
+    const found = runInRequest(outer.observed, () => callers.identify(sha256))
     return andThen(found, caller => {
-      if ('refused' in caller) return refuse(request, caller.refused)
-      use.note(sha256, caller, requestFields(request))
+      if ('refused' in caller) return refuse(outer, caller.refused)
+      use.note(sha256, caller, requestFields(outer))
       return { program: caller, reidentify: createReidentify({ method, path }, sha256), cookies: [] }
     })
   }
 }
 
-function tokenIn({ headers }: GatewayRequest): string {
+function tokenIn({ headers }: CredentialRequest): string {
   return headers.authorization?.split(' ').at(-1) ?? ''
 }

@@ -1,6 +1,6 @@
-// How much of an application may be in use at once. Ordinary exchanges have slots, and a queue of bounded length and time
-// in front of them. An exchange that only waits for its client, or has become a stream, gives its slot to others and counts
-// as a stream, as long as the number of streams allows it.
+// How much of an application may be in use at once. Ordinary requests have slots, and a queue of bounded length and time in front
+// of them. A request that only waits for its client, or has become a stream, gives its slot to others and is counted as a stream,
+// as long as the number of streams allows it.
 //
 // One user may have all slots while no other user needs one. The queue is served owner by owner; when it is full, the owner with
 // the most entries loses the last. Where one owner holds so many slots that others would wait for the end of a slow page, a
@@ -20,7 +20,7 @@ export interface SlotHolder extends WatchItem, StreamCandidate {
   start(): void
   /** There is no room for it: too many came before it, or its owner holds most and others need room. */
   reject(reason: 'queue_full' | 'no_slot_in_time' | 'streams_full' | 'holds_most_streams'): void
-  /** Asked regularly while it has a slot: whether it waits for its client and not for the application. */
+  /** Called regularly while it has a slot. Returns whether it waits for its client, and not for the application. */
   checkSlow(): boolean
   cutOff(): void
 }
@@ -136,7 +136,7 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
     if (next) {
       leaveQueue(next)
       takeSlot(next)
-      // Not while another exchange ends: its connection may not be ready for the next one yet.
+      // Not while another request ends: its connection may not be ready for the next one yet.
       process.nextTick(startIfThere, next)
     } else if (slotsTaken < slots / 2) shares.end()
   }
@@ -287,7 +287,7 @@ export function createSlotShares({ many, few }: Share): SlotShares {
 // The slots for streams: sockets, event streams, and answers or bodies that wait for their client. When all are taken, the
 // owner who holds most gives one back, so that no owner can take them from all others.
 
-/** An exchange or a socket that may need a slot for streams. */
+/** A request or a socket that may need a slot for streams. */
 export interface StreamCandidate {
   /** The user, or the address of a visitor. */
   readonly owner: string

@@ -1,4 +1,4 @@
-// The connections to an application. With HTTP/1.1 each serves one exchange at a time, so that no request waits in undici's
+// The connections to an application. With HTTP/1.1 each serves one request at a time, so that no request waits in undici's
 // queue; with HTTP/2 one serves many. An application behind https chooses the protocol when it is connected to.
 
 import { isIP, type Socket } from 'node:net'
@@ -8,7 +8,7 @@ import { dispatchExpecting, type ExpectingRequest, type Http1Destination } from 
 import { createHttp2Pool, type Http2Pool } from './http2-connections.ts'
 import type { UpstreamHttp2Request } from './http2-exchange.ts'
 
-/** A connection that serves one exchange. */
+/** A connection that serves one request. */
 export type UpstreamConnection = Pick<Client, 'dispatch' | 'destroy'> & { readonly isHttp2?: true }
 
 export interface Connections {
@@ -18,7 +18,7 @@ export interface Connections {
   giveBack(connection: UpstreamConnection): void
   /** From now on idle connections are closed. A request that still comes opens a new one. */
   keepNone(): void
-  /** Cuts off exchanges that still use one. */
+  /** Cuts off requests that still use one. */
   close(): Promise<void>
 }
 
@@ -28,7 +28,7 @@ export interface Destination extends Http1Destination {
   readonly isH2c?: true
 }
 
-/** The application speaks another protocol than before. Nothing was sent: the exchange may begin again on a new connection. */
+/** The application speaks another protocol than before. Nothing was sent: the request may begin again on a new connection. */
 export class ProtocolChange extends Error {
   readonly code = 'ERR_PROTOCOL_CHANGED'
 }
@@ -144,8 +144,8 @@ function viaHttp2(http2: Http2Pool, onContinue?: () => void): UpstreamConnection
   return {
     isHttp2: true,
     dispatch(request, handler) {
-      const exchange = request as unknown as UpstreamHttp2Request
-      http2.dispatch(onContinue ? { ...exchange, onContinue } : exchange, handler)
+      const call = request as unknown as UpstreamHttp2Request
+      http2.dispatch(onContinue ? { ...call, onContinue } : call, handler)
       return true
     },
     async destroy() {},
