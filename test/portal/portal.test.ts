@@ -432,6 +432,16 @@ suite('the page', () => {
     assert.equal((await browser.get(WIKI + APPLICATIONS)).status, 404)
   })
 
+  test('in the library the portal is there, and / belongs to the application', async t => {
+    const { menshen, signedIn } = await openPortal(t, { hosts: { 'wiki.test': { upstream: APP, title: 'The wiki' } } })
+    const browser = await signedIn()
+    const cookie = [...browser.cookies(PORTAL)].map(([name, value]) => `${name}=${value}`).join('; ')
+    const get = (path: string) => menshen.fetch(new Request(PORTAL + path, { headers: { ...PAGE, cookie } }))
+    assert.deepEqual(shownIn((await (await get('/_menshen/portal'))?.text()) ?? ''), [['The wiki', `${WIKI}/`]])
+    assert.equal((await get(APPLICATIONS))?.status, 200)
+    assert.equal(await get('/'), undefined)
+  })
+
   test('titles and descriptions are text, whatever they look like', async t => {
     const title = `"><script>alert(1)</script>&'`
     const { signedIn } = await openPortal(t, { hosts: { 'wiki.test': { upstream: APP, title, description: title } } })
