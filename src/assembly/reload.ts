@@ -32,7 +32,14 @@ function accessPolicyFor(parts: ProcessParts, current: ConfiguredParts, next: Co
   const isSame = (part: (configuration: Configuration) => unknown) =>
     fingerprintOf(part(before)) === fingerprintOf(part(next))
   const sameProviders = isSame(({ plans, config }) => [plans, Object.keys(config.providers ?? {})])
-  if (sameProviders && isSame(({ config }) => [config.roles, config.rules, config.hosts])) return current.accessPolicy
+  // The rules know the prefixes: a path that two applications could claim is for no one.
+  const policyOf = ({ config: { roles, rules, hosts, upstreams = {} } }: Configuration) => [
+    roles,
+    rules,
+    hosts,
+    Object.keys(upstreams),
+  ]
+  if (sameProviders && isSame(policyOf)) return current.accessPolicy
   const providers = sameProviders ? current.accessPolicy.providers : undefined
   return createAccessPolicy(next, { ...parts.basics, settings: next.settings }, providers)
 }

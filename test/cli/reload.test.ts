@@ -327,3 +327,20 @@ test('a changed file of an upstream counts after a reload, and one that is missi
   assert.equal(await sent(), 'third-CANARY')
   assert.doesNotMatch(JSON.stringify(instance.lines), /-CANARY/)
 })
+
+test('rules know the applications of the configuration in use: no request acts on two of them after a reload', async t => {
+  const [files, other] = [await startUpstream(t), await startUpstream(t)]
+  const { configure, start } = await openFiles(t)
+  const rules = [{ path: '/', public: true }]
+  configure({ rules, upstreams: { '/': files.url } })
+  const instance = await start()
+  const move = async () => {
+    const client = createClient(instance.url)
+    return (await client.request({ method: 'MOVE', path: '/files/a', headers: { destination: '/other/b' } })).status
+  }
+  assert.equal(await move(), 200)
+  configure({ rules, upstreams: { '/': files.url, '/other': other.url } })
+  assert.equal((await hangUp(instance)).event, 'config_reloaded')
+  assert.equal(await move(), 400)
+  assert.equal(files.received.length, 1)
+})
