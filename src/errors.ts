@@ -21,7 +21,7 @@ export class MenshenError extends Error {
   readonly code: ErrorCode
   /** What is wrong, one by one. The message has a line for each. */
   declare readonly problems: readonly Problem[]
-  /** The same sentence for people who read another language than the log's, where there is one. */
+  /** The message in other languages than the log's, where it has them. */
   declare readonly phrase?: object
 
   constructor(code: ErrorCode, what: string | readonly Problem[], cause?: unknown, phrase?: object) {

@@ -1,7 +1,7 @@
 // Every event: one row each with its code, level, sentence and fields. `npm run docs` writes the table of docs/logging.md from them.
 
 export const COMMON_FIELDS = {
-  requestId: 'the request; the same as `X-Request-Id` of its response and 编号 on its page',
+  requestId: 'the request; the same as `X-Request-Id` of its response and 请求编号 on its page',
   user: 'the username',
   sub: "the provider's identifier of the user",
   session: 'the first ten characters of the session key, which is a hash of the ticket',
@@ -302,7 +302,7 @@ export const EVENTS = {
   },
   token_exchange_failed: {
     level: 'warn',
-    // `reason` is an error code of the provider or of ours, or recently_failed; `upstream` is its prefix.
+    // `reason` is an error code of the provider or of Menshen, or recently_failed; `upstream` is its prefix.
     message: 'the provider issued no token for an application; the request got 502, and no token was sent',
     fields: ['method', 'path', 'upstream', 'audience'],
   },

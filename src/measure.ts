@@ -26,7 +26,7 @@ export type Measure = <Kind extends keyof Work, Result>(
   work: () => Promise<Result>,
 ) => Promise<Result>
 
-/** The same for synchronous work. */
+/** For synchronous work. */
 export type MeasureSync = <Kind extends keyof Work, Result>(kind: Kind, what: Work[Kind], work: () => Result) => Result
 
 export const unmeasured: Measure = (_kind, _what, work) => work()

@@ -34,6 +34,7 @@ import { REQUEST_ID } from './observe/observed-request.ts'
 import { isOwnPath } from './paths.ts'
 import { planProviders } from './provider/providers.ts'
 import type { Hooks } from './sign-in/hooks.ts'
+import { type Phrase, phrase, phrasedProblem, phraseIn } from './text/text.ts'
 
 /** As the type of the setting's row says. What is an object to us is text here, as in the environment. */
 type OptionValue<T> = {
@@ -42,7 +43,7 @@ type OptionValue<T> = {
   string: [T] extends [string | undefined] ? NonNullable<T> : string
 }[OptionType<T>]
 
-/** Those two are more than text here. */
+/** These two are more than text here. */
 type PlainName = Exclude<Name, 'PROVIDER' | 'CONFIG'>
 
 /** Every setting in camelCase: `BASE_URL` is `baseUrl`. docs/settings.md says what each of them means. */
@@ -59,7 +60,7 @@ export interface MenshenOptions<R extends string = string, F extends string = st
   /** The path of a configuration file, or what `defineConfig` gave. */
   readonly config?: string | Config<R, F> | undefined
   /**
-   * Where events are written. A pino logger is one. Without it the console is told that nobody can sign in, that the
+   * Where events are written. A pino logger is one. Without it, warnings go to the console: that no user can sign in, that the
    * development provider is in use, or that a function of yours failed, and nothing else is written.
    */
   readonly log?: Log | undefined
@@ -67,7 +68,7 @@ export interface MenshenOptions<R extends string = string, F extends string = st
   readonly now?: (() => number) | undefined
   /**
    * Starts the embedded development provider, on `devProviderPort` or a free port, with its own users or with yours
-   * (`{ users: [{ username: 'ann', groups: ['finance'] }] }`). It lets anybody in.
+   * (`{ users: [{ username: 'ann', groups: ['finance'] }] }`). It lets anyone in.
    */
   readonly devProvider?: boolean | DevProviderConfig | undefined
 }
@@ -101,7 +102,7 @@ type OptionEntries = readonly (readonly [option: string, value: unknown])[]
 /** One start names everything that is wrong with the settings. `nodeEnv` is the process's own. */
 export async function readOptions(options: MenshenOptions, nodeEnv: string | undefined): Promise<ReadOptions> {
   if (typeof options !== 'object' || options === null || Array.isArray(options))
-    throw new MenshenError('bad_settings', 'createMenshen: expected an object of options.')
+    throw new MenshenError('bad_settings', 'createMenshen: expected an options object.')
   const { settings: base, config, log, now, devProvider = false, onSignIn, onSignOut, ...rest } = options
   const hooks = { onSignIn, onSignOut }
   const isDescribed = typeof devProvider === 'object' && devProvider !== null
@@ -175,7 +176,7 @@ function ownProblems({ log = SILENT, now, devProvider, ...hooks }: Record<string
 function checkWithFields(config: unknown, fields: Config): Config {
   const twice = Object.keys(fields).filter(name => Object.hasOwn(Object(config), name))
   if (twice.length > 0)
-    throw new MenshenError('bad_settings', `createMenshen: ${twice.join(', ')} stand in config and beside it.`)
+    throw new MenshenError('bad_settings', `createMenshen: ${twice.join(', ')} given both in config and beside it.`)
   // Checked apart, so that a problem of `config` as a whole names it.
   const checked = checkConfig(config, 'createMenshen', 'config')
   return checkConfig({ ...checked, ...fields }, 'createMenshen', 'options')
@@ -284,7 +285,7 @@ async function start(options: MenshenOptions): Promise<Menshen> {
 /** Not an environment: that is all text, and has no default of any row. */
 function assertSettings(settings: unknown): void {
   if (settings === undefined || typeof Object(settings).SESSION_MAX_HOURS === 'number') return
-  throw new MenshenError('bad_settings', 'settings: expected what readSettings gave, and not the environment itself.')
+  throw new MenshenError('bad_settings', 'settings: expected the result of readSettings, not the environment itself.')
 }
 
 /** Its tokens are not JWTs, and it has no introspection. */
@@ -293,7 +294,7 @@ function assertNoBearer({ rules = [] }: Config): void {
   if (first < 0) return
   throw new MenshenError(
     'bad_settings',
-    `rules.${first} says bearer, and tokens of devProvider cannot be judged; leave the rule out while devProvider is in use, or use a provider with issuer and jwksUrl, or introspectionUrl.`,
+    `rules.${first} has bearer, and tokens of devProvider cannot be verified; leave the rule out while devProvider is in use, or use a provider with issuer and jwksUrl, or introspectionUrl.`,
   )
 }
 
@@ -349,28 +350,28 @@ function usersOf({ users }: DevProviderConfig = {}) {
   })
 }
 
-/** It lets anybody in: only on a developer's own machine, and never beside a real provider. */
+/** It lets anyone in: only on a developer's own machine, and never beside a real provider. */
 export function assertDevelopment(settings: Settings, { provider, providers }: Config): void {
   const { NODE_ENV = '', BASE_URL } = settings
   const refuse = (reason: string, expected: string, setting?: Name) => {
     const message = `devProvider is true although ${reason}; expected ${expected}.`
     throw new MenshenError('bad_settings', [{ ...(setting && { setting }), message }])
   }
-  if (isProduction(settings)) refuse(`NODE_ENV is "${NODE_ENV}"`, 'a provider: it lets anybody in', 'NODE_ENV')
+  if (isProduction(settings)) refuse(`NODE_ENV is "${NODE_ENV}"`, 'a provider: it lets anyone in', 'NODE_ENV')
   if (!isLoopback(BASE_URL))
     refuse(`BASE_URL is "${BASE_URL}"`, 'a BASE_URL on this machine, for example http://localhost:3000', 'BASE_URL')
   if (namesProvider(settings) || provider !== undefined || providers !== undefined)
-    refuse('there is a provider', 'one of them')
+    refuse('a provider is configured', 'only one of them')
 }
 
 /** A developer has to know that it is not a real provider, and its users. */
 export function reportDevelopment(log: EventLog, { BASE_URL, AUTH_URL }: Settings, users: readonly string[]): void {
-  log.report('started', { address: BASE_URL, provider: developmentNote(AUTH_URL), users })
+  log.report('started', { address: BASE_URL, provider: phraseIn('en', developmentPhrase(AUTH_URL)), users })
   log.close()
 }
 
-export function developmentNote(url: string | undefined): string {
-  return `${url} (development provider, not for production)`
+export function developmentPhrase(url: string | undefined): Phrase {
+  return phrase('cli.development_note', { url: String(url) })
 }
 
 // Why a server could not listen, and which setting to change.
@@ -383,39 +384,27 @@ interface FailedAddress {
 
 export function refuseToListen({ code }: NodeJS.ErrnoException, failed: FailedAddress): never {
   const { setting: name, port, host } = failed
-  const refuse = (about: string, message: string): never => {
-    throw new MenshenError('cannot_start', [{ setting: about, message }])
+  const refuse = (about: string, given: Phrase): never => {
+    throw new MenshenError('cannot_start', [phrasedProblem({ setting: about }, given)])
   }
   if (code === 'EADDRINUSE')
+    // Without PORT, the port of a local BASE_URL is taken, where a proxy may be listening.
     return refuse(
       name,
-      `${name}: port ${port} is already in use. Stop the other process, or set ${name} to a free port.${PROXY_HINT[name]}`,
+      name === 'PORT' ? phrase('cli.port_in_use', { name, port }) : phrase('cli.other_port_in_use', { name, port }),
     )
-  if (code === 'EACCES')
-    return refuse(
-      name,
-      `${name}: this user cannot listen on port ${port} (${code}); set ${name} to 1024 or higher, or let the service manager open it.`,
-    )
+  if (code === 'EACCES') return refuse(name, phrase('cli.port_not_allowed', { name, port, code }))
   if (code?.startsWith('ERR_OSSL')) throw new MenshenError('cannot_start', [certificateProblem(code)])
-  return refuse(
-    'HOST',
-    `HOST is "${host}", where port ${port} cannot be listened on (${String(code)}); expected an address of this machine and a port that this user may use.`,
-  )
+  return refuse('HOST', phrase('cli.host_not_usable', { host, port, code: String(code) }))
 }
 
-/** Without PORT, the port of a local BASE_URL is taken, where a proxy may be listening. */
-const PROXY_HINT = {
-  PORT: " Behind a proxy, BASE_URL keeps the proxy's port.",
-  DEV_PROVIDER_PORT: '',
-}
-
-// What a program has to know when Menshen has started inside it: that nobody can sign in, or that anybody can. It goes to the
+// What a program has to know when Menshen has started inside it: that no user can sign in, or that anyone can. It goes to the
 // log, or without one to the console.
 
 interface StartReport {
   readonly settings: Settings
   readonly config: Config
-  /** Of the development provider, if that is in use. */
+  /** The development provider's users, if that is in use. */
   readonly users: readonly string[] | undefined
   /** `undefined` if the program has given none. */
   readonly log: Log | undefined
@@ -461,7 +450,7 @@ function reportLocalAddress(log: Log | undefined, now: () => number, found: stri
   events.close()
 }
 
-const LETS_IN = 'it lets anybody in, as'
+const LETS_IN = 'anyone can sign in as'
 
 function warn(message: string): void {
   // biome-ignore lint/suspicious/noConsole: the program has given no log, and has to know

@@ -138,7 +138,7 @@ function readDestination(
   if (host !== undefined && !isOwnHost(match, baseUrl)) return { problem: 'other_host' }
   const problem = isTooLong(target) ? 'too_long' : pathProblem(target)
   if (problem) return { problem }
-  // The application would take it for a path of its own.
+  // The application would take it for one of its own paths.
   return rules.areOfOneUpstream(path, target) ? { path: target } : { problem: 'other_upstream' }
 }
 

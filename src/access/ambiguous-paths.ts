@@ -71,9 +71,9 @@ export interface Steps {
 
 /** Every text that applications make of one path. */
 export interface PathTexts {
-  /** Those of the whole path, which comes first. */
+  /** Texts of the whole path, which comes first. */
   readonly spellings: readonly string[]
-  /** Those of the path without the session identifiers in it; none for nearly all paths. */
+  /** Texts of the path without its session identifiers; none for nearly all paths. */
   readonly withoutSession: readonly string[]
 }
 
@@ -213,7 +213,7 @@ export interface Interpretation {
 
 /** The usual segment. */
 const PLAIN = /^[a-z\d_-]+$/
-/** Names are letters, digits, dashes and underscores. Any other sign after a name may not be part of it. */
+/** Names are letters, digits, dashes and underscores. Any other character after a name might not be part of it. */
 const SIGN = /[^\p{L}\p{N}\p{M}_-]/gu
 /** The path ends there for servers that decode before they parse; a parameter is the rest of the path for some. */
 const CUT = /[;?#]/

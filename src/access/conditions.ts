@@ -8,7 +8,7 @@ import { DAYS, type Day, type Hours } from '../config/rule-conditions.ts'
 
 /** How a user signed in. */
 export interface Authentication {
-  /** When the user proved who they are, in milliseconds; absent if nobody says. */
+  /** When the user authenticated, in milliseconds; absent if that is unknown. */
   readonly time?: number | undefined
   readonly acr?: string | undefined
   readonly amr?: readonly string[] | undefined
@@ -35,7 +35,7 @@ export interface Conditions {
   readonly demand: AuthenticationDemand | undefined
 }
 
-/** Of rules for many clients. Beyond it, addresses are searched for again: about a microsecond each. */
+/** For rules with many clients. Beyond it, addresses are searched for again: about a microsecond each. */
 const MOST_ADDRESSES = 20_000
 
 /** `undefined` if it has none. */
@@ -54,7 +54,7 @@ export function conditionsOf(rule: Rule): Conditions | undefined {
 
 function networksOf(given: readonly string[]): Networks {
   const networks = new Networks(MOST_ADDRESSES)
-  // The configuration was checked. One that slipped through admits nobody.
+  // The configuration was checked. A mistake that slipped through admits no one.
   for (const network of given) networks.add(network)
   return networks
 }
@@ -66,7 +66,7 @@ export interface Circumstances {
   readonly address: string | undefined
   /** The time; `undefined` where nothing is said about it. */
   readonly at: number | LocalTime | undefined
-  /** It changes nothing, comes from our own pages, or is no browser's. */
+  /** Whether it changes nothing, comes from our own pages, or is not a browser's. */
   readonly isOwnOrigin: boolean
   /** `undefined` for a visitor. */
   readonly authentication: Authentication | undefined
@@ -162,7 +162,7 @@ export interface OpenHours {
 const MINUTE_MS = 60_000
 
 /**
- * Offsets of time zones are whole minutes, so a verdict counts until the minute ends. Intl takes 2 µs, and is asked once a
+ * Offsets of time zones are whole minutes, so a verdict is valid until the minute ends. Intl takes 2 µs, and is asked once a
  * minute, not once a request.
  */
 export function createOpenHours({ days = DAYS, from, to, zone }: Hours): OpenHours {

@@ -11,7 +11,7 @@ const LETTERS: Readonly<Record<string, string>> = {
 const OTHER_LETTERS = new RegExp(`[${Object.keys(LETTERS).join('')}]`, 'g')
 /** Normalisation leaves these as they are, best-fit conversions do not. */
 const SLASHES = /[\u2044\u2215]/g
-/** The same; Japanese and Korean code pages have the signs of yen and won instead of the backslash. */
+/** These, too; Japanese and Korean code pages have the yen and won signs in place of the backslash. */
 const BACKSLASHES = /[\u00a5\u20a9\u2216\u29f5\u29f9]/g
 
 export function fold(text: string): string {
@@ -31,7 +31,7 @@ function foldLetters(text: string): string {
   return (
     text
       .normalize('NFKD')
-      // Through the capital: the dotless i and the long s have one of ours.
+      // Through the capital: the dotless i and the long s have an ASCII one.
       .toUpperCase()
       .toLowerCase()
       .normalize('NFKD')

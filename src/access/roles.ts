@@ -31,7 +31,7 @@ export interface RoleInput {
 export const DEFAULT_ROLES: readonly RoleConfig[] = [{ role: CONSOLE_ROLE, username: ['admin'] }]
 
 /**
- * A row by a claim that is lost fits nobody, and neither does a row behind it: the first row that fits may be the one that
+ * A row with a claim that was dropped matches no user, and neither does a row after it: the first row that fits may be the one that
  * gives less.
  */
 export function roleOf(known: RoleInput, roles: readonly RoleConfig[]): string {
@@ -49,7 +49,7 @@ export function roleNamesIn(roles: readonly RoleConfig[]): string[] {
   return [...new Set([...DEFAULT_ROLE_NAMES, ...roles.map(row => row.role)])]
 }
 
-/** Everything that the row names has to fit; what is undecided could. A row that names nothing fits nobody. */
+/** Everything that the row names has to fit; what is undecided could. A row that names nothing matches no user. */
 function fits(row: RoleConfig, known: RoleInput): boolean {
   const { provider, username, groups, claim } = row
   if (provider && known.provider !== undefined && !provider.includes(known.provider)) return false

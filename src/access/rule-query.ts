@@ -1,4 +1,4 @@
-// What would happen to a request, and by which rule: the answer to "who may see what?", without a request.
+// What would happen to a request, and by which rule, without sending one.
 
 import type { Rule } from '../config/file.ts'
 import { DEFAULT_ROLE } from '../config/file.ts'
@@ -11,7 +11,7 @@ import { isTooLong, pathProblem } from './request-path.ts'
 import type { Subject } from './roles.ts'
 import type { Decision, Rules } from './rules.ts'
 
-/** Nobody is signed in. */
+/** Not signed in. */
 export const VISITOR = 'visitor'
 
 export interface RuleQuery {
@@ -24,7 +24,7 @@ export interface RuleQuery {
   readonly user: string
   /** A path, of COPY and MOVE. */
   readonly destination?: string | undefined
-  /** Of a method that acts on what is below the path as well. */
+  /** For a method that also acts on everything below the path. */
   readonly depth?: string | undefined
   /** The client's address. */
   readonly from?: string | undefined
@@ -32,7 +32,7 @@ export interface RuleQuery {
   readonly at?: number | LocalTime | undefined
   /** How many seconds ago the user has signed in. */
   readonly authAge?: number | undefined
-  /** Of the id_token; of several, any may be the one. Without them the user has none. */
+  /** As in the id_token; of several, any may match. Without them the user has none. */
   readonly acr?: readonly string[] | undefined
   readonly amr?: readonly string[] | undefined
 }

@@ -14,7 +14,7 @@ export interface RuleNode {
   readonly indexPages: RuleNode[]
   /** How the rules write the last segment. */
   readonly spellings: Set<string>
-  /** Of the longest key among the children. */
+  /** The length of the longest key among the children. */
   longestKey: number
   /** It has another name too. */
   readonly hasAlias: boolean
@@ -129,7 +129,7 @@ function isFor({ methods }: Rule, method: string): boolean {
   return methods === undefined || methods.includes(method === 'HEAD' ? 'GET' : method)
 }
 
-/** Of one path the exact rule, then the one for certain methods, then the shadow rule. */
+/** For one path: the exact rule, then the one for certain methods, then the shadow rule. */
 function rank({ exact, methods, shadow }: Rule): number {
   return (exact ? 4 : 0) + (methods ? 2 : 0) + (shadow ? 1 : 0)
 }

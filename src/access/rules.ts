@@ -181,7 +181,7 @@ function createDecide(
   const lenient = buildRuleTree(rules, LENIENT)
   const rulesArePlain = given.every(isPlainRule)
   const conditions = new Map(given.map(rule => [rule, conditionsOf(rule)]))
-  /** By path, for a few methods each. */
+  /** Keyed by path, for a few methods each. */
   const verdicts = createPathCache<readonly PathVerdict[]>()
 
   function decide(method: string, path: string, subject: Subject | undefined, isTree = false): Decision {

@@ -1,4 +1,4 @@
-// GET /_menshen/account: who is signed in, on which devices, and how they got there.
+// GET /_menshen/account: the user's profile, their devices, and recent sign-ins.
 
 import { foreignAnswer, ifReachable, languageOf, type OwnAnswer, pageAnswer, redirectAnswer } from '../http/answers.ts'
 import { clearCookie, endedCookie, readEnded } from '../http/cookies.ts'

@@ -17,7 +17,7 @@ interface RenderedPage {
   /** The bytes of the page, one in each character: Node writes such a text together with the head, in one piece. */
   readonly body: string
   readonly words: Words
-  /** Of the session. */
+  /** The session's version. */
   readonly version: number
 }
 

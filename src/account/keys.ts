@@ -32,7 +32,7 @@ export async function createPersonalKey(
   const claims = await auth.sessions.readClaims(ticket)
   const made = await auth.personalKeys.create({ ...loaded.session, claims }, wish)
   if (typeof made === 'string') return accountAnswer(context, request, caller, { problem: made, draft: wish })
-  // Signed out while it was made: the key ends too, and nobody has seen it.
+  // The user signed out while it was created: the key is revoked too, and was never shown.
   if (!(await auth.sessions.reload(ticket))) {
     await auth.personalKeys.revoke(userIdOf(loaded.session), made.id)
     return redirectAnswer(pages, request.method, pages.paths.login, { cookies, outcome: 'visitor' })

@@ -20,7 +20,7 @@ async function chooseLanguage(
   if (!isFromOwnOrigin(request, settings.BASE_URL)) return foreignAnswer(context, request)
   const chosen = pages.languages.get(form.get(LANGUAGE_FIELDS.language) ?? '')
   if (!chosen) return errorAnswer(pages, request, 'bad_request')
-  // With forward-auth only the browser knows the address under which it sees a page of ours.
+  // With forward-auth only the browser knows the address of the page.
   const shown = form.get(LANGUAGE_FIELDS.returnTo) ?? request.headers.referer ?? ''
   const location = pageToShow(shown, settings.BASE_URL, pages.paths)
   return redirectAnswer(pages, request.method, location, { cookies: [languageCookie(pages, chosen.lang)] })
@@ -38,7 +38,7 @@ function pageToShow(shown: string, ownOrigin: string, { login, logout, signIn }:
 }
 
 const HOME = '/'
-/** That of a login page with a long return path. */
+/** Enough for a login page with a long return path. */
 const LONGEST_QUERY = 8300
 const SHOWN_BELOW = [OWN_PATHS.console, OWN_PATHS.account]
 

@@ -1,4 +1,4 @@
-// menshen/assertion: for applications behind the gateway. Who is there, as the signed assertion says; loads nothing of the
+// menshen/assertion: for applications behind the gateway. Reads the user from the signed assertion; loads nothing of the
 // gateway.
 import {
   createRemoteJWKSet,
@@ -59,14 +59,14 @@ const KEYS_PATH = '/_menshen/jwks.json'
 const KEYS_DEADLINE_MS = 5000
 /** Three keys take less than one of these. */
 const LONGEST_KEYS_BYTES = 64 * 1024
-/** An application has one or two issuers; more than this many would be made up by somebody. */
+/** An application has one or two issuers; more than this many are invented by a client. */
 const MOST_KEY_SETS = 100
 
 /** Each fetches its keys when first needed, and again for a key that it does not know, at most twice a minute. */
 const KEY_SETS = new Map<string, JWTVerifyGetKey>()
 
 /**
- * Who is there, if the request carries an assertion that the gateway has signed for this very application.
+ * The user, if the request carries an assertion that the gateway has signed for this very application.
  *
  * Rejects with a `MenshenError` otherwise: `assertion_missing`, `assertion_invalid`, or `keys_unavailable` if the gateway's
  * keys could not be fetched; `bad_settings` if an option is missing.
@@ -112,7 +112,7 @@ function tokenIn(request: Partial<AssertionCarrier> | null | undefined, header: 
   const [value = '', ...more] = values
   if (more.length > 0) throw invalid('there are two of them')
   if (typeof value !== 'string') throw invalid('it is no text')
-  if (value === '') throw new MenshenError('assertion_missing', `no ${header} came with the request`)
+  if (value === '') throw new MenshenError('assertion_missing', `the request has no ${header} header`)
   return value
 }
 

@@ -18,7 +18,7 @@ declare global {
     // Named as the types of passport have it, so that both can be installed.
     interface User extends SessionOf<Register> {}
     interface Request {
-      /** Who is signed in; `undefined` for a visitor of a public page. */
+      /** The signed-in user; `undefined` for a visitor of a public page. */
       user?: User | undefined
     }
   }
@@ -45,7 +45,7 @@ export function menshen(auth: AnyMenshen): RequestHandler {
   return middleware
 }
 
-/** Below a path of its own, without our own paths beside it, visitors would be led to a login page that is not there. */
+/** Mounted below a path, without our own paths beside it, visitors would be sent to a login page that does not exist. */
 function assertOwnPaths(
   { app, baseUrl }: Request,
   middleware: RequestHandler,
@@ -57,9 +57,9 @@ function assertOwnPaths(
   if (lost === undefined) return
   throw new MenshenError(
     'bad_settings',
-    `menshen: this middleware stands below "${baseUrl}", and ${lost} does not reach it, so that nobody could sign in; ` +
-      'use app.use(menshen(auth)) at the root, with rules for what is public, or name ' +
-      `${signInPaths.join(', ')} and /_menshen beside that path.`,
+    `menshen: this middleware is mounted below "${baseUrl}", and ${lost} does not reach it, so no user could sign in; ` +
+      'use app.use(menshen(auth)) at the root, and rules for public pages, or mount ' +
+      `${signInPaths.join(', ')} and /_menshen as well.`,
   )
 }
 

@@ -17,7 +17,7 @@ const ADMITTED = Symbol('menshen.admitted')
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Who is signed in; `undefined` for a visitor of a public page. */
+    /** The signed-in user; `undefined` for a visitor of a public page. */
     user: UserSession | undefined
     [ADMITTED]: Admitted<Role, never> | undefined
   }
@@ -61,31 +61,28 @@ function checkPlace(app: FastifyInstance, auth: AnyMenshen, prefix: string): voi
   if (app.prefix !== '')
     throw new MenshenError(
       'bad_settings',
-      `menshen: this scope stands below "${app.prefix}", where ${loginPath} would not be found; register it at the root, with rules for what is public.`,
+      `menshen: this scope is mounted below "${app.prefix}", where ${loginPath} would not be found; register it at the root, and use rules for public pages.`,
     )
-  // Fastify would leave it out: this plugin has no scope of its own.
+  // Fastify would leave it out: this plugin has no scope.
   if (prefix !== '')
     throw new MenshenError(
       'bad_settings',
-      `menshen: prefix is "${prefix}", where ${loginPath} would not be found; leave it out, and say by rules what is public.`,
+      `menshen: prefix is "${prefix}", where ${loginPath} would not be found; leave it out, and use rules for public pages.`,
     )
   if (app.hasRequestDecorator('user'))
     throw new MenshenError(
       'bad_settings',
-      'menshen: there is a request.user already, of another plugin or of menshen itself.',
+      'menshen: request.user already exists, from another plugin or from menshen itself.',
     )
 }
 
 const DEFAULT_PATHS = ['/login', '/callback', '/logout']
 
-/** So that the scope is asked for them; no route of the application can stand at the same addresses. */
+/** So that the scope is asked for them; no route of the application can have the same addresses. */
 function addOwnRoutes(app: FastifyInstance, { signInPaths = DEFAULT_PATHS, callbackPaths = [] }: AnyMenshen): void {
   const own = new Set([...signInPaths, ...callbackPaths])
   const taken = (url: string) =>
-    new MenshenError(
-      'bad_settings',
-      `menshen: the application has a route ${url}, and that is an address of Menshen’s own.`,
-    )
+    new MenshenError('bad_settings', `menshen: the application has a route ${url}, which is an address of Menshen.`)
   for (const url of ['/_menshen/*', ...own]) {
     if (app.supportedMethods.some(method => app.hasRoute({ method, url }))) throw taken(url)
     // Not ours after all: written in another way, where the application’s router does not mind.

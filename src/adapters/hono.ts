@@ -1,5 +1,5 @@
 // menshen/hono: sign-in for a Hono application on Node, as a middleware in front of everything else.
-// The application's Hono may be another copy than ours, of any version 4: a symbol or a class of ours means nothing to it.
+// The application's Hono may be a different copy, of any version 4: our symbols and classes mean nothing to it.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context, MiddlewareHandler } from 'hono'
 import { cloneRawRequest } from 'hono/request'
@@ -18,7 +18,7 @@ import { assertInstance, assertRoles, notInFront } from './registered.ts'
 
 /** What `menshen(auth)` leaves for the routes: `c.get('user')`. */
 export interface MenshenVariables<R extends Role = Role, F extends string = string> {
-  /** Who is signed in; `undefined` for a visitor of a public page. */
+  /** The signed-in user; `undefined` for a visitor of a public page. */
   user: Session<R, F> | undefined
 }
 
@@ -26,7 +26,7 @@ declare module 'hono' {
   interface ContextVariableMap extends MenshenVariables {}
 }
 
-/** A middleware, as a Hono of another copy takes it: its classes have private parts, so that they are no classes of ours. */
+/** A middleware that another copy of Hono accepts: its classes have private parts, so ours do not match them. */
 export type AnyMiddleware = (c: AnyContext, next: () => Promise<void>) => Promise<Response | undefined>
 
 export interface AnyContext {
@@ -42,7 +42,7 @@ export function menshen<R extends Role, F extends string>(
 ): AnyMiddleware & MiddlewareHandler<{ Variables: MenshenVariables<R, F> }> {
   assertInstance(auth, 'app.use(menshen(auth))')
   return handler(async (c, next) => {
-    // Deprecated for a helper that reads a symbol of its own copy.
+    // Deprecated in favour of a helper that reads a symbol of its own copy.
     assertRoot(c.req.routePath, auth.signInPaths)
     const admitted = await auth.admit(await wholeRequest(c, auth.signInPaths), sourceOf(c))
     if (admitted.answer) return toHono(c, admitted.answer)
@@ -70,7 +70,7 @@ function assertRoot(path: string, signInPaths?: readonly string[]): void {
   const [loginPath = '/login'] = signInPaths ?? []
   throw new MenshenError(
     'bad_settings',
-    `menshen: this middleware stands at "${path}", where ${loginPath} would not be found; use app.use(menshen(auth)) at the root, with rules for what is public.`,
+    `menshen: this middleware is mounted at "${path}", where ${loginPath} would not be found; use app.use(menshen(auth)) at the root, and use rules for public pages.`,
   )
 }
 
@@ -101,7 +101,7 @@ function toHono(c: Context, { body, status, headers }: Response): Response {
   return c.newResponse(body, { status: status as StatusCode, headers })
 }
 
-/** A form of ours that a middleware before has read is still available there. */
+/** A form that an earlier middleware has read is still available there. */
 function wholeRequest({ req }: Context, signInPaths?: readonly string[]): Request | Promise<Request> {
   return req.raw.bodyUsed && isOwnPath(req.path, signInPaths) ? cloneRawRequest(req) : req.raw
 }

@@ -1,5 +1,5 @@
 // Menshen in Next 16 (app router, on Node): the proxy answers our own paths and applies the rules; pages, route handlers
-// and server actions ask who is there.
+// and server actions ask for the user.
 import { hash, randomUUID } from 'node:crypto'
 import { headers } from 'next/headers.js'
 import { notFound, redirect } from 'next/navigation.js'
@@ -11,13 +11,13 @@ import { assertInstance, assertRoles } from './registered.ts'
 export interface NextMenshen<R extends Role = Role, F extends string = string> {
   /** For `proxy.ts`: answers our own paths, leads visitors to the login page, refuses, and renews the cookie. */
   proxy(this: void, request: Request): Promise<Response>
-  /** Who is signed in. In server components, route handlers and server actions. */
+  /** The signed-in user. For server components, route handlers and server actions. */
   auth(this: void): Promise<Session<R, F> | undefined>
   /** The access token for calls in the user's name, never one that has expired; with `target`, one for another application. */
   accessToken(this: void, target?: TokenExchange): Promise<string | undefined>
   /** The signed-in user; a visitor is led to the login page. */
   requireUser(this: void): Promise<Session<R, F>>
-  /** The same with one of these roles; for all others the page is not found. */
+  /** The signed-in user if they have one of these roles; for all others the page is not found. */
   requireRole(this: void, ...roles: readonly [R, ...R[]]): Promise<Session<R, F>>
   /** Starts Menshen, once in a process: by itself with the first request, or from `instrumentation.ts`. */
   start(this: void): Promise<Menshen<R, F>>
@@ -26,12 +26,12 @@ export interface NextMenshen<R extends Role = Role, F extends string = string> {
 export interface NextMenshenOptions {
   /**
    * The client's address, of which a request of Next knows nothing: for example from a header that the server in front always
-   * sets. Without it nobody is limited by `rateLimitPerMinute`.
+   * sets. Without it, `rateLimitPerMinute` limits no client.
    */
   readonly address?: ((request: Request) => string | undefined) | undefined
 }
 
-/** As Next itself marks what it renders for one user: without it, a page that was rendered beforehand is anybody's. */
+/** As Next itself marks what it renders for one user: without it, a prerendered page would be served to everyone. */
 const FOR_ONE_USER = 'private, no-cache, no-store, max-age=0, must-revalidate'
 
 /** As a parameter of their own, roles and fields would be inferred from our type, and not from the options. */
@@ -125,7 +125,7 @@ const MACHINE = 'x-menshen-machine'
 const MACHINES = Symbol.for('menshen/next machines')
 const MACHINE_MS = 60_000
 
-/** The user that a note is about, and the hash of the credentials that they brought. */
+/** The user that a note is about, and the hash of the credentials that they sent. */
 interface Machine {
   readonly user: Session
   readonly credentials: string
@@ -149,7 +149,7 @@ function withMachine({ headers: given }: Request, user: Session): Headers {
   return headers
 }
 
-/** Nobody else can guess a note, and it counts only with the token that it was left for. */
+/** A note cannot be guessed, and is valid only with the token that it was left for. */
 function machineOf(headers: Headers): Session | undefined {
   const note = headers.get(MACHINE)
   const machine = note === null ? undefined : machines().get(note)

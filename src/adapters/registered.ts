@@ -4,7 +4,7 @@ import { type Menshen, MenshenError, type Role, type Session } from '../index.ts
 /** An instance with whichever roles and fields, as far as an adapter needs it. */
 export type AnyMenshen = Pick<Menshen<Role, never>, 'admit'> & Partial<Pick<Menshen, 'signInPaths' | 'callbackPaths'>>
 
-/** Of `{ auth: typeof auth }`; otherwise any role and field. */
+/** The session type of `{ auth: typeof auth }`; otherwise any role and field. */
 export type SessionOf<Registered> = Registered extends { readonly auth: Menshen<infer R, infer F> }
   ? Session<R, F>
   : Session
@@ -15,11 +15,11 @@ export function assertInstance(auth: unknown, expected: string): void {
   const isPromise = typeof Object(auth).then === 'function'
   throw new MenshenError(
     'bad_settings',
-    `menshen: expected ${expected}, with what createMenshen gave${isPromise ? ': await createMenshen(…)' : ''}.`,
+    `menshen: expected ${expected}, with the result of createMenshen${isPromise ? ': await createMenshen(…)' : ''}.`,
   )
 }
 
-/** A list by mistake, or nothing, would refuse everybody: said at the start, not to the first user. */
+/** A list by mistake, or nothing, would refuse everyone: reported at the start, not to the first user. */
 export function assertRoles(roles: readonly unknown[]): void {
   const areNames = roles.length > 0 && roles.every(role => typeof role === 'string' && role !== '')
   if (!areNames)
@@ -29,7 +29,7 @@ export function assertRoles(roles: readonly unknown[]): void {
     )
 }
 
-/** The program has the order wrong: nobody knows who is there. */
+/** The program has the order wrong: the user is not known yet. */
 export function notInFront(name: 'requireUser' | 'requireRole', remedy: string): MenshenError {
-  return new MenshenError('bad_settings', `${name}: Menshen does not stand in front of this route; ${remedy}.`)
+  return new MenshenError('bad_settings', `${name}: Menshen does not protect this route; ${remedy}.`)
 }

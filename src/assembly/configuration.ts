@@ -53,7 +53,7 @@ export function checkWhole(settings: Settings, config: Config): Configuration {
   return { settings, config, plans, languages, look }
 }
 
-// Providers, roles and rules: who can sign in, and what they may see.
+// Providers, roles and rules: who can sign in, and what they may access.
 
 export interface AccessPolicy {
   readonly providers: Providers

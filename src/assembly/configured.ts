@@ -130,7 +130,7 @@ export function buildConfigured(
 /** What differs between the sites: BASE_URL, and the hosts of `hosts`. */
 interface SiteParts extends Pick<GatewayContext, 'settings' | 'site'> {
   readonly rules: Rules
-  /** Of a host: those of the configuration that is in use by then; `undefined` if the host is gone. */
+  /** For a host: its rules in the current configuration; `undefined` if the host is gone. */
   readonly currentRules?: () => Rules | undefined
   readonly upstreams: Upstreams
 }
@@ -187,7 +187,7 @@ function createContexts(
   function contextOf({ settings, site, rules, upstreams, currentRules }: SiteParts) {
     const { isAuthHost } = site
     const pages: Pages = { settings, languages, look, cookies, paths }
-    /** By the configuration that is in use by then, for requests that began under a former one. */
+    /** Uses the current configuration, for requests that began under an earlier one. */
     const currentPolicy = () => {
       const policy = parts.currentPolicy()
       if (isAuthHost) return policy

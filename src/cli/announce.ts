@@ -9,11 +9,11 @@ import { hidePassword } from '../config/secret.ts'
 import type { Settings } from '../config/settings.ts'
 import type { MisspeltName } from '../config/suggestions.ts'
 import type { Report } from '../events.ts'
-import { developmentNote } from '../options.ts'
+import { developmentPhrase } from '../options.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { ProviderPlan } from '../provider/plan.ts'
 import { planProviders } from '../provider/providers.ts'
-import { phraseIn } from '../text/text.ts'
+import { type OperatorLanguage, type Phrase, phrase, phraseIn, quoted } from '../text/text.ts'
 import type { InheritedSocket } from './inherited-socket.ts'
 import { terminalLines } from './terminal.ts'
 
@@ -27,6 +27,8 @@ interface Announcement {
   readonly users: readonly string[] | undefined
   /** A person reads it at a terminal; a pipe or JSON gets the log alone. */
   readonly isWelcomed: boolean
+  /** The language of that person. */
+  readonly language: OperatorLanguage
   readonly now: () => number
 }
 
@@ -42,40 +44,48 @@ export function announce(report: Report, announcement: Announcement): void {
   const isExpired = hasExpiredMachine(config.machines, announcement.now())
   for (const { code, remedy } of adviceFor(settings, planProviders(config, settings), config.roles, isExpired, config))
     report(code, { remedy: phraseIn('en', remedy) })
-  if (isWelcomed) process.stdout.write(welcome(fields, settings.AUTH_URL, users))
+  if (isWelcomed) process.stdout.write(welcome(announcement))
 }
 
-type StartFields = ReturnType<typeof startFields>
-
-export function startFields(announcement: Omit<Announcement, 'misspelt' | 'isWelcomed' | 'now'>) {
+export function startFields(announcement: Omit<Announcement, 'misspelt' | 'isWelcomed' | 'language' | 'now'>) {
   const { settings, inherited, configFile, config, users } = announcement
-  const { BASE_URL, HOST, PORT, AUTH_URL, UPSTREAM, WORKERS } = settings
+  const { BASE_URL, HOST, PORT, AUTH_URL, WORKERS } = settings
   return {
     address: BASE_URL,
     listening: inherited ? `descriptor ${inherited.fd}, inherited` : `${HOST}:${PORT}`,
-    ...(users ? {} : { preset: presetsIn(config, settings) }),
-    provider: users ? developmentNote(AUTH_URL) : providersIn(config, settings),
+    ...(users ? {} : { preset: phraseIn('en', presetsIn(config, settings)) }),
+    provider: phraseIn('en', users ? developmentPhrase(AUTH_URL) : providersIn(config, settings)),
     store: hidePassword(settings.STORE),
     workers: WORKERS,
-    config: configFile ?? `none (no ${CONFIG_FILE}.{${ENDINGS.join(',')}} in ${process.cwd()})`,
+    config: phraseIn('en', configPhrase(configFile)),
     rules: countRules(config),
-    upstreams: { ...(UPSTREAM && { '/': UPSTREAM }), ...addressesIn(config) },
+    upstreams: upstreamsIn(config, settings),
   }
 }
 
+function configPhrase(file: string | undefined): Phrase {
+  if (file !== undefined) return quoted(file)
+  return phrase('cli.no_config', { file: `${CONFIG_FILE}.{${ENDINGS.join(',')}}`, folder: process.cwd() })
+}
+
+function upstreamsIn(config: Config, { UPSTREAM }: Settings): Record<string, string> {
+  return { ...(UPSTREAM && { '/': UPSTREAM }), ...addressesIn(config) }
+}
+
 /** Each by its preset and where it is, as far as that is known. */
-function providersIn(config: Config, settings: Settings): string {
+function providersIn(config: Config, settings: Settings): Phrase {
   const where = ({ issuer, endpoints }: ProviderPlan) => issuer ?? endpoints.authorization
   const plans = planProviders(config, settings)
-  if (plans.length === 1 && plans[0].preset === 'idaas') return settings.AUTH_URL ?? 'none yet'
-  return plans.map(plan => `${plan.preset} ${where(plan) ?? ''}`.trim()).join(', ')
+  if (plans.length === 1 && plans[0].preset === 'idaas')
+    return settings.AUTH_URL === undefined ? phrase('cli.no_provider') : quoted(settings.AUTH_URL)
+  return quoted(plans.map(plan => `${plan.preset} ${where(plan) ?? ''}`.trim()).join(', '))
 }
 
 /** Each with its name for users. */
-function presetsIn(config: Config, settings: Settings): string {
+function presetsIn(config: Config, settings: Settings): Phrase {
   const plans = planProviders(config, settings)
-  if (isProviderUnset(config, settings)) return `${plans[0].preset} (PROVIDER is not set)`
-  return plans.map(({ preset, name }) => (name ? `${preset} (${name})` : preset)).join(', ')
+  if (isProviderUnset(config, settings)) return phrase('cli.preset_unset', { preset: plans[0].preset })
+  return quoted(plans.map(({ preset, name }) => (name ? `${preset} (${name})` : preset)).join(', '))
 }
 
 function isProviderUnset({ provider, providers }: Config, { PROVIDER }: Settings): boolean {
@@ -83,7 +93,7 @@ function isProviderUnset({ provider, providers }: Config, { PROVIDER }: Settings
   return PROVIDER === undefined && preset === undefined && providers === undefined
 }
 
-/** Those of `hosts` with their host before the path. */
+/** Upstreams of `hosts` have their host before the path. */
 function addressesIn({ upstreams = {}, hosts = {} }: Config): Record<string, string> {
   const address = (upstream: string | { url: string }) => (typeof upstream === 'string' ? upstream : upstream.url)
   const ofHosts = Object.entries(hosts).flatMap(([name, host]) =>
@@ -105,31 +115,33 @@ function remedyForMissing(missing: readonly string[], settings: Settings): strin
   return `${remedy}; the development provider starts with none of them and a BASE_URL on this machine only`
 }
 
-function welcome(fields: StartFields, providerUrl: string | undefined, users?: readonly string[]): string {
-  const lines = [`Menshen is at ${fields.address}`, ...announcementLines(fields)]
-  lines.push(`console   ${fields.address}${OWN_PATHS.console} (for the role ${CONSOLE_ROLE})`)
+function welcome(announcement: Announcement): string {
+  const { settings, users, language } = announcement
+  const { BASE_URL, AUTH_URL } = settings
+  const lines = [phrase('cli.welcome', { url: BASE_URL }), ...announcementLines(announcement)]
+  lines.push(phrase('cli.line_console', { url: BASE_URL + OWN_PATHS.console, role: CONSOLE_ROLE }))
   if (users) {
-    lines.push(`users     ${users.join(', ')} (one click each)`)
-    lines.push(`control   ${providerUrl} (tokens that expire, calls that fail, answers that come late)`)
+    lines.push(phrase('cli.line_users', { users: users.join(', ') }))
+    lines.push(phrase('cli.line_control', { url: AUTH_URL ?? '' }))
   }
-  return `\n${terminalLines(lines.map(line => `  ${line}`).join('\n'))}\n`
+  return `\n${terminalLines(lines.map(line => `  ${phraseIn(language, line)}`).join('\n'))}\n`
 }
 
 /** For people: one line for each. */
-export function announcementLines({
-  preset,
-  provider = 'none yet',
-  store,
-  config,
-  rules,
-  upstreams,
-}: Omit<StartFields, 'workers'>): string[] {
-  const applications = Object.entries(upstreams).map(([path, upstream]) => `${path} → ${upstream}`)
+export function announcementLines(
+  announcement: Pick<Announcement, 'settings' | 'config' | 'configFile' | 'users'>,
+): Phrase[] {
+  const { settings, config, configFile, users } = announcement
+  const upstreams = Object.entries(upstreamsIn(config, settings)).map(([path, upstream]) => `${path} → ${upstream}`)
   return [
-    ...(preset === undefined ? [] : [`preset    ${preset}`]),
-    `provider  ${provider}`,
-    `store     ${store}`,
-    `config    ${config}, ${rules} rules`,
-    `upstream  ${applications.join(', ') || 'none: our own home page'}`,
+    ...(users ? [] : [phrase('cli.line_preset', { value: presetsIn(config, settings) })]),
+    phrase('cli.line_provider', {
+      value: users ? developmentPhrase(settings.AUTH_URL) : providersIn(config, settings),
+    }),
+    phrase('cli.line_store', { value: hidePassword(settings.STORE) }),
+    phrase('cli.line_config', { value: configPhrase(configFile), rules: countRules(config) }),
+    phrase('cli.line_upstream', {
+      value: upstreams.length > 0 ? quoted(upstreams.join(', ')) : phrase('cli.no_upstream'),
+    }),
   ]
 }

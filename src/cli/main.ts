@@ -3,11 +3,12 @@
 import { type ConfigurationSources, ENV_FILE, tryConfiguration, withEnvFile } from '../config/load.ts'
 import { MenshenError } from '../errors.ts'
 import { ownPathsOf } from '../paths.ts'
+import { type OperatorLanguage, phraseIn, phrasesOf } from '../text/text.ts'
 import { takeInheritedSocket } from './inherited-socket.ts'
 import { npmParentOf } from './signals.ts'
 import { takeOnlyWorker } from './supervisor.ts'
 import { createPaint, print, terminalLines, wantsColours } from './terminal.ts'
-import { type CommandLine, readCommandLine, UsageError } from './usage.ts'
+import { type CommandLine, errorLanguage, readCommandLine, UsageError } from './usage.ts'
 
 const sources: ConfigurationSources = { environment: process.env, envFile: ENV_FILE, folder: process.cwd() }
 
@@ -27,7 +28,8 @@ async function printVersion(): Promise<void> {
 
 async function printHelp({ command }: Extract<CommandLine, { kind: 'help' }>): Promise<void> {
   const { commandHelpText, helpText } = await import('./usage.ts')
-  await print([command ? commandHelpText(command) : helpText()])
+  const language = errorLanguage(process.argv.slice(2), process.env)
+  await print([command ? commandHelpText(command, language) : helpText(language)])
 }
 
 async function runStart(): Promise<void> {
@@ -60,20 +62,31 @@ const RUN: Readonly<Record<Command['command'], (args: Command['args']) => Promis
   async rules(args) {
     const { runRulesCommand } = await import('./commands/rules.ts')
     const { environment, paint } = commandRun()
-    // Only the configuration counts: other settings, their files and secrets may be missing here.
+    // Only the configuration matters: other settings, their files and secrets may be missing here.
     const { config = {}, errors } = await tryConfiguration({ environment, folder: process.cwd() })
     if (errors.config) throw errors.config
     const { rules = [], roles, providers, upstreams = {}, hosts, machines } = config
     const [main] = Object.keys(providers ?? {})
     const prefixes = Object.keys(upstreams)
     const { signIn } = ownPathsOf(environment, Object.keys(providers ?? {}))
-    const { lines, ok } = runRulesCommand(args, rules, roles, paint, signIn, main, prefixes, hosts, machines)
+    const { lines, ok } = runRulesCommand(
+      args,
+      rules,
+      roles,
+      paint,
+      signIn,
+      main,
+      prefixes,
+      hosts,
+      machines,
+      environment,
+    )
     process.exitCode = ok ? 0 : 1
     await print(lines.map(line => `${line}\n`))
   },
   async keys(args) {
     const { runKeysCommand } = await import('./commands/keys.ts')
-    await runKeysCommand(args, commandRun)
+    await runKeysCommand(args, commandRun, process.env)
   },
   async audit(args) {
     const { runAuditCommand } = await import('./commands/audit.ts')
@@ -94,11 +107,19 @@ function commandRun(environment = withEnvFile(process.env, ENV_FILE)) {
   return { environment, now: Date.now, paint }
 }
 
+/** In Chinese, as far as the error has its sentences in it; else as the log has it. */
+function messageIn(language: OperatorLanguage, error: MenshenError | UsageError): string {
+  if (language === 'en') return error.message
+  const given = error instanceof MenshenError ? phrasesOf(error) : [error.phrase]
+  return given.map(one => phraseIn(language, one)).join('\n')
+}
+
 try {
   await run(readCommandLine(process.argv.slice(2)))
 } catch (error) {
   if (!(error instanceof MenshenError || error instanceof UsageError)) throw error
-  process.stderr.write(terminalLines(error.message))
+  const language = errorLanguage(process.argv.slice(2), process.env)
+  process.stderr.write(terminalLines(messageIn(language, error)))
   // A store or a provider that has started must not keep a failed start alive.
   process.exit(error instanceof UsageError ? 2 : 1)
 }

@@ -5,7 +5,7 @@ import type { Report } from '../events.ts'
 
 const LONGEST_TEXT = 1000
 
-/** Warnings of Node, for example of a deprecated function, are printed by a listener of its own. */
+/** Node prints its warnings, such as deprecations, with its own listener. */
 export function reportWarnings(report: Report): void {
   process.removeAllListeners('warning')
   process.on('warning', warning => {

@@ -29,7 +29,7 @@ export function reloadWorkers(channel: WorkerChannel, started: Snapshot, options
   let reloads = 0
   /** Workers that may serve: they have read what is in use. */
   const admitted = new Set<Worker>()
-  /** Those of them that have started. */
+  /** The ones that have started. */
   const following = new Set<Worker>()
   let dueFor = ''
 

@@ -22,6 +22,7 @@ import { followPrimary, reloadWorkers, waitForSameConfig } from './reload-worker
 import { type Closable, closeOnSignal, listenForSighup, type Reopenable } from './signals.ts'
 import { surviveErrors } from './survive-errors.ts'
 import { isForPeople, openLog } from './terminal.ts'
+import { localeLanguage } from './usage.ts'
 import { createPrimaryChannel, createWorkerChannel } from './worker-messages.ts'
 import { gatherFromWorkers, sumUpWorkers } from './worker-metrics.ts'
 import { SERVING, startWorkers } from './workers.ts'
@@ -97,6 +98,7 @@ export async function start({ sources: given, inherited, isOnlyWorker, npmParent
       misspelt: findMisspelt(environment),
       users: development?.users,
       isWelcomed: process.stdout.isTTY && isForPeople(settings),
+      language: localeLanguage(environment),
       now,
     })
 }

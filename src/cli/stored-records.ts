@@ -3,7 +3,6 @@
 import { existsSync } from 'node:fs'
 import { loadConfiguration, settingsInUse } from '../config/load.ts'
 import type { Environment } from '../config/settings.ts'
-import { MenshenError } from '../errors.ts'
 import { EVENTS, type Report } from '../events.ts'
 import { planProviders } from '../provider/providers.ts'
 import { readDataKeys } from '../session/data-keys.ts'
@@ -11,6 +10,7 @@ import { deriveKeys } from '../session/derived-keys.ts'
 import type { DataKeys } from '../session/record.ts'
 import { openStore, storeFile } from '../stores/open.ts'
 import type { Store } from '../stores/store.ts'
+import { phrase, phrasedError } from '../text/text.ts'
 import { safeJson } from '../util/safe-text.ts'
 import type { Paint } from './terminal.ts'
 
@@ -42,23 +42,15 @@ export async function openStoredRecords({ environment, now }: Pick<CommandRun, '
 }
 
 function assertReadable(address: string): void {
-  if (address === 'memory:')
-    throw new MenshenError(
-      'cannot_start',
-      'STORE is "memory:", which only the running Menshen can read; expected a store that other processes can read, for example sqlite:./data/menshen.db.',
-    )
+  if (address === 'memory:') throw phrasedError('cannot_start', phrase('cli.store_in_memory'))
   const file = storeFile(address)
-  if (file !== undefined && !existsSync(file))
-    throw new MenshenError('cannot_start', `No store in ${file}. Has Menshen run with these settings?`)
+  if (file !== undefined && !existsSync(file)) throw phrasedError('cannot_start', phrase('cli.no_store', { file }))
 }
 
 async function keysOf(store: Store, derived: ReturnType<typeof deriveKeys>): Promise<[DataKeys, ...DataKeys[]]> {
   const [first, ...others] = derived.wrapping.length > 0 ? await readDataKeys(store, derived) : []
   if (first) return [first, ...others]
-  throw new MenshenError(
-    'bad_settings',
-    'The stored data cannot be decrypted: SECRET, or without it CLIENT_SECRET, must be the one that the running Menshen uses.',
-  )
+  throw phrasedError('bad_settings', phrase('cli.store_closed'))
 }
 
 /** For the audit of a command: what could not be written goes to stderr, and the command fails. */

@@ -7,6 +7,7 @@ import { styleText } from 'node:util'
 import { type DestinationStream, type Logger, pino } from 'pino'
 import { z } from 'zod'
 import type { Environment, Settings } from '../config/settings.ts'
+import { type OperatorLanguage, type Phrase, phraseIn } from '../text/text.ts'
 import { safeJson, safeText, withoutControls } from '../util/safe-text.ts'
 
 export type Colour = 'red' | 'yellow' | 'green' | 'dim' | 'bold'
@@ -137,12 +138,28 @@ function localTime(time: string): string {
 
 // Writes the output of a command to stdout, until the reader closes it.
 
-/** Line by line as fast as they come, or all at once. Resolves when it is written, or nobody reads any more. */
+/** Line by line as fast as they come, or all at once. Resolves when it is written, or the reader is gone. */
 export async function print(lines: AsyncIterable<string> | Iterable<string>): Promise<void> {
   try {
     await pipeline(Readable.from(lines), process.stdout, { end: false })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error
+  }
+}
+
+// Sentences of a command, in the language of its reader.
+
+export interface Printer {
+  readonly toStdout: (given: Phrase) => void
+  /** Not on stdout: another program may read that. */
+  readonly toStderr: (given: Phrase) => void
+}
+
+export function createPrinter(language: OperatorLanguage): Printer {
+  const line = (given: Phrase) => `${safeText(phraseIn(language, given))}\n`
+  return {
+    toStdout: given => void process.stdout.write(line(given)),
+    toStderr: given => void process.stderr.write(line(given)),
   }
 }
 

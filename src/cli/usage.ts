@@ -3,7 +3,8 @@
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import type { Environment } from '../config/settings.ts'
 import { nearest } from '../config/suggestions.ts'
-import type { OperatorLanguage } from '../text/text.ts'
+import { helpZhCN } from '../text/help-zh-CN.ts'
+import { type OperatorLanguage, type Phrase, phrase, phraseIn, quoted } from '../text/text.ts'
 import { safeText } from '../util/safe-text.ts'
 import {
   COMMAND_NAMES,
@@ -49,8 +50,7 @@ function readHelp(args: readonly string[]): CommandLine {
   const { verbs = [] }: CommandRow = COMMANDS[command]
   // `menshen help rules check` is as good as `menshen help rules`.
   const odd = verb !== undefined && !verbs.includes(verb) ? verb : more[0]
-  if (odd !== undefined)
-    throw new UsageError(`Unexpected argument "${odd}"; expected ${COMMANDS.help.usage.join(' or ')}.`)
+  if (odd !== undefined) throw refuseArgument(odd, COMMANDS.help)
   return { kind: 'help', command }
 }
 
@@ -58,18 +58,21 @@ function commandNamed(name: string): CommandName {
   const command = COMMAND_NAMES.find(known => known === name)
   if (command) return command
   const likely = likelyMeant(name, COMMAND_NAMES)
-  const remedy = likely ? `did you mean ${likely}?` : `commands: ${COMMAND_NAMES.join(', ')}.`
-  throw new UsageError(`Unknown command "${name}"; ${remedy} Without a command Menshen starts.`)
+  throw new UsageError(
+    likely
+      ? phrase('cli.unknown_command_likely', { name, likely })
+      : phrase('cli.unknown_command', { name, commands: COMMAND_NAMES.join(', ') }),
+  )
 }
 
-function unknownOption(given: string): string {
+function unknownOption(given: string): Phrase {
   const names = GLOBAL_OPTIONS.flatMap(({ names }): readonly string[] => names)
   const likely = likelyMeant(given, names)
-  if (likely) return `Unknown option ${given}; did you mean ${likely}?`
-  return `Unknown option ${given}; settings are given by the environment or .env, for example PORT=4000, and the commands are: ${COMMAND_NAMES.join(', ')}.`
+  if (likely) return phrase('cli.unknown_global_likely', { option: given, likely })
+  return phrase('cli.unknown_global', { option: given, commands: COMMAND_NAMES.join(', ') })
 }
 
-// The arguments of a command: read strictly by its row, and refused in one sentence.
+// The arguments of a command: read strictly by its row, and refused in one message.
 
 type Row<Options> = Pick<CommandRow, 'usage' | 'verbs'> & { readonly options: Options }
 
@@ -89,42 +92,55 @@ function refuseWrongOptions(args: readonly string[], row: Row<ParseArgsOptionsCo
   const given = tokens.filter(token => token.kind === 'option')
   const names = Object.keys(options).map(name => `--${name}`)
   for (const { name, rawName } of given)
-    if (!Object.hasOwn(options, name)) throw usageError(`Unknown option '${rawName}'`, row, likelyMeant(rawName, names))
+    if (!Object.hasOwn(options, name))
+      throw usageError(phrase('cli.unknown_option', { option: rawName }), row, likelyMeant(rawName, names))
   for (const { name, rawName, value, inlineValue } of given) {
     const takesValue = options[name]?.type === 'string'
-    if (takesValue && value === undefined) throw usageError(`Option '--${name} <value>' argument missing`, row)
-    if (!takesValue && value !== undefined) throw usageError(`Option '--${name}' does not take an argument`, row)
+    if (takesValue && value === undefined) throw usageError(phrase('cli.value_missing', { name }), row)
+    if (!takesValue && value !== undefined) throw usageError(phrase('cli.value_surplus', { name }), row)
     // `--user --json`: probably a forgotten value.
     if (!inlineValue && value !== undefined && value.length > 1 && value.startsWith('-'))
-      throw usageError(`Option '${rawName}' argument is ambiguous`, row)
+      throw usageError(phrase('cli.value_ambiguous', { option: rawName }), row)
   }
 }
 
 /** The words that are not options: none but those that the row's usage has. */
 export function refuseArgument(argument: string, row: Pick<CommandRow, 'usage' | 'verbs'>): UsageError {
-  return usageError(`Unexpected argument "${argument}"`, row, likelyMeant(argument, row.verbs ?? []))
+  return usageError(phrase('cli.unexpected', { argument }), row, likelyMeant(argument, row.verbs ?? []))
 }
 
-export function usageError(problem: string, { usage }: Pick<CommandRow, 'usage'>, likely?: string): UsageError {
-  const expected = usage.join(' or ')
+export function usageError(problem: Phrase, row: Pick<CommandRow, 'usage'>, likely?: string): UsageError {
+  const usage = row.usage.map(line => quoted(line)).reduce((one, other) => phrase('cli.or', { one, other }))
   return new UsageError(
     likely === undefined
-      ? `${problem}; expected ${expected}.`
-      : `${problem}; did you mean ${likely}? Expected ${expected}.`,
+      ? phrase('cli.usage', { problem, usage })
+      : phrase('cli.usage_likely', { problem, usage, likely }),
   )
 }
 
 /** The language of the answer: that of `--language`, else that of the terminal's locale. */
 export function operatorLanguage(
   asked: string | undefined,
-  { LC_ALL, LC_MESSAGES, LANG }: Environment,
+  environment: Environment,
   row: Pick<CommandRow, 'usage'>,
 ): OperatorLanguage {
-  // In the order of POSIX.
-  if (asked === undefined) return isChinese(LC_ALL || LC_MESSAGES || LANG || '') ? 'zh-CN' : 'en'
+  if (asked === undefined) return localeLanguage(environment)
   if (isChinese(asked)) return 'zh-CN'
   if (/^en\b/i.test(asked)) return 'en'
-  throw usageError(`--language is "${asked}", and there are zh-CN and en`, row)
+  throw usageError(phrase('cli.unknown_language', { asked }), row)
+}
+
+/** The language of the locale, in the order of POSIX. */
+export function localeLanguage({ LC_ALL, LC_MESSAGES, LANG }: Environment): OperatorLanguage {
+  return isChinese(LC_ALL || LC_MESSAGES || LANG || '') ? 'zh-CN' : 'en'
+}
+
+/** The language of an error: also of one in the command line itself, which is read leniently. */
+export function errorLanguage(argv: readonly string[], environment: Environment): OperatorLanguage {
+  const at = argv.findIndex(argument => /^--language(?:=|$)/.test(argument))
+  const asked = at < 0 ? '' : (/=(.*)/.exec(argv[at] ?? '')?.[1] ?? argv[at + 1] ?? '')
+  if (isChinese(asked)) return 'zh-CN'
+  return /^en\b/i.test(asked) ? 'en' : localeLanguage(environment)
 }
 
 /** `zh`, `zh-CN`, `zh_CN.UTF-8`. */
@@ -144,48 +160,100 @@ export function readSince(text: string, now: number, option = '--since'): number
   // The 31st of a short month would be taken for a day of the next.
   const isDay = !Number.isNaN(at) && new Date(`${day}T00:00Z`).toISOString().startsWith(`${day}T`)
   if (isDay) return at
-  throw new UsageError(
-    `${option} is "${text}"; expected a time, for example 2026-03-01T08:00:00Z, 2026-03-01, 30m, 2h or 7d.`,
-  )
+  throw new UsageError(phrase('cli.bad_time', { option, text }))
 }
 
 // What `--help` prints, of everything or of one command, from the rows of commands/table.ts.
 
 type Pair = readonly [name: string, description: string]
 
-export function helpText(): string {
+/** The texts of `--help` in a language other than English, each by the name of its row. */
+interface HelpTexts {
+  readonly about: string
+  readonly heads: Readonly<Record<'usage' | 'commands' | 'options' | 'examples' | 'exitCodes', string>>
+  readonly command: string
+  readonly more: string
+  readonly start: string
+  readonly global: readonly string[]
+  readonly good: string
+  readonly exitCodes: Readonly<Record<keyof typeof EXIT_CODES, string>>
+  readonly commands: {
+    readonly [N in CommandName]: Readonly<Record<'details' | 'fails', string | undefined>> & {
+      readonly description: string
+      readonly options: { readonly [O in keyof (typeof COMMANDS)[N]['options']]: string }
+      readonly examples: readonly string[]
+    }
+  }
+}
+
+const ENGLISH = {
+  about: 'Menshen adds sign-in to any web application.',
+  heads: {
+    usage: 'Usage:',
+    commands: 'Commands:',
+    options: 'Options:',
+    examples: 'Examples:',
+    exitCodes: 'Exit codes:',
+  },
+  command: 'runs a command:',
+  more: 'Run menshen help COMMAND for details. Settings: docs/settings.md. Commands: docs/commands.md.',
+  good: 'success',
+} as const
+
+const textsIn = (language: OperatorLanguage): HelpTexts | undefined => (language === 'zh-CN' ? helpZhCN : undefined)
+
+export function helpText(language: OperatorLanguage = 'en'): string {
+  const texts = textsIn(language)
+  const { about, heads, command, more } = texts ?? ENGLISH
   return page([
-    ['Menshen adds sign-in to any web application.'],
+    [about],
     [
-      'Usage:',
+      heads.usage,
       ...columns([
-        ['menshen', START.description],
-        ['menshen COMMAND [options]', 'runs a command:'],
+        ['menshen', texts?.start ?? START.description],
+        ['menshen COMMAND [options]', command],
       ]),
     ],
-    ['Commands:', ...columns(COMMAND_NAMES.map(name => [name, COMMANDS[name].description]))],
-    ['Options:', ...columns(GLOBAL_OPTIONS.map(({ names, description }) => [names.join(', '), description]))],
-    ['Exit codes:', ...columns(Object.entries(EXIT_CODES))],
-    ['Run menshen help COMMAND for details. Settings: docs/settings.md. Commands: docs/commands.md.'],
+    [
+      heads.commands,
+      ...columns(COMMAND_NAMES.map(name => [name, texts?.commands[name].description ?? COMMANDS[name].description])),
+    ],
+    [
+      heads.options,
+      ...columns(
+        GLOBAL_OPTIONS.map(({ names, description }, n) => [names.join(', '), texts?.global[n] ?? description]),
+      ),
+    ],
+    [heads.exitCodes, ...columns(Object.entries(texts?.exitCodes ?? EXIT_CODES))],
+    [more],
   ])
 }
 
-export function commandHelpText(name: CommandName): string {
-  const { description, usage, details, options, examples, fails }: CommandRow = COMMANDS[name]
-  const optionRows = Object.entries(options).map(([option, row]): Pair => [optionForm(option, row), row.description])
+export function commandHelpText(name: CommandName, language: OperatorLanguage = 'en'): string {
+  const texts = textsIn(language)
+  const { heads } = texts ?? ENGLISH
+  const row: CommandRow = COMMANDS[name]
+  const { description, details, fails } = texts?.commands[name] ?? row
+  const meanings: Readonly<Record<string, string>> = texts?.commands[name].options ?? {}
+  const optionRows = Object.entries(row.options).map(
+    ([option, each]): Pair => [optionForm(option, each), meanings[option] ?? each.description],
+  )
+  const examples = row.examples.map(([line, meaning], n): Pair => [line, texts?.commands[name].examples[n] ?? meaning])
   return page([
-    [`menshen ${name} ${description}.`],
-    ['Usage:', ...usage.map(line => `  ${line}`)],
-    ...(details === undefined ? [] : [wrapped(details)]),
-    ...(optionRows.length === 0 ? [] : [['Options:', ...columns(optionRows)]]),
-    ['Examples:', ...columns(examples)],
-    ['Exit codes:', ...columns(exitCodesOf(fails))],
+    [texts ? `menshen ${name}：${description}。` : `menshen ${name} ${description}.`],
+    [heads.usage, ...row.usage.map(line => `  ${line}`)],
+    ...(details === undefined ? [] : [texts ? [details] : wrapped(details)]),
+    ...(optionRows.length === 0 ? [] : [[heads.options, ...columns(optionRows)]]),
+    [heads.examples, ...columns(examples)],
+    [heads.exitCodes, ...columns(exitCodesOf(fails, texts))],
   ])
 }
 
-/** Those of one command. */
-function exitCodesOf(fails: string | undefined): Pair[] {
-  return [['0', 'success'], ...(fails === undefined ? [] : [['1', fails] as const]), ['2', EXIT_CODES[2]]]
+/** The exit codes of one command. */
+function exitCodesOf(fails: string | undefined, texts: HelpTexts | undefined): Pair[] {
+  const { good } = texts ?? ENGLISH
+  const wrong = (texts?.exitCodes ?? EXIT_CODES)[2]
+  return [['0', good], ...(fails === undefined ? [] : [['1', fails] as const]), ['2', wrong]]
 }
 
 export function optionForm(name: string, { value }: OptionRow): string {
@@ -210,9 +278,13 @@ function wrapped(text: string): string[] {
 // A command line that cannot be understood. Its exit code differs from that of every other error.
 
 export class UsageError extends Error {
-  constructor(message: string) {
-    super(safeText(message))
+  readonly phrase: Phrase
+
+  constructor(given: Phrase) {
+    const message = phraseIn('en', given)
+    super(safeText(`${message.charAt(0).toUpperCase()}${message.slice(1)}`))
     this.name = 'UsageError'
+    this.phrase = given
   }
 }
 

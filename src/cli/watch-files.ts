@@ -6,12 +6,12 @@ import { stat } from 'node:fs/promises'
 const LOOK_EVERY_MS = 2000
 
 export interface FileWatch {
-  /** Replaces the list of files. A change of a file that was watched already still counts. */
+  /** Replaces the list of files. A change of a file that was watched already is still reported. */
   watch(files: readonly string[]): Promise<void>
   stop(): void
 }
 
-/** By file. */
+/** Keyed by file. */
 type Appearances = ReadonlyMap<string, string>
 
 /**

@@ -30,7 +30,7 @@ export function sumUpWorkers(channel: WorkerChannel, countedEvents: EventCounter
   const latest = new Map<number, MetricsSnapshot>()
   let exited: MetricsSnapshot = {}
 
-  /** Gives the ids of those who have answered in time. */
+  /** Returns the ids of the workers that answered in time. */
   async function readAll(): Promise<ReadonlySet<number>> {
     const answered = new Set<number>()
     const workers = Object.values(cluster.workers ?? {}).filter(worker => worker !== undefined)

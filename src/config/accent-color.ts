@@ -13,7 +13,7 @@ export const color: Kind<string> = {
 }
 
 export interface Shades {
-  /** Of the button. */
+  /** The button's colour. */
   readonly accent: string
   readonly accentStrong: string
   readonly onAccent: string

@@ -47,7 +47,7 @@ export interface AdvisedProvider {
   readonly missing: readonly string[]
 }
 
-/** Who is admitted, as the configuration says it. */
+/** Who is admitted, as the configuration has it. */
 type AdvisedConfig = Pick<Config, 'roles' | 'rules' | 'hosts'>
 
 interface AdviceRow extends Advice {

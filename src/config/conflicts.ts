@@ -3,6 +3,7 @@
 import { networkInterfaces } from 'node:os'
 import { type Problem, refuseIf } from '../errors.ts'
 import { areNested, ownPathsOf, type SignInPathSettings } from '../paths.ts'
+import { phrase, phrasedProblem } from '../text/text.ts'
 import { matchHeaders, NEVER_KEPT, plainName } from '../util/header-names.ts'
 import { isLoopback, isProduction, portIn } from './deployment.ts'
 import type { Config } from './file.ts'
@@ -22,42 +23,41 @@ export function conflictsIn(checked: CheckedSettings, isGiven: (name: Name) => b
   const problems: Problem[] = []
   for (const name of ['CLIENT_SECRET', 'SECRET'] as const)
     if (isGiven(name) && isGiven(`${name}_FILE`))
-      problems.push({
-        namedSettings: [name, `${name}_FILE`],
-        message: `${name} and ${name}_FILE are both set; expected one of them.`,
-      })
+      problems.push(
+        phrasedProblem(
+          { namedSettings: [name, `${name}_FILE`] },
+          phrase('cli.both_set', { name, other: `${name}_FILE` }),
+        ),
+      )
   if (isGiven('TLS_CERT_FILE') !== isGiven('TLS_KEY_FILE'))
-    problems.push({
-      namedSettings: ['TLS_CERT_FILE', 'TLS_KEY_FILE'],
-      message: `TLS_CERT_FILE and TLS_KEY_FILE go together; expected both of them or none.`,
-    })
+    problems.push(phrasedProblem({ namedSettings: ['TLS_CERT_FILE', 'TLS_KEY_FILE'] }, phrase('cli.tls_together')))
   const headers = IDENTITY_SETTINGS.map(name => checked[name]).filter(name => name !== undefined)
   if (new Set(headers).size < headers.length)
     problems.push({
       namedSettings: IDENTITY_SETTINGS,
-      message: `${IDENTITY_SETTINGS.join(', ')} share a name; expected a header of its own for each.`,
+      message: `${IDENTITY_SETTINGS.join(', ')} share a name; expected a different header for each.`,
     })
   const unkept = (checked.KEEP_HEADERS ?? []).filter(name => [...NEVER_KEPT, ...headers].some(matchHeaders([name])))
   if (unkept.length > 0)
     problems.push({
       setting: 'KEEP_HEADERS',
-      message: `KEEP_HEADERS names ${unkept.join(', ')}, which Menshen says itself or which is for one connection; expected other headers, for example x-user-id.`,
+      message: `KEEP_HEADERS names ${unkept.join(', ')}, which Menshen sets itself or which apply to a single connection; expected other headers, for example x-user-id.`,
       example: 'x-user-id',
     })
   if (checked.STORE === 'memory:' && checked.WORKERS > 1)
-    problems.push({
-      setting: 'STORE',
-      namedSettings: ['STORE', 'WORKERS'],
-      message: `STORE is "memory:", which WORKERS cannot share; expected a store for all, for example sqlite:./data/menshen.db.`,
-      example: 'sqlite:./data/menshen.db',
-    })
+    problems.push(
+      phrasedProblem(
+        { setting: 'STORE', namedSettings: ['STORE', 'WORKERS'], example: 'sqlite:./data/menshen.db' },
+        phrase('cli.memory_not_shared'),
+      ),
+    )
   // Without a BASE_URL, it follows from the certificate.
   const isPlain = isGiven('BASE_URL') ? checked.BASE_URL?.startsWith('http:') : !isGiven('TLS_CERT_FILE')
   if (checked.DEVICE_BOUND_SESSIONS === 'on' && isPlain)
     problems.push({
       setting: 'DEVICE_BOUND_SESSIONS',
       namedSettings: ['DEVICE_BOUND_SESSIONS', 'BASE_URL'],
-      message: `DEVICE_BOUND_SESSIONS is "on" and BASE_URL is "${checked.BASE_URL}"; expected an https address, for example ${OWN_EXAMPLE}: browsers bind sessions on https alone.`,
+      message: `DEVICE_BOUND_SESSIONS is "on" and BASE_URL is "${checked.BASE_URL}"; expected an https address, for example ${OWN_EXAMPLE}: browsers bind sessions only on https.`,
       example: OWN_EXAMPLE,
     })
   problems.push(...nestedPathsIn(checked))
@@ -75,7 +75,7 @@ function nestedPathsIn(checked: CheckedSettings): Problem[] {
       .map(other => ({
         setting: other,
         namedSettings: [name, other],
-        message: `${name} is "${checked[name]}" and ${other} "${checked[other]}"; expected paths of which none is the same as another or below it.`,
+        message: `${name} is "${checked[name]}" and ${other} "${checked[other]}"; expected paths that differ, none below another.`,
       })),
   )
 }
@@ -125,13 +125,13 @@ function takenPathsIn(
         if (`${path}/`.startsWith(`${prefix}/`))
           problems.push({
             setting: name,
-            message: `${name} is "${path}", which is below the upstream ${prefix}; expected a path outside of it, for example /_menshen${path.slice(path.lastIndexOf('/'))}.`,
+            message: `${name} is "${path}", which is below the upstream ${prefix}; expected a path outside it, for example /_menshen${path.slice(path.lastIndexOf('/'))}.`,
           })
   }
   return problems
 }
 
-const OUR_OWN = 'this path is our own; leave it out.'
+const OUR_OWN = 'this path belongs to Menshen; leave it out.'
 
 type HeaderSettings = Pick<Settings, (typeof IDENTITY_SETTINGS)[number] | 'FORWARD_ACCESS_TOKEN'>
 
@@ -149,12 +149,12 @@ export function refuseTakenHeaders(
       const path = [...place, 'headers', name].join('.')
       const at = source ? `${source}: ${path}` : path
       if (identity.has(plainName(name)))
-        return [{ path, message: `${at}: Menshen tells who the user is in this header; expected another one.` }]
+        return [{ path, message: `${at}: Menshen sends the user in this header; expected another one.` }]
       if (accessToken && plainName(name) === 'authorization')
         return [
           {
             path,
-            message: `${at}: the access token of the user is sent in this header; expected accessToken: false beside it, or another header.`,
+            message: `${at}: the user's access token is sent in this header; expected accessToken: false, or another header.`,
           },
         ]
       return []
@@ -168,12 +168,10 @@ export function refuseSharedPort({ PORT, DEV_PROVIDER_PORT }: Pick<Settings, 'PO
   if (PORT !== DEV_PROVIDER_PORT) return
   const example = String(DEV_PROVIDER_PORT < 65_535 ? DEV_PROVIDER_PORT + 1 : DEV_PROVIDER_PORT - 1)
   refuseIf([
-    {
-      setting: 'DEV_PROVIDER_PORT',
-      namedSettings: ['PORT', 'DEV_PROVIDER_PORT'],
-      message: `PORT and DEV_PROVIDER_PORT are both "${PORT}"; expected a port of its own for the development provider, for example ${example}.`,
-      example,
-    },
+    phrasedProblem(
+      { setting: 'DEV_PROVIDER_PORT', namedSettings: ['PORT', 'DEV_PROVIDER_PORT'], example },
+      phrase('cli.ports_shared', { port: PORT, example }),
+    ),
   ])
 }
 
@@ -191,7 +189,7 @@ export function refuseForwardedToken(
     {
       setting: 'FORWARD_ACCESS_TOKEN',
       namedSettings: ['FORWARD_ACCESS_TOKEN', 'UPSTREAM'],
-      message: `FORWARD_ACCESS_TOKEN is "true" without UPSTREAM: with forward-auth no proxy gets the access token; expected UPSTREAM, or false.`,
+      message: `FORWARD_ACCESS_TOKEN is "true" without UPSTREAM: forward-auth never passes the access token to a proxy; expected UPSTREAM, or false.`,
       example: 'false',
     },
   ])
@@ -227,12 +225,12 @@ export function isPlainHttp(address: string): boolean {
   return URL.canParse(address) && new URL(address).protocol === 'http:' && !isLoopback(address)
 }
 
-/** The same for addresses of a provider, by their paths in the configuration. */
+/** Checks the addresses of a provider, by their paths in the configuration. */
 export function addressProblems(
   addresses: Readonly<Record<string, string | undefined>>,
   settings: Pick<CheckedSettings, 'NODE_ENV' | 'ALLOW_PLAIN_HTTP'>,
 ): Problem[] {
-  // An address with a variable that has no value counts as missing, which is reported elsewhere.
+  // An address with a variable that has no value is treated as missing, which is reported elsewhere.
   const complete = Object.entries(addresses).filter(([, url]) => url !== undefined && !url.includes('{'))
   return complete.flatMap(([path, url = '']): Problem[] => {
     if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
@@ -275,14 +273,13 @@ function refuseOwnUpstreams(
   isOwn: (url: string) => boolean,
 ): void {
   const isRefused = (url: string) => /^(?:https?|h2c):/.test(url) && isOwn(url.replace(/^h2c:/, 'http:'))
-  const message = (name: string, url: string) =>
-    `${name} is "${url}", which is Menshen itself; expected the address of the application behind it.`
+  const refusal = (name: string, url: string) => phrase('cli.upstream_is_menshen', { name, url })
   const problems: Problem[] = placedUpstreams(config).flatMap(({ path: place, option }) => {
     const path = place.join('.')
     const url = typeof option === 'string' ? option : option.url
-    return isRefused(url) ? [{ path, message: message(path, url) }] : []
+    return isRefused(url) ? [phrasedProblem({ path }, refusal(path, url))] : []
   })
-  if (isRefused(UPSTREAM)) problems.unshift({ setting: 'UPSTREAM', message: message('UPSTREAM', UPSTREAM) })
+  if (isRefused(UPSTREAM)) problems.unshift(phrasedProblem({ setting: 'UPSTREAM' }, refusal('UPSTREAM', UPSTREAM)))
   refuseIf(problems)
 }
 

@@ -60,7 +60,7 @@ function refuseTwins(users: readonly DevUserConfig[], context: z.RefinementCtx):
         context.addIssue({
           code: 'custom',
           path: [n, field],
-          message: 'another user has the same; expected one of its own',
+          message: 'another user has the same value; expected a different one',
         })
       seen[field].add(own[field])
     }

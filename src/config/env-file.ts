@@ -19,7 +19,7 @@ function readEnvFile(file: string): Environment {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT') return {}
-    throw new MenshenError('cannot_start', `${file} cannot be read (${code}); make it a readable file, or remove it.`)
+    throw new MenshenError('cannot_start', `${file} cannot be read (${code}); make it readable, or remove it.`)
   }
 }
 

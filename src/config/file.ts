@@ -39,7 +39,7 @@ export const wordsShape = z.record(
 
 const languageTag = z
   .string()
-  .refine(tag => tag !== AUTO_LANGUAGE && isLanguageTag(tag), 'expected the tag of a language, for example ja or pt-BR')
+  .refine(tag => tag !== AUTO_LANGUAGE && isLanguageTag(tag), 'expected a language tag, for example ja or pt-BR')
 
 export const languagesShape = z.record(languageTag, wordsShape, {
   // Otherwise it would only say that the key is invalid.
@@ -81,7 +81,7 @@ const textShape = (longest: number) =>
     const { success, data } = shape.safeParse(given)
     if (success) return data
     context.addIssue(
-      `expected text of at most ${longest} characters, or such a text by language: { 'zh-CN': '…', en: '…' }`,
+      `expected text of at most ${longest} characters, or one text per language: { 'zh-CN': '…', en: '…' }`,
     )
     return z.NEVER
   })
@@ -109,7 +109,7 @@ function isHarmless(href: string): boolean {
   return URL.canParse(href) && ['https:', 'http:', 'mailto:', 'tel:'].includes(new URL(href).protocol)
 }
 
-// Roles with a meaning of ours. All others are the operator's.
+// Roles with a built-in meaning. All others are the operator's.
 
 /** The role that sees the console. */
 export const CONSOLE_ROLE = 'developer'
@@ -117,12 +117,12 @@ export const CONSOLE_ROLE = 'developer'
 export const DEFAULT_ROLE = 'common'
 /** Means every role, and so for every signed-in user. */
 export const ANY_ROLE = '*'
-/** Those that exist without any configuration. */
+/** The roles that exist without any configuration. */
 export const DEFAULT_ROLE_NAMES: readonly string[] = [CONSOLE_ROLE, DEFAULT_ROLE]
 
 export type Role = string
 
-/** Those that are there where the configuration names none. */
+/** The roles that exist where the configuration names none. */
 export type DefaultRole = typeof CONSOLE_ROLE | typeof DEFAULT_ROLE
 
 export interface Rule<R extends Role = Role> extends RuleConditions {
@@ -130,7 +130,7 @@ export interface Rule<R extends Role = Role> extends RuleConditions {
   readonly path: string
   /** Only the path itself. */
   readonly exact?: boolean | undefined
-  /** Only these methods; HEAD counts as GET. */
+  /** Only these methods; HEAD is treated as GET. */
   readonly methods?: readonly string[] | undefined
   /** Any of these admits: a role (`*` is every one), a group, a user. */
   readonly roles?: readonly R[] | undefined
@@ -144,20 +144,20 @@ export interface Rule<R extends Role = Role> extends RuleConditions {
   readonly scopes?: readonly string[] | undefined
   /** Programs too, with a key: `true` for those of `machines`, `personal` also for those that users have made. */
   readonly keys?: boolean | 'personal' | undefined
-  /** Everybody, signed in or not. Replaces the others. */
+  /** Everyone, signed in or not. Replaces the others. */
   readonly public?: true | undefined
   /** Only logs whom it would have refused. */
   readonly shadow?: boolean | undefined
 }
 
-/** Who gets a role: a user who matches everything that the row names. */
+/** A row of `roles`: a user who matches everything that it names gets the role. */
 export interface RoleConfig<R extends Role = Role> {
   readonly role: R
-  /** Of several providers, whose users it is about; by default those of the main one. */
+  /** With several providers, whose users it is about; by default those of the main one. */
   readonly provider?: readonly string[] | undefined
   readonly username?: readonly string[] | undefined
   readonly groups?: readonly string[] | undefined
-  /** By the path of any claim: `{ 'dept.name': ['财务部'] }`. */
+  /** Keyed by the path of any claim: `{ 'dept.name': ['财务部'] }`. */
   readonly claim?: Accepted | undefined
 }
 
@@ -176,17 +176,17 @@ export interface Config<R extends Role = Role, F extends string = string> {
   readonly upstreams?: Readonly<Record<string, string | UpstreamConfig>> | undefined
   /** Further host names with one sign-in, each with its own applications and rules: `{ 'wiki.example.com': { upstream: '…' } }`. */
   readonly hosts?: Readonly<Record<string, HostConfig<NoInfer<R>>>> | undefined
-  /** Sentences of the pages, in place of ours: `{ 'login.title': '员工登录' }`. */
+  /** Texts of the pages, in place of the built-in ones: `{ 'login.title': '员工登录' }`. */
   readonly words?: SentenceConfig | undefined
   /** Further languages with all of their sentences, or single sentences of one that we have. */
   readonly languages?: Readonly<Record<string, SentenceConfig>> | undefined
   /** A sentence and links under the button of the login page. */
   readonly loginPage?: LoginPageConfig | undefined
-  /** Users of the development provider, in place of its own; counts only where that runs. */
+  /** Users of the development provider, in place of its own; applies only where that runs. */
   readonly devProvider?: DevProviderConfig | undefined
 }
 
-/** By name, as in src/text/en.ts: text, or one for each plural form of its `{count}`. */
+/** Keyed by name, as in src/text/en.ts: text, or one for each plural form of its `{count}`. */
 export type SentenceConfig = Readonly<Record<string, Sentence>>
 
 /** A host name besides that of BASE_URL. Without an application it is for forward-auth. */
@@ -204,12 +204,12 @@ export function upstreamsOfHost({ upstream, upstreams }: HostConfig): NonNullabl
   return { ...(upstream !== undefined && { '/': upstream }), ...upstreams }
 }
 
-/** Those of BASE_URL and of all hosts. */
+/** The rules of BASE_URL and of all hosts together. */
 export function countRules({ rules = [], hosts = {} }: Config): number {
   return Object.values(hosts).reduce((sum, host) => sum + (host.rules?.length ?? 0), rules.length)
 }
 
-/** Of BASE_URL and of all hosts, without shadow rules. */
+/** The rules of BASE_URL and of all hosts, without shadow rules. */
 export function effectiveRules({ rules = [], hosts = {} }: Pick<Config, 'rules' | 'hosts'>): readonly Rule[] {
   return [...rules, ...Object.values(hosts).flatMap(host => host.rules ?? [])].filter(({ shadow }) => !shadow)
 }
@@ -227,17 +227,17 @@ const name = z
   .min(1)
   .refine(
     text => !/[*]|^\^/.test(text),
-    "names are compared letter by letter, and a pattern matches no one; write whole names, or roles: ['*'] in a rule for every signed-in user",
+    "names are compared exactly, and patterns never match; write complete names, or roles: ['*'] in a rule for every signed-in user",
   )
 
 const names = z.array(name).min(1, 'expected at least one name')
 
-/** Those that Node accepts: a rule for another one would cover nothing. */
+/** The methods that Node accepts: a rule for another one would cover nothing. */
 const method = z
   .string()
   .refine(
     text => text !== '*' && !/^(all|any)$/i.test(text),
-    'a rule without methods is for all of them; leave methods out',
+    'a rule without methods covers all of them; leave methods out',
   )
   .superRefine((text, context) => {
     if (!/^[A-Z-]+$/.test(text)) return void context.addIssue('expected methods in capitals, for example "GET"')
@@ -249,11 +249,8 @@ const method = z
 /** The `audience` of a rule that accepts introspected tokens of every client. */
 export const ANY_AUDIENCE = 'any'
 
-/** Of a token; a wildcard would fit none. */
-const tokenAudience = audience.check.refine(
-  text => !text.includes('*'),
-  'expected the whole name of an audience, without *',
-)
+/** The audience of a token; a wildcard would match none. */
+const tokenAudience = audience.check.refine(text => !text.includes('*'), 'expected a complete audience name, without *')
 
 /** RFC 6749, 3.3. */
 const scope = z
@@ -271,14 +268,14 @@ const role = z
     claim: accepted.optional(),
   })
   .refine(({ username, groups, claim }) => (username ?? groups ?? claim) !== undefined, {
-    message: 'expected username, groups or claim: who gets the role',
+    message: 'expected username, groups or claim, to say who gets the role',
   })
 
 /** It is part of who a user is, and of what a form sends. */
 const providerId = z
   .string()
-  .regex(/^[a-z][a-z\d-]{0,39}$/, 'expected a short name of small letters, digits and dashes')
-  .refine(id => id !== 'default' && id !== 'machine', 'this name is ours; choose another')
+  .regex(/^[a-z][a-z\d-]{0,39}$/, 'expected a short name of lowercase letters, digits and dashes')
+  .refine(id => id !== 'default' && id !== 'machine', 'this name is reserved; choose another')
 
 const rule = z
   .strictObject({
@@ -287,11 +284,14 @@ const rule = z
     methods: z
       .array(method)
       .min(1)
-      .refine(methods => !methods.includes('HEAD') || methods.includes('GET'), 'HEAD counts as GET; name GET instead')
+      .refine(
+        methods => !methods.includes('HEAD') || methods.includes('GET'),
+        'HEAD is treated as GET; use GET instead',
+      )
       .optional(),
     roles: z
       .array(z.string().min(1))
-      .min(1, 'expected at least one of developer, common, or a role of your own')
+      .min(1, 'expected at least one role: developer, common or one of your own')
       .optional(),
     groups: names.optional(),
     users: names.optional(),
@@ -314,16 +314,16 @@ const rule = z
       `${hasPublic(input) ? 'has both public: true and roles, groups or users; ' : ''}expected either roles, groups or users, or public: true`,
   })
   .refine(({ bearer, public: everybody }) => !(bearer && everybody), {
-    message: 'a public page asks for no token; expected bearer or public',
+    message: 'a public page needs no token; expected either bearer or public',
   })
   .refine(({ keys, public: everybody }) => !(keys && everybody), {
-    message: 'a public page asks for no key; expected keys or public',
+    message: 'a public page needs no key; expected either keys or public',
   })
   .refine(({ bearer, audience }) => bearer || audience === undefined, {
-    message: 'audience is that of tokens; expected bearer: true beside it',
+    message: 'audience applies to tokens; expected bearer: true as well',
   })
   .refine(({ bearer, scopes }) => bearer || scopes === undefined, {
-    message: 'scopes are those of tokens; expected bearer: true beside them',
+    message: 'scopes apply to tokens; expected bearer: true as well',
   })
   .refine(rule => !rule.public || conditionsOfUsers(rule).length === 0, {
     error: ({ input }) =>
@@ -348,7 +348,7 @@ const host = z
     ...portalShape,
   })
   .refine(({ upstream, upstreams }) => upstream === undefined || upstreams?.['/'] === undefined, {
-    message: 'has upstream and upstreams["/"], which are the same; expected one of them',
+    message: 'has both upstream and upstreams["/"], which mean the same; expected one of them',
   })
 
 const configShape = z
@@ -401,7 +401,7 @@ function duplicateSentence({ path, methods }: Rule, first: number): string {
   return `rules.${first} already decides ${what}; expected one rule, or methods that differ`
 }
 
-// Names that do not exist: a role that no row gives, a provider that is not configured. A misspelt rule would refuse everybody.
+// Names that do not exist: a role that no row gives, a provider that is not configured. A misspelt rule would refuse everyone.
 
 type Refuse = (path: PropertyKey[], message: string) => void
 

@@ -17,19 +17,19 @@ function problemOf(given: string): string | undefined {
   const shown = JSON.stringify(given.slice(0, LONGEST_SHOWN))
   const likely = likelyHost(given)
   const meant = likely === undefined ? EXAMPLE : `did you mean "${likely}"?`
-  const refuse = (reason: string) => `${shown} ${reason}; expected the name of a host alone, ${meant}`
+  const refuse = (reason: string) => `${shown} ${reason}; expected only the name of a host, ${meant}`
   if (/^[a-z][a-z\d+.-]*:\/\//i.test(given)) return refuse('has a scheme')
   if (given.includes('@')) return refuse('has a user')
   if (/[/?#\\]/.test(given)) return refuse('has a path')
   if (/[*^$|()]/.test(given)) return refuse('looks like a pattern')
-  if (/[^\x21-\x7e]/.test(given)) return refuse('is not as browsers send it')
+  if (/[^\x21-\x7e]/.test(given)) return refuse('is not in the form that browsers send')
   if (given !== given.toLowerCase()) return refuse('has capitals')
   if (/\.(?::\d*)?$/.test(given)) return refuse('ends with a dot')
   if (!/^(?:[a-z\d_](?:[a-z\d_.-]*[a-z\d_])?|\[[\da-f:.]+\])(?::[1-9]\d{0,4})?$/.test(given) || given.includes('..'))
     return refuse('is not the name of a host')
   // Of two schemes: each leaves its own port out.
   const hosts = ['http', 'https'].map(scheme => URL.parse(`${scheme}://${given}`)?.host)
-  return hosts.includes(given) ? undefined : refuse('is not as browsers send it')
+  return hosts.includes(given) ? undefined : refuse('is not in the form that browsers send')
 }
 
 /** What a browser would send as Host. */
@@ -64,14 +64,14 @@ export function refuseHosts(
     const other = byName.get(hostname)
     if (host === authHost.host || (asSent === authHost.host && asSent !== host))
       refuse(
-        'this is the host of BASE_URL, whose upstreams and rules are at the top; expected another host.',
+        'this is the host of BASE_URL, whose upstreams and rules are at the top level; expected another host.',
         'BASE_URL',
       )
     else if (asSent !== host)
-      refuse(`browsers leave the port of ${authHost.protocol.slice(0, -1)} out; expected "${asSent}".`)
+      refuse(`browsers omit the default port of ${authHost.protocol.slice(0, -1)}; expected "${asSent}".`)
     else if (other)
       refuse(
-        `has the name of ${other} and another port, and cookies are the same for all ports; expected another name.`,
+        `has the same name as ${other} with another port, and cookies are shared by all ports; expected another name.`,
         other === 'BASE_URL' ? other : undefined,
       )
     byName.set(hostname, `hosts.${host}`)
@@ -79,7 +79,7 @@ export function refuseHosts(
   if (DEVICE_BOUND_SESSIONS === 'on' && Object.keys(hosts).length > 0)
     problems.push({
       setting: 'DEVICE_BOUND_SESSIONS',
-      message: `DEVICE_BOUND_SESSIONS is "on" with hosts: a browser binds a session to one host, and the cookies of the others could still be copied; expected one of the two.`,
+      message: `DEVICE_BOUND_SESSIONS is "on" with hosts: a browser binds a session to one host, and cookies of the other hosts could still be stolen; expected only one of the two.`,
     })
   refuseIf(problems)
 }

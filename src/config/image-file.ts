@@ -5,14 +5,14 @@ import type { Kind } from './kinds.ts'
 
 export interface Image {
   readonly type: string
-  /** Of its name. */
+  /** The extension of its file name. */
   readonly extension: string
   readonly body: Buffer<ArrayBuffer>
 }
 
 const MOST_BYTES = 256 * 1024
 
-/** By their first bytes: a name says what somebody meant. */
+/** Recognized by their first bytes: a file name can be wrong. */
 const SIGNATURES = [
   { type: 'image/png', extension: 'png', at: 0, bytes: '\x89PNG\r\n\x1a\n' },
   { type: 'image/jpeg', extension: 'jpg', at: 0, bytes: '\xff\xd8\xff' },
@@ -21,7 +21,7 @@ const SIGNATURES = [
 
 /**
  * What makes an SVG more than a drawing: scripts, handlers, pages inside of it, entities, and whatever is fetched from
- * elsewhere. Browsers run none of it in an `<img>`, but anybody can open the file by its own address.
+ * elsewhere. Browsers run none of it in an `<img>`, but anyone can open the file by its own address.
  */
 const ACTIVE = [
   /<\s*(?:[^\s<>/:]+:)?(?:script|foreignObject|iframe|object|embed|handler|listener|set|animate\w*|a)\b/i,

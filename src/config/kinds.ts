@@ -16,6 +16,8 @@ export interface Kind<T> {
   /** Whether an object is a value that `check` gives; only kinds whose values are objects have it. */
   readonly isValue?: (value: object) => boolean
   readonly expected: string
+  /** `expected` in Chinese. */
+  readonly expectedZh?: string
   readonly example: string
   /** Never shown. */
   readonly secret?: true
@@ -36,7 +38,7 @@ export interface Row<T> extends Kind<T> {
   /** For the documentation: a default that depends on other settings. */
   readonly defaultNote?: string
   readonly description: string
-  /** The same in Chinese, with the same markup. */
+  /** `description` in Chinese, with the same markup. */
   readonly descriptionZh: string
   /** A changed value applies after a reload; without this, after a restart. */
   readonly reloads?: true
@@ -57,6 +59,7 @@ export const origin = {
   type: 'string' as const,
   check: originSchema,
   expected: 'an http or https address without a path',
+  expectedZh: 'http 或 https 地址，不含路径',
   example: 'https://app.example.com',
 }
 
@@ -64,6 +67,7 @@ export const address = {
   type: 'string' as const,
   check: addressOf,
   expected: 'an http or https address without a query',
+  expectedZh: 'http 或 https 地址，不含查询参数',
   example: 'https://idp.example.com',
 }
 
@@ -79,6 +83,7 @@ export const upstream = {
   type: 'string' as const,
   check: z.union([originSchema, h2cOrigin, z.string().regex(/^unix:\/.+$/)]),
   expected: 'an http, https or h2c address without a path, or unix:/path/of/socket',
+  expectedZh: 'http、https 或 h2c 地址，不含路径，或 unix:/path/of/socket',
   example: 'http://127.0.0.1:8080',
 }
 
@@ -87,6 +92,8 @@ export const store = {
   check: z.string().regex(/^(memory:|sqlite:.*[^/]|rediss?(\+(sentinel|cluster))?:\/\/.+)$/),
   expected:
     'memory:, sqlite:FILE, redis://…, redis+sentinel://… or redis+cluster://…, with rediss in place of redis for TLS',
+  expectedZh:
+    'memory:、sqlite:FILE、redis://…、redis+sentinel://… 或 redis+cluster://…，使用 TLS 时以 rediss 代替 redis',
   example: 'sqlite:./data/menshen.db',
 }
 
@@ -94,10 +101,11 @@ export const pathOrAddress = {
   type: 'string' as const,
   check: z.string().refine(text => /^\/(?!\/)/.test(text) || urlOf.safeParse(text.replace(/\?.*$/, '')).success),
   expected: 'a path at the provider, or a whole address',
+  expectedZh: '身份认证平台上的路径，或完整的地址',
   example: '/public/sp/slo/APP_ID',
 }
 
-/** A path of ours: plain, so that a browser, a rule and a cookie read it as it is. */
+/** A path of Menshen: plain, so that a browser, a rule and a cookie read it as it is. */
 export function ownPath(example: string) {
   return {
     type: 'string' as const,
@@ -108,6 +116,8 @@ export function ownPath(example: string) {
       .refine(path => !isFixedRoute(path)),
     expected:
       'a path of letters, digits, dots and dashes that begins with / and does not end with it, without a query or a pattern, other than / and our other routes',
+    expectedZh:
+      '以 / 开头、不以 / 结尾的路径，由字母、数字、点和短横线组成，不含查询参数和通配符，且不是 / 或门神的其他路径',
     example,
   }
 }
@@ -118,6 +128,7 @@ export const yesOrNo = {
   type: 'boolean' as const,
   check: z.enum(['true', 'false']).transform(text => text === 'true'),
   expected: 'true or false',
+  expectedZh: 'true 或 false',
   example: 'true',
 }
 
@@ -125,6 +136,7 @@ export const host = {
   type: 'string' as const,
   check: z.string().refine(text => isIP(text) !== 0 || /^[a-z\d]([a-z\d.-]*[a-z\d])?$/i.test(text)),
   expected: 'an address or a name of this machine, without a scheme or a port',
+  expectedZh: '本机的地址或名称，不含协议和端口',
   example: '0.0.0.0',
 }
 
@@ -135,6 +147,7 @@ export const headerName = {
     .regex(/^x-[a-z\d-]+$/i)
     .transform(text => text.toLowerCase()),
   expected: 'the name of a header that begins with X-, of letters, digits and dashes',
+  expectedZh: '以 X- 开头的请求头名称，由字母、数字和短横线组成',
   example: 'X-Forwarded-User',
 }
 
@@ -142,6 +155,7 @@ export const headerNameOrNone = {
   ...headerName,
   check: z.union([z.literal('none'), headerName.check]),
   expected: `${headerName.expected}, or none`,
+  expectedZh: `${headerName.expectedZh}，或 none`,
 }
 
 const secretOf = z
@@ -154,6 +168,7 @@ export const secret = {
   isValue: isSecret,
   check: secretOf,
   expected: 'the secret that the provider gave to this application',
+  expectedZh: '身份认证平台给此应用的密钥',
   example: 'a-long-random-string',
   secret: true as const,
 }
@@ -168,16 +183,19 @@ const fileText = z.string().transform((path, context) => {
 })
 
 /** Why a file cannot be read; `undefined` if it can. A pipe is not read, because it may have no writer. */
-export function fileProblem(path: string): string | undefined {
+export function fileProblem(path: string): Record<'en' | 'zh', string> | undefined {
   try {
     const stats = statSync(path)
-    if (!stats.isFile()) return 'is not a file'
+    if (!stats.isFile()) return { en: 'is not a file', zh: '不是文件' }
     accessSync(path, constants.R_OK)
     const { size } = stats
-    return size === 0 || (size < MOST_BLANKS && readFileSync(path, 'utf8').trim() === '') ? 'is empty' : undefined
+    const isEmpty = size === 0 || (size < MOST_BLANKS && readFileSync(path, 'utf8').trim() === '')
+    return isEmpty ? { en: 'is empty', zh: '是空文件' } : undefined
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    return code === 'ENOENT' ? 'is missing' : `cannot be read (${code})`
+    return code === 'ENOENT'
+      ? { en: 'is missing', zh: '文件不存在' }
+      : { en: `cannot be read (${code})`, zh: `无法读取（${code}）` }
   }
 }
 
@@ -190,6 +208,7 @@ export const secretFile = {
   isValue: isSecret,
   check: fileText.pipe(secretOf),
   expected: 'the path of a readable file that is not empty',
+  expectedZh: '可读且非空的文件路径',
   example: '/run/secrets/client_secret',
   secret: true as const,
 }
@@ -226,6 +245,7 @@ export const secrets = {
   isValue: isSecretList,
   check: secretsOf,
   expected: `one or more secrets of at least ${SHORTEST_SECRET} characters, separated by commas or lines`,
+  expectedZh: `一个或多个密钥，每个至少 ${SHORTEST_SECRET} 个字符，用逗号或换行分隔`,
   example: 'the output of openssl rand -base64 32',
   secret: true as const,
 }
@@ -236,6 +256,7 @@ export const secretsFile = {
   isValue: isSecretList,
   check: fileText.pipe(secretsOf),
   expected: `the path of a readable file with secrets of at least ${SHORTEST_SECRET} characters, one a line`,
+  expectedZh: `可读的文件路径，每行一个密钥，每个至少 ${SHORTEST_SECRET} 个字符`,
   example: '/run/secrets/menshen_secret',
   secret: true as const,
 }
@@ -245,6 +266,7 @@ export const readableFile = {
   file: 'read' as const,
   check: z.string().refine(path => fileText.safeParse(path).success),
   expected: 'the path of a readable file',
+  expectedZh: '可读的文件路径',
   example: '/etc/menshen/file.pem',
 }
 
@@ -253,6 +275,7 @@ export const appendableFile = {
   file: 'written' as const,
   check: z.string().refine(isAppendable),
   expected: 'the path of a file that this user may write to, or make in a folder that is there',
+  expectedZh: '当前用户可写的文件路径，或可在已有目录中创建的文件路径',
   example: '/var/log/menshen/audit.jsonl',
 }
 
@@ -277,6 +300,7 @@ export const networks = {
     return z.NEVER
   }),
   expected: 'addresses or networks, separated by commas',
+  expectedZh: '地址或网段，用逗号分隔',
   example: '127.0.0.1,10.0.0.0/8',
 }
 
@@ -285,6 +309,7 @@ export const networksOrNone = {
   isValue: isNetworks,
   check: z.union([z.literal('none'), networks.check]),
   expected: 'addresses or networks, separated by commas, or none',
+  expectedZh: '地址或网段，用逗号分隔，或 none',
   example: '127.0.0.1,10.1.2.3',
 }
 
@@ -298,6 +323,7 @@ export const assignments = {
     return z.NEVER
   }),
   expected: 'pairs of name=value, separated by commas',
+  expectedZh: 'name=value 形式的赋值，用逗号分隔',
   example: 'realm=staff',
 }
 
@@ -335,11 +361,13 @@ export const audiences = {
         .min(1),
     ),
   expected: 'whole names of audiences, separated by commas',
+  expectedZh: '受众的完整名称，用逗号分隔',
   example: 'https://api.example.com,my-application',
 }
 
 export function text(expected: string, example: string, longest = 1000): Kind<string> {
-  return { type: 'string', check: z.string().max(longest).regex(/\S/), expected, example }
+  const expectedZh = `不超过 ${longest} 个字符的文字`
+  return { type: 'string', check: z.string().max(longest).regex(/\S/), expected, expectedZh, example }
 }
 
 const EMAIL = /^[\w.+-]{1,64}@[a-z\d](?:[a-z\d.-]{0,251}[a-z\d])?$/i
@@ -352,6 +380,7 @@ export const contact: Kind<string> = {
     .max(1000)
     .refine(text => EMAIL.test(text) || isWebAddress(text)),
   expected: 'an e-mail address, or an http or https address',
+  expectedZh: '邮箱地址，或 http、https 地址',
   example: 'helpdesk@example.com',
 }
 
@@ -365,6 +394,7 @@ export const pageLanguage: Kind<string> = {
   type: 'string',
   check: z.string().regex(/^[a-zA-Z\d-]{2,35}$/),
   expected: 'zh-CN, en, auto, or a name of languages in the configuration',
+  expectedZh: 'zh-CN、en、auto，或配置中 languages 的名称',
   example: 'en',
 }
 
@@ -374,6 +404,7 @@ export function oneOf<const T extends string>(values: readonly [T, ...T[]], exam
     type: 'string' as const,
     check: z.enum(values),
     expected: `${values.slice(0, -1).join(', ')} or ${last}`,
+    expectedZh: `${values.slice(0, -1).join('、')} 或 ${last}`,
     example,
   }
 }
@@ -387,6 +418,7 @@ export function wholeNumber(min: number, max: number, what: string) {
       .transform(Number)
       .pipe(z.number().min(min).max(max)),
     expected: `${what} from ${min} to ${max}`,
+    expectedZh: `${min} 到 ${max} 的整数`,
   }
 }
 
@@ -400,6 +432,7 @@ export const headerNames = {
     .transform(text => text.split(/[\s,]+/).filter(Boolean))
     .pipe(z.array(z.string().regex(HEADER_NAME)))
     .transform(names => names.map(name => (name.endsWith('*') ? `${plainName(name.slice(0, -1))}*` : plainName(name)))),
-  expected: 'names of headers, separated by commas; a * at the end stands for all that begin so',
+  expected: 'names of headers, separated by commas; a * at the end matches every name that starts with it',
+  expectedZh: '请求头名称，用逗号分隔；末尾的 * 表示所有以此开头的名称',
   example: 'x-company-user,x-internal-*',
 }

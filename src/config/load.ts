@@ -7,6 +7,8 @@ import { createRequire, type LoadHookSync, type ResolveHookSync, registerHooks }
 import { join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { MenshenError } from '../errors.ts'
+
+import { phrase, phrasedProblem } from '../text/text.ts'
 import { refuseTakenHeaders, refuseTakenPaths } from './conflicts.ts'
 import { DEVELOPMENT_CLIENT } from './dev-provider.ts'
 import { ENV_FILE, withEnvFile } from './env-file.ts'
@@ -29,7 +31,7 @@ export interface ConfigurationSources {
   readonly base?: Settings | undefined
   /** Where a configuration file is looked for that CONFIG does not name. */
   readonly folder?: string | undefined
-  /** The file that counts in place of CONFIG, or a configuration in place of a file, which is not checked here. */
+  /** The file to read in place of CONFIG, or a configuration in place of a file, which is not checked here. */
   readonly config?: string | Config | undefined
 }
 
@@ -42,7 +44,7 @@ export interface LoadedConfiguration {
   readonly configFile: string | undefined
   /** The configuration file, the scripts that it imports, without packages, and the files of its upstreams. */
   readonly scripts: ReadonlySet<string>
-  /** Whether the settings are those of somebody who wants the development provider. */
+  /** Whether the settings ask for the development provider. */
   readonly isDevelopment: boolean
 }
 
@@ -129,7 +131,7 @@ function fileAtFault({ problems }: MenshenError, environment: Environment): stri
   return environment[named?.setting ?? ''] || ENV_FILE
 }
 
-// The development provider: who uses it, and with which settings.
+// When the development provider is used, and with which settings.
 
 /** Nothing names a provider, and this is a developer's own machine. */
 export function usesDevProvider(settings: Settings, { provider, providers }: Config): boolean {
@@ -161,7 +163,7 @@ function findConfigFile(folder: string | undefined, named: string | undefined): 
   if (found.length > 1)
     throw new MenshenError(
       'bad_settings',
-      `${found.join(' and ')} are both in ${folder}; expected one of them, or CONFIG with the name of the one that counts.`,
+      `${found.join(' and ')} are both in ${folder}; expected one of them, or CONFIG set to the one to use.`,
     )
   const unread = OTHER_ENDINGS.map(ending => `${CONFIG_FILE}.${ending}`).find(name => existsSync(join(folder, name)))
   if (unread && found.length === 0)
@@ -180,11 +182,7 @@ export function configCandidates(named: string | undefined): string[] {
 function namedFile(file: string): string {
   if (statSync(file, { throwIfNoEntry: false })?.isFile()) return file
   throw new MenshenError('bad_settings', [
-    {
-      setting: 'CONFIG',
-      message: `CONFIG is "${file}", where there is no file; expected the path of a configuration, for example ./menshen.config.ts.`,
-      example: `${CONFIG_FILE}.ts`,
-    },
+    phrasedProblem({ setting: 'CONFIG', example: `${CONFIG_FILE}.ts` }, phrase('cli.no_config_file', { file })),
   ])
 }
 
@@ -243,7 +241,7 @@ function readConfigText(file: string): string {
     return readFileSync(file, 'utf8')
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    throw new MenshenError('bad_settings', `${file} cannot be read (${code}); make it a file that this user can read.`)
+    throw new MenshenError('bad_settings', `${file} cannot be read (${code}); expected a file that this user can read.`)
   }
 }
 

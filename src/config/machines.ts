@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import { isKey } from '../util/key-form.ts'
 
-/** The usernames of machines begin with this, and those of nobody else. */
+/** The usernames of machines start with this, and no others do. */
 export const MACHINE_PREFIX = 'machine:'
 
 export interface MachineConfig {
@@ -18,7 +18,7 @@ export interface MachineConfig {
 
 const NAME_FORM = /^[A-Za-z\d][\w.-]{0,59}$/
 export const MACHINE_NAME_EXPECTED =
-  'expected a name of letters, digits and . _ -, at most 60 of them, for example "backup"'
+  'expected up to 60 letters, digits, dots, underscores and dashes, for example "backup"'
 
 export function isMachineName(text: string): boolean {
   return NAME_FORM.test(text)
@@ -28,8 +28,8 @@ const keyHash = z.string().transform((text, context): string => {
   if (/^[\da-f]{64}$/i.test(text)) return text.toLowerCase()
   context.addIssue(
     isKey(text.trim())
-      ? 'this is the key itself, which is to be known by its machine alone; expected its SHA-256 in hex, and a new key, as `menshen keys new` prints them'
-      : 'expected the SHA-256 of a key, 64 digits in hex, as `menshen keys new` prints it',
+      ? 'this is the key itself, which only the machine should know; create a new key with `menshen keys new`, and write its SHA-256 here'
+      : 'expected the SHA-256 of a key, 64 hex digits, as `menshen keys new` prints it',
   )
   return z.NEVER
 })
@@ -38,7 +38,7 @@ const expiry = z
   .string()
   .refine(
     text => z.iso.date().safeParse(text).success || z.iso.datetime({ offset: true }).safeParse(text).success,
-    'expected a date as "2027-01-01", or a time with its offset as "2027-01-01T08:00:00+08:00"',
+    'expected a date such as "2027-01-01", or a time with an offset such as "2027-01-01T08:00:00+08:00"',
   )
 
 const machine = z.strictObject({
@@ -49,7 +49,7 @@ const machine = z.strictObject({
       z
         .string()
         .min(1)
-        .refine(text => !text.includes('*'), 'expected whole names of groups, without *'),
+        .refine(text => !text.includes('*'), 'expected complete group names, without *'),
     )
     .min(1, 'expected at least one name')
     .optional(),
@@ -66,7 +66,7 @@ export const machinesShape = z.array(machine).superRefine((machines, context) =>
       context.addIssue({
         code: 'custom',
         path: [i, 'keySha256'],
-        message: `machines.${sameKey} has the same key; expected a key for each machine`,
+        message: `machines.${sameKey} has the same key; expected a different key for each machine`,
       })
   }
 })

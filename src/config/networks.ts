@@ -1,15 +1,15 @@
 // The networks that a setting names, and whether an address is in one of them.
 import { BlockList, isIP, isIPv6, SocketAddress } from 'node:net'
 
-/** More than there are proxies in front of anybody; clients without one are asked about only once in a while. */
+/** More than any deployment has proxies; clients without one are looked up only once in a while. */
 const MOST_REMEMBERED = 1000
-/** Below so many bits: 10.0.0.0/8 and fc00::/7 are the largest networks for everybody's own use. */
+/** Below so many bits: 10.0.0.0/8 and fc00::/7 are the largest private networks. */
 const SMALLEST_VAST = { ipv4: 8, ipv6: 7 } as const
 /** No address is longer. */
 const LONGEST_ADDRESS = 45
 
 /**
- * They stay as they were read, so what was found for an address counts for good. Nearly every request asks about the same
+ * They stay as they were read, so a result for an address never changes. Nearly every request asks about the same
  * few peers, and a search would cost it as much as finding its session.
  */
 export class Networks {
@@ -27,12 +27,12 @@ export class Networks {
     return this.#list.rules
   }
 
-  /** Whether one of them is larger than any network that somebody owns: it has the addresses of strangers. */
+  /** Whether one of them is larger than any private network: it contains addresses of strangers. */
   get isVast(): boolean {
     return this.#isVast
   }
 
-  /** False if it is no address or network. */
+  /** False if it is not an address or network. */
   add(network: string): boolean {
     const [base = '', bits, more] = network.split('/')
     const version = isIP(base)

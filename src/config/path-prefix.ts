@@ -42,13 +42,13 @@ export function pathPrefix(covering: string): z.ZodType<string, string> {
 function problemOf(given: unknown, covering: string): string | undefined {
   if (given instanceof RegExp) return patternSentence(given.source.replaceAll('\\/', '/'), covering)
   if (Array.isArray(given)) return `expected one path as text; write ${covering} for each path`
-  if (typeof given !== 'string') return 'expected a plain path that begins with /, for example "/reports"'
+  if (typeof given !== 'string') return 'expected a plain path that starts with /, for example "/reports"'
   if (PATTERN.test(given)) return patternSentence(given, covering)
   if (!/^\/[^#;%\p{Cc}]*$/u.test(given)) return plainPathSentence(given)
   if (/\/\/|\/\s*\.(?![\p{L}\p{N}_-])/u.test(given)) return 'expected a path without empty or dot segments'
-  if (/\s(?:\/|$)|\/\s/.test(given)) return 'expected a path without spaces around its names'
-  if (given !== '/' && given.endsWith('/')) return `expected no slash at the end: ${covering} covers what is below it`
-  if (given === OWN_PREFIX || given.startsWith(`${OWN_PREFIX}/`)) return 'this path is our own; leave it out'
+  if (/\s(?:\/|$)|\/\s/.test(given)) return 'expected a path without spaces around its segments'
+  if (given !== '/' && given.endsWith('/')) return `expected no trailing slash: ${covering} covers everything below it`
+  if (given === OWN_PREFIX || given.startsWith(`${OWN_PREFIX}/`)) return 'this path belongs to Menshen; leave it out'
   return undefined
 }
 
@@ -76,5 +76,5 @@ function plainPart(text: string): string {
 
 function plainPathSentence(text: string): string {
   const likely = /^[\w-][\w/-]*$/.test(text) ? `; did you mean "/${text}"?` : ', for example "/reports"'
-  return `expected a plain path that begins with /${likely}`
+  return `expected a plain path that starts with /${likely}`
 }

@@ -102,7 +102,7 @@ const address = z
 /** For each path the values that are accepted; `null` is for an absent one. Without a path, everything would fit. */
 export const accepted = z
   .record(path, z.array(z.union([z.string(), z.number(), z.boolean(), z.null()])).min(1))
-  .refine(paths => Object.keys(paths).length > 0, 'expected at least one place with its values')
+  .refine(paths => Object.keys(paths).length > 0, 'expected at least one path with its values')
 
 /** The first path that has a value; several in one pair of brackets are joined by a dash. */
 export const sources = z.array(z.union([path, z.array(path).min(2)]))
@@ -134,7 +134,7 @@ const userFields = z
     for (const name of Object.keys(given)) {
       const refuse = (message: string) => context.addIssue({ code: 'custom', path: [name], message })
       if (!/^[a-z]\w{0,39}$/i.test(name)) refuse('expected a field of letters, digits and _, for example "employee_no"')
-      if (TAKEN_NAMES.includes(name)) refuse('this name means something else; choose another')
+      if (TAKEN_NAMES.includes(name)) refuse('this name has another meaning; choose another')
     }
   })
 

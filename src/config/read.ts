@@ -1,6 +1,7 @@
 // Reads the settings from an environment by the rows of settings.ts, and derives what follows from them.
 
 import { type Problem, refuseIf } from '../errors.ts'
+import { type Phrase, phrase, phrasedProblem, quoted } from '../text/text.ts'
 import { conflictsIn, plainHttpIn } from './conflicts.ts'
 import { isLoopback, isProduction, portIn } from './deployment.ts'
 import { fileProblem } from './kinds.ts'
@@ -20,7 +21,7 @@ export function readSettings(environment: Environment): Settings {
   return complete(checked, given('BASE_URL') !== undefined)
 }
 
-/** The same over settings that were read before: what the environment does not set stays. */
+/** Reads on top of settings that were read before: what the environment does not set stays. */
 export function readOver(settings: Settings, environment: Environment): Settings {
   const given = (name: string) => environment[name] || undefined
   const { checked, problems } = checkRows(given)
@@ -101,7 +102,7 @@ function isOfItsKind(value: unknown, { check, isValue, default: fallback }: Row<
   return value !== null && isValue?.(value) === true
 }
 
-/** No setting names a provider, and this is a developer's own machine: the embedded provider is used, which lets anybody in. */
+/** No setting names a provider, and this is a developer's own machine: the embedded provider is used, which lets anyone in. */
 export function wantsDevProvider(settings: Settings): boolean {
   return !namesProvider(settings) && !isProduction(settings) && isLoopback(settings.BASE_URL)
 }
@@ -122,15 +123,18 @@ function problemWith(name: string, text: string, row: Row<unknown>): Problem {
     .slice(0, LONGEST_SHOWN)
   const state = row.file ? fileProblem(text) : undefined
   // Any other text may be the secret itself instead of its path.
-  if (state && /^\.{0,2}\//.test(text)) return drafted(`"${plain}", which ${state}`)
-  return drafted(row.secret ? 'not usable' : `"${plain}"`)
+  if (state && /^\.{0,2}\//.test(text))
+    return drafted(quoted(`"${plain}", which ${state.en}`, `“${plain}”，${state.zh}`))
+  return drafted(row.secret ? quoted('not usable', '（不显示）') : quoted(`"${plain}"`, `“${plain}”`))
 
-  function drafted(shown: string): Problem {
-    const { expected, example } = row
-    return {
-      setting: name,
-      message: `${name} is ${shown}; expected ${expected}, for example ${example}.`,
+  function drafted(shown: Phrase): Problem {
+    const { expected, expectedZh, example } = row
+    const given = phrase('cli.setting_wrong', {
+      name,
+      shown,
+      expected: quoted(expected, expectedZh ?? expected),
       example,
-    }
+    })
+    return phrasedProblem({ setting: name, example }, given)
   }
 }

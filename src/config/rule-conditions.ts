@@ -20,7 +20,7 @@ export interface Hours {
   readonly zone: string
 }
 
-/** They only narrow: who is admitted is said by `roles`, `groups`, `users` or `public`. */
+/** They only narrow: `roles`, `groups`, `users` or `public` decide who is admitted. */
 export interface RuleConditions {
   /** The client's address has to be in one of these. */
   readonly networks?: readonly string[] | undefined
@@ -52,11 +52,11 @@ function networkProblem(text: string): string | undefined {
   const all = version === 6 ? 128 : 32
   if (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) <= all)) return NETWORK_EXPECTED
   if (/^0{0,4}(?::0{0,4})*:ffff:/i.test(base))
-    return 'an IPv4 address counts in its own form; expected for example "10.0.0.0/8"'
+    return 'write an IPv4 address in its own form; expected for example "10.0.0.0/8"'
   const kept = Number(bits ?? all)
   const masked = formatGroups(maskGroups(groupsOf(base), kept, version), version)
   if (masked === formatGroups(groupsOf(base), version)) return undefined
-  return `${JSON.stringify(text)} has host bits, so that it is unclear which network is meant; expected "${masked}/${bits}", or "${base}" for the one address`
+  return `${JSON.stringify(text)} has host bits set, so it is unclear which network is meant; expected "${masked}/${bits}", or "${base}" for a single address`
 }
 
 /** The numbers of an address: four of eight bits, or eight of sixteen. */
@@ -91,7 +91,7 @@ function formatGroups(groups: readonly number[], version: number): string {
 const day = z.string().superRefine((text, context) => {
   if (DAYS.some(day => day === text)) return
   const likely = DAYS.find(day => text.toLowerCase().startsWith(day)) ?? likelyMeantOf(text, DAYS)
-  context.addIssue(`expected days as ${quoted(DAYS)}${likely === undefined ? '' : `; did you mean "${likely}"?`}`)
+  context.addIssue(`expected days such as ${quoted(DAYS)}${likely === undefined ? '' : `; did you mean "${likely}"?`}`)
 }) as unknown as z.ZodType<Day, Day>
 
 const TIME_EXPECTED = 'expected a time as HH:MM, from "00:00" to "23:59"'
@@ -99,7 +99,7 @@ const TIME = /^(?:[01]\d|2[0-3]):[0-5]\d$/
 
 const hours = z
   .strictObject({
-    days: z.array(day).min(1, 'expected at least one day; without days the hours are for all of them').optional(),
+    days: z.array(day).min(1, 'expected at least one day; leave days out for every day').optional(),
     from: z.string().regex(TIME, TIME_EXPECTED),
     to: z
       .string()
@@ -109,17 +109,17 @@ const hours = z
       if (isZone(zone)) return
       const likely = likelyMeantOf(zone, Intl.supportedValuesOf('timeZone'))
       const meant = likely === undefined ? '' : `; did you mean "${likely}"?`
-      context.addIssue(`there is no time zone of this name; expected one as "Asia/Shanghai"${meant}`)
+      context.addIssue(`unknown time zone; expected a name such as "Asia/Shanghai"${meant}`)
     }),
   })
   .refine(({ from, to }) => from !== to, {
     path: ['to'],
     message:
-      'is the same as from, so that it is unclear whether that is no time or all day; expected another one, or "00:00" to "24:00" for the whole day',
+      'is the same as from, so it is unclear whether that means never or all day; expected a different time, or "00:00" to "24:00" for the whole day',
   })
 
 const ABBREVIATION =
-  'an abbreviation is the name of several time zones (CST would be that of Chicago); expected one as "Asia/Shanghai"'
+  'an abbreviation can mean several time zones (CST would be Chicago); expected a name such as "Asia/Shanghai"'
 const CLEAR = new Set(['UTC', 'UCT', 'GMT', 'PRC', 'ROC', 'ROK'])
 
 function isAbbreviation(zone: string): boolean {
@@ -140,7 +140,10 @@ function isZone(zone: string): boolean {
 /** It goes into a list with spaces, and into a header with quotes. */
 const reference = z
   .string()
-  .regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/, 'expected a value as the id_token has it, without spaces and quotes')
+  .regex(
+    /^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/,
+    'expected a value as it appears in the id_token, without spaces or quotes',
+  )
 
 const references = z.array(reference).min(1, 'expected at least one value')
 
@@ -150,7 +153,7 @@ const MAX_AGE_EXPECTED = 'expected whole seconds, 1 or more, for example 300'
 export const conditionShapes = {
   networks: z.array(network).min(1, 'expected at least one network').optional(),
   hours: hours.optional(),
-  origin: z.literal('own', 'expected "own": requests of our own pages').optional(),
+  origin: z.literal('own', 'expected "own": requests from the application’s own pages').optional(),
   maxAge: z.int(MAX_AGE_EXPECTED).min(1, MAX_AGE_EXPECTED).optional(),
   acr: references.optional(),
   amr: references.optional(),
@@ -159,7 +162,7 @@ export const conditionShapes = {
 /** Conditions that only a signed-in user can meet. */
 const OF_USERS = ['origin', 'maxAge', 'acr', 'amr'] as const
 
-/** Those of a public rule that no visitor could meet. */
+/** The conditions of a public rule that no visitor could meet. */
 export function conditionsOfUsers(rule: RuleConditions): string[] {
   return OF_USERS.filter(name => rule[name] !== undefined)
 }

@@ -47,7 +47,7 @@ interface PathProblem {
   readonly message: string
 }
 
-/** Of a choice between shapes, the problems of the one that was meant. */
+/** For a choice between shapes, the problems of the one that was meant. */
 function problemsIn(issues: readonly Issue[], knownKeys: KnownKeys): PathProblem[] {
   return issues.flatMap(issue => {
     const { path } = issue
@@ -83,7 +83,7 @@ function sentenceFor(issue: RawIssue): string {
     case 'too_big':
       return `expected ${amount(issue.maximum, 'at most', issue)}`
     default:
-      return 'this cannot be used here'
+      return 'this value is not allowed here'
   }
 }
 
@@ -107,7 +107,7 @@ function keysOf(schema: RawIssue['inst']): string[] {
 }
 
 function given(input: unknown): string {
-  if (input === undefined) return 'and nothing is there'
+  if (input === undefined) return 'but it is missing'
   if (input === null) return 'not null'
   return `not ${Array.isArray(input) ? 'a list' : (TYPES[typeof input] ?? `a ${typeof input}`)}`
 }

@@ -1,4 +1,4 @@
-// Names that are probably misspelt: settings of ours in the environment, options, keys of the configuration.
+// Finds names that are probably misspelt: settings in the environment, options, keys of the configuration.
 
 import { type Environment, SETTINGS } from './settings.ts'
 
@@ -13,7 +13,7 @@ const PREFIX = 'MENSHEN_'
 /** A service of this name gets variables from Kubernetes, all of them about its ports. */
 const KUBERNETES = /^MENSHEN_(SERVICE_(HOST|PORT)\w*|PORT_\d+_\w+)$/
 
-/** A letter away from one of ours, and common among other programs. */
+/** One letter away from a setting of Menshen, and common among other programs. */
 const OF_OTHERS: ReadonlySet<string> = new Set(['LOG_FILE'])
 
 /** Names that other programs use. */
@@ -63,7 +63,7 @@ function likelyName(name: string): string | undefined {
   function isSlip(distance: number, ours: string): boolean {
     // Short names have many neighbours that belong to others, such as PORTS: only swapped letters count there.
     if (ours.length < 6) return distance === 1 && isSameLetters(name, ours)
-    // Nobody slips more than once at the beginning: SSL_CERT_FILE is not our TLS_CERT_FILE.
+    // A typo has at most one wrong letter at the beginning: SSL_CERT_FILE is not our TLS_CERT_FILE.
     return distance === 1 || (distance <= slipsIn(ours) && name[0] === ours[0])
   }
 }

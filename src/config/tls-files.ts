@@ -30,7 +30,7 @@ export function assertUpstreamAuthority({ UPSTREAM_CA_FILE }: Settings): void {
     throw new MenshenError('bad_settings', [
       {
         setting: 'UPSTREAM_CA_FILE',
-        message: `UPSTREAM_CA_FILE is "${UPSTREAM_CA_FILE}", which holds no certificate; expected one in PEM.`,
+        message: `UPSTREAM_CA_FILE is "${UPSTREAM_CA_FILE}", which contains no certificate; expected one in PEM.`,
       },
     ])
   }

@@ -12,7 +12,7 @@ export interface UpstreamFiles {
   readonly ca?: string
   readonly cert?: string
   readonly key?: string
-  /** By the name of the header. */
+  /** Keyed by the name of the header. */
   readonly headers: Readonly<Record<string, string>>
 }
 
@@ -73,7 +73,8 @@ function readChecked(
   }
   const { caFile, certFile, keyFile, headers = {} } = option
   const [ca, cert, key] = [read('caFile', caFile), read('certFile', certFile), read('keyFile', keyFile)]
-  if (ca !== undefined && !holdsCertificate(ca)) refuse('caFile', `${caFile} holds no certificate; expected one in PEM`)
+  if (ca !== undefined && !holdsCertificate(ca))
+    refuse('caFile', `${caFile} contains no certificate; expected one in PEM`)
   if (cert !== undefined && key !== undefined) {
     const code = pairProblem(cert, key)
     if (code !== undefined)
@@ -90,7 +91,7 @@ function readChecked(
     if (!HEADER_TEXT.test(text) || text.length > LONGEST_TEXT)
       refuse(
         `headers.${name}`,
-        `${value.file} is empty, too long or no header value; expected one line of visible ASCII characters, at most ${LONGEST_TEXT}`,
+        `${value.file} is empty, too long or not a header value; expected one line of visible ASCII characters, at most ${LONGEST_TEXT}`,
       )
   }
   return { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }), headers: values }

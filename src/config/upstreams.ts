@@ -75,7 +75,7 @@ interface PlacedUpstream {
   readonly option: string | UpstreamConfig
 }
 
-/** Those of BASE_URL and of every host. */
+/** The upstreams of BASE_URL and of every host. */
 export function placedUpstreams({ upstreams = {}, hosts = {} }: PlacedUpstreams): PlacedUpstream[] {
   const placed = (given: NonNullable<PlacedUpstreams['upstreams']>, below: readonly string[]) =>
     Object.entries(given).map(([prefix, option]) => ({ path: [...below, 'upstreams', prefix], prefix, option }))
@@ -114,7 +114,7 @@ function nameProblem(name: string, refused: ReadonlySet<string>): string | undef
   if (!NAME.test(name)) return 'expected the name of a header, for example "X-Tenant"'
   const plain = plainName(name)
   if (!refused.has(plain) && !plain.startsWith('sec-websocket-')) return undefined
-  return 'Menshen sets this header itself, or it is for one connection; expected another one'
+  return 'Menshen sets this header itself, or it applies to a single connection; expected another one'
 }
 
 /** One problem for each name that cannot be used; several spellings of one name are one header. */
@@ -142,7 +142,7 @@ export interface Template {
 
 const FIELD = /\{([a-z]\w*)\}/gi
 
-/** Of a text that the schema has accepted. */
+/** Reads a text that the schema has accepted. */
 export function parseTemplate(text: string): Template {
   const parts = text.split(FIELD)
   return { texts: parts.filter((_, i) => i % 2 === 0), fields: parts.filter((_, i) => i % 2 === 1) }
@@ -152,7 +152,7 @@ const template = headerText.superRefine((text, context) => {
   const { texts, fields } = parseTemplate(text)
   if (/[$%]\{/.test(text)) context.addIssue('a field is written {username}, without a sign before it')
   else if (texts.some(part => /[{}]/.test(part)))
-    context.addIssue('expected text with fields such as {username}, and no other braces')
+    context.addIssue('expected text with fields such as {username} and no other braces')
   else if (fields.length > 0 && text.length > LONGEST_TEMPLATE)
     context.addIssue(`expected at most ${LONGEST_TEMPLATE} characters around the fields`)
 })
@@ -280,11 +280,11 @@ export const upstreamOrObject = z.union([
     .superRefine(({ url, certFile, keyFile, caFile }, context) => {
       const refuse: Refuse = (path, message) => context.addIssue({ code: 'custom', path, message })
       if (certFile !== undefined && keyFile === undefined)
-        refuse(['certFile'], 'a certificate is of no use without its key; expected keyFile beside it')
+        refuse(['certFile'], 'a certificate needs its key; expected keyFile as well')
       if (keyFile !== undefined && certFile === undefined)
-        refuse(['keyFile'], 'a key is of no use without its certificate; expected certFile beside it')
+        refuse(['keyFile'], 'a key needs its certificate; expected certFile as well')
       if (url.startsWith('https:')) return
       for (const [name, file] of Object.entries({ caFile, certFile, keyFile }))
-        if (file !== undefined) refuse([name], 'this is for TLS; expected a url that begins with https')
+        if (file !== undefined) refuse([name], 'this applies to TLS; expected a url that starts with https')
     }),
 ])

@@ -308,7 +308,7 @@ export interface AuditNames {
 /** Fields that have their own column, or mean nothing to a reader. */
 const ELSEWHERE = new Set(['user', 'sub', 'address', 'userAgent', 'provider', 'requestId', 'session'])
 
-/** Of the table that the rows stand in. */
+/** The columns of the table. */
 export function auditColumns({ t }: Words, { providers }: AuditNames): string[] {
   return [
     t('audit.time'),
@@ -349,7 +349,7 @@ function copyButton({ t }: Words, id: string): Html {
   return html` <button type="button" class="copy" data-copy="${id}" data-copied="${t('audit.copied')}" title="${t('audit.copy')}" aria-label="${t('audit.copy_label', { id })}">${icon('copy')}</button>`
 }
 
-/** Of an event that this version does not know, its code. */
+/** For an event that this version does not know, its code. */
 function eventName({ t }: Words, event: string): Html {
   const code = AUDITED.find(known => known === event)
   return code ? html`<strong>${t(`audit.event_${code}`)}</strong>` : html`<code>${event}</code>`

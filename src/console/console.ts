@@ -1,4 +1,4 @@
-// The routes of the console, for the gateway's table. Rules decide who may see them.
+// The routes of the console, for the gateway's table. Rules decide who can open them.
 
 import { admitWithoutStore } from '../gateway/admit-without-store.ts'
 import type { RouteTable } from '../http/route-table.ts'

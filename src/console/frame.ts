@@ -42,7 +42,7 @@ interface ConsoleCaller {
 interface ConsoleFrame {
   readonly section: Section
   readonly viewer: Viewer
-  /** Of a page below the section's own; otherwise it is the section's. */
+  /** The title of a page below the section's own; default: the section's. */
   readonly title?: string
   readonly body: Html
   readonly scripts?: readonly string[]
@@ -121,7 +121,7 @@ export function cell(label: string, content: unknown): Html {
   return html`<td role="cell" data-label="${label}"><span>${content}</span></td>`
 }
 
-/** The same for text of any length. */
+/** A cell for text of any length. */
 export function longCell(label: string, content: unknown): Html {
   return html`<td role="cell" data-label="${label}" class="long"><span>${content}</span></td>`
 }

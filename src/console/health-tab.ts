@@ -56,7 +56,7 @@ export interface HealthView {
     readonly p50: number | undefined
     readonly p99: number | undefined
   }[]
-  /** Those that share the store, this one first; absent while the store is away. */
+  /** The instances that share the store, this one first; absent while the store is unavailable. */
   readonly instances: readonly Instance[] | undefined
   /** The version of Node. */
   readonly node: string

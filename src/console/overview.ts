@@ -118,7 +118,7 @@ export interface OverviewView {
   readonly plot: Plot
   readonly isStoreAway: boolean
   readonly problems: readonly CurrentProblem[]
-  /** By their ids. */
+  /** Keyed by their ids. */
   readonly providerNames: ReadonlyMap<string, string | undefined>
   /** What a developer should know about how it runs. */
   readonly advice: readonly Advice[]

@@ -81,7 +81,7 @@ function readRuleQuery(fields: URLSearchParams, roles: readonly string[]): Typed
   }
 }
 
-// The page: rules in the order of their precedence, a form to ask who may see what, and the refusals of shadow rules.
+// The page: rules in the order of their precedence, a form to test access, and the refusals of shadow rules.
 
 export interface RulesView {
   readonly viewer: Viewer

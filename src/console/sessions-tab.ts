@@ -99,7 +99,7 @@ async function find(sessions: Sessions, username: string, after: string) {
   return { ...page, count }
 }
 
-// The page: who is signed in, and how to end a session.
+// The page: the list of sessions, and how to end one.
 
 interface SessionsView {
   readonly viewer: Viewer
@@ -113,7 +113,7 @@ interface SessionsView {
   readonly deviceName: DeviceNames
   /** Whose sessions; empty for all users. */
   readonly username: string
-  /** How many there are of everybody. */
+  /** How many sessions there are in total. */
   readonly count?: number
   readonly isFirst: boolean
   readonly next?: string

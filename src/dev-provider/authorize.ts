@@ -51,7 +51,7 @@ function answerAddress(redirectUri: string, params: Record<string, string>, stat
 // Judging an authorization request: who asks decides where the answer may go, so that comes first.
 
 type AuthorizationRequest =
-  /** Sent by nobody we know, or to be answered to an address we do not know: it must never be redirected. */
+  /** Sent by an unknown client, or with an unknown redirect address: it must never be redirected. */
   | { readonly verdict: 'untrusted'; readonly reason: 'badClientId' | 'badRedirectUri' }
   | {
       readonly verdict: 'refused'
@@ -94,7 +94,7 @@ function single(query: URLSearchParams, name: string): string | undefined {
   return more.length === 0 ? value || undefined : undefined
 }
 
-// The page that asks who signs in: one button a user, and one to deny.
+// The page that asks which user signs in: one button per user, and one to deny.
 
 export function authorizePage(words: DevWords, clientId: string, users: readonly DevUser[]): DevHtml {
   const [before, behind] = words.chooseLead

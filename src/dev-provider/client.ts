@@ -15,7 +15,7 @@ export function isAuthenticated(client: RegisteredClient, form: Fields): boolean
   return sameId && sameSecret
 }
 
-// Whether a form was sent by a page of this provider, by a page of somebody else, or by no page at all (a script).
+// Whether a form was sent by a page of this provider, by a page of another site, or by no page at all (a script).
 
 export function senderOf(request: Request): 'own page' | 'foreign page' | 'script' {
   const site = request.headers.get('sec-fetch-site')
@@ -44,7 +44,7 @@ function sha256(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }
 
-// Reading parameters, at the door: each at most once, and an empty one counts as absent (RFC 6749, section 3).
+// Reading parameters, at the door: each at most once, and an empty one is treated as absent (RFC 6749, section 3).
 
 export type Fields = ReadonlyMap<string, string>
 

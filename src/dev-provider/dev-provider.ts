@@ -26,7 +26,7 @@ interface DevProviderOptions {
   readonly clientId: string
   readonly clientSecret: string
   readonly redirectUri: string
-  /** In place of ours. */
+  /** In place of the built-in ones. */
   readonly users?: readonly DevUserInfo[] | undefined
   /** `zh-CN`, `en`, or `auto`, the browser's; a visitor can choose another. */
   readonly language?: string
@@ -82,7 +82,7 @@ function cardsOf(users: readonly DevUserInfo[] | undefined): readonly DevUser[] 
 
 interface AppOptions {
   readonly client: RegisteredClient
-  /** Those that there are now. */
+  /** The current users. */
   readonly users: () => readonly DevUser[]
   readonly language: string
   readonly now: () => number

@@ -21,7 +21,7 @@ async function answer(fetch: Fetch, message: IncomingMessage, response: ServerRe
   response.writeHead(status).end(body ? Buffer.from(await new Response(body).arrayBuffer()) : undefined)
 }
 
-/** `undefined` for what is no address or no method. */
+/** `undefined` if the address or the method is not valid. */
 async function toRequest(message: IncomingMessage): Promise<Request | undefined> {
   const { method = 'GET', url = '', headers: given } = message
   const address = URL.parse(url.startsWith('/') ? `http://${given.host}${url}` : url)

@@ -1,4 +1,4 @@
-// The frame of every page: a banner that nobody can mistake for a real sign-in, and the page's own content.
+// The frame of every page: a banner that cannot be mistaken for a real sign-in, and the page's own content.
 
 import { html } from 'hono/html'
 import type { DevWords } from './words.ts'

@@ -119,7 +119,7 @@ export function createGrants() {
   }
 }
 
-/** A verifier without a challenge is refused too: somebody has taken the challenge out of the authorization request. */
+/** A verifier without a challenge is refused too: the challenge was removed from the authorization request. */
 function isProven(verifier: string | undefined, challenge: string | undefined): boolean {
   if (verifier === undefined || challenge === undefined) return verifier === challenge
   return provesChallenge(verifier, challenge)

@@ -7,7 +7,7 @@ import type { Note } from './users.ts'
 
 export type Lang = 'zh-CN' | 'en'
 
-/** Cookies know no ports: what somebody chose on the login page of an application on this machine counts here too. */
+/** Cookies ignore ports: the language chosen on the login page of an application on this machine applies here too. */
 const COOKIE = 'menshen_language'
 const YEAR_SECONDS = 365 * 86_400
 

@@ -1,8 +1,8 @@
 // The device of a session (DEVICE_BOUND_SESSIONS): the public key of its browser, the second cookie and the challenges.
 //
-// A session is opened with a challenge that only the browser of that sign-in gets. Who signs it first binds the session to a
-// key, once. From then on a proof by that key brings a new cookie and a new challenge; the former ones count once more, because
-// requests and proofs that were under way bring them.
+// A session is opened with a challenge that only the browser of that sign-in gets. The first key that signs it is bound to the
+// session, once. From then on, a proof by that key earns a new cookie and a new challenge. The previous ones stay valid for one
+// more use, because requests and proofs in flight still carry them.
 
 import { randomBytes } from 'node:crypto'
 import {
@@ -15,10 +15,10 @@ import {
 
 export { type BoundDevice, type DeviceBinding, isBound, type OfferedDevice }
 
-/** How long the second cookie lives, and how long after the sign-in the ticket may count alone. */
+/** How long the second cookie lives, and how long after the sign-in the ticket is valid without it. */
 export const BOUND_SECONDS = 600
 const BOUND_MS = BOUND_SECONDS * 1000
-/** A browser counts from when it got the cookie. */
+/** A browser measures the cookie's age from when it received it. */
 const ON_THE_WAY_MS = 5000
 
 /** 32 bytes in base64url. */
@@ -28,8 +28,8 @@ export function offerDevice(): OfferedDevice {
   return { challenge: randomText(32) }
 }
 
-// The first challenge brings the ticket along. The provider has sent the browser here, so the browser counts its registration as
-// a request of another site, and leaves out cookies that are SameSite=Lax.
+// The first challenge includes the ticket. The provider has sent the browser here, so the browser treats its registration as
+// a cross-site request, and leaves out cookies that are SameSite=Lax.
 
 export function registrationChallenge({ challenge }: OfferedDevice, ticket: string): string {
   return challenge + ticket
@@ -82,7 +82,7 @@ export function seenDevice(device: BoundDevice): BoundDevice {
   return { ...device, isSeen: true }
 }
 
-/** Whether the browser shows a cookie that counts. It is compared in constant time. */
+/** Whether the browser sent a valid cookie. It is compared in constant time. */
 export function showsCookie({ cookie, previousCookie }: BoundDevice, shown: string, now: number): boolean {
   if (now <= cookie.until && isEqual(shown, cookie.value)) return true
   return previousCookie !== undefined && now <= previousCookie.until && isEqual(shown, previousCookie.value)

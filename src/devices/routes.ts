@@ -1,8 +1,8 @@
 // POST /_menshen/dbsc/register and /_menshen/dbsc/refresh: a browser binds its session to a key that does not leave the device,
 // and proves every ten minutes that it still has the key (W3C, Device Bound Session Credentials).
 //
-// A proof is a JWT of the key over a challenge of ours. The first challenge comes with the answer to the sign-in and nowhere
-// else: who has copied the ticket cannot register another key.
+// A proof is a JWT, signed by the key over a challenge. The first challenge comes with the answer to the sign-in and nowhere
+// else: a thief who has copied the ticket cannot register another key.
 
 import { decodeJwt, decodeProtectedHeader, importJWK, jwtVerify } from 'jose'
 import { z } from 'zod'
@@ -28,7 +28,7 @@ import {
 } from './binding.ts'
 import { offersDevices } from './devices.ts'
 
-/** Of the cookie, as `setCookie` writes them, without its life: by these the browser knows whether it has the cookie. */
+/** The cookie's attributes, as `setCookie` writes them, without its lifetime: with these the browser knows whether it has the cookie. */
 const COOKIE_ATTRIBUTES = 'Path=/; HttpOnly; SameSite=Lax; Secure'
 
 /** A proof of a browser has about 500 characters. */
@@ -100,7 +100,7 @@ async function refreshDevice(context: SignInContext, request: GatewayRequest): P
     giveBack()
     return sessionAnswer(context, renewed)
   }
-  // An old challenge is no theft: proofs can be late. The session goes on, and the browser signs the newest challenge.
+  // An old challenge does not mean theft: proofs can be late. The session goes on, and the browser signs the newest challenge.
   observeRefused(context, request, latest, 'refresh', signed instanceof RefusedProof ? signed.reason : 'challenge')
   const current = latest.session.device
   return challengeAnswer(context, request, isBound(current) ? current : device)
@@ -138,7 +138,7 @@ const pointSchema = z.object({
   crv: z.literal('P-256'),
   x: z.string().regex(COORDINATE),
   y: z.string().regex(COORDINATE),
-  // A key that somebody else knows as well binds nothing.
+  // A key that others know as well binds nothing.
   d: z.undefined().optional(),
 })
 
@@ -208,7 +208,7 @@ function observeRefused(
   observe.report('device_refused', { ...requestFields(request, loaded), step, reason })
 }
 
-// Answers: JSON always, because no page of ours asks here.
+// Answers are always JSON: only browsers call these routes, not pages.
 
 /** What the browser keeps of the session, its next cookie and its next challenge. */
 function sessionAnswer({ settings, auth, pages }: SignInContext, device: BoundDevice): OwnAnswer {

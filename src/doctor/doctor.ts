@@ -86,11 +86,11 @@ export function createExamination(examined: ExamineOptions): () => Promise<Findi
 // What the doctor has found last, for pages that cannot wait for it.
 
 export interface KnownFindings {
-  /** Of the last ten minutes while somebody looks; empty before the first examination is done. */
+  /** Results of the last ten minutes while the page is open; empty before the first run is done. */
   latest(): readonly Finding[]
 }
 
-/** Provider and application are not bothered more often by a page that somebody leaves open. */
+/** A page that is left open does not call provider and application more often than this. */
 const LOOK_AGAIN_MS = 600_000
 
 export function createKnownFindings(examine: () => Promise<Finding[]>, now: () => number): KnownFindings {

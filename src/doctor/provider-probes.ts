@@ -1,5 +1,5 @@
 // What a sign-in needs of a provider: that it can be reached, says who it is, publishes keys, keeps time, knows us by our
-// secret, and accepts our redirect address. Nothing of this signs anybody in.
+// secret, and accepts our redirect address. None of these probes signs a user in.
 
 import { hash, randomBytes, X509Certificate } from 'node:crypto'
 import { z } from 'zod'
@@ -301,7 +301,7 @@ function notPushed({ name }: ProbeTarget, error: Error): Finding {
 
 const CERTIFICATE_WARNING_MS = 14 * 24 * 3_600_000
 
-/** Of mutual TLS. */
+/** The certificate for mutual TLS. */
 async function probeClientCertificate({ name, plan, now }: ProbeTarget): Promise<Finding[]> {
   if (!plan.certificate) return []
   const what = `${name} client certificate`
@@ -368,10 +368,10 @@ function judgeClock(what: string, { headers }: WholeAnswer, now: number, failure
   return [apart > CLOCK_WARNING_MS ? warning(what, seen, remedy) : good(what, seen)]
 }
 
-// How the provider answers a made-up code: it is refused to everybody, and the way it is refused tells whether it knows us,
+// How the provider answers a made-up code: it always refuses it, and how it does so shows whether it knows us,
 // our secret and our redirect address.
 
-/** The error codes of RFC 6749, and of those who have their own. */
+/** The error codes of RFC 6749, and those of providers that have their own. */
 const CODE_REFUSED = ['invalid_grant', 'invalid_token', 'bad_verification_code', 'invalid_code']
 const CLIENT_REFUSED = ['invalid_client', 'unauthorized_client', 'incorrect_client_credentials']
 const REDIRECT_REFUSED = ['redirect_uri_mismatch', 'invalid_redirect_uri', 'redirect_mismatch']

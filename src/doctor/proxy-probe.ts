@@ -221,7 +221,7 @@ export function newChallenge([key]: KeyList, now: number): string {
   return `${message}.${sign(key, 'question', message)}`
 }
 
-/** The proof that goes with the answer; `undefined` if nobody with our secret asked this, or not just now. */
+/** The proof that goes with the answer; `undefined` if the question was not signed with our secret, or not recently. */
 export function proofFor(challenge: string, keys: KeyList, now: number): string | undefined {
   const [, message, askedAt, signature] = /^((\d{1,15})\.[\w-]{22})\.([\w-]{43})$/.exec(challenge) ?? []
   if (message === undefined || signature === undefined || Math.abs(now - Number(askedAt)) > VALID_MS) return undefined

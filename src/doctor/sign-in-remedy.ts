@@ -6,7 +6,7 @@ import type { ProviderPlan } from '../provider/plan.ts'
 import { RefusalError } from '../provider/refusal.ts'
 import { type Phrase, phrase } from '../text/text.ts'
 
-/** By the error that ended it. */
+/** The remedy for the error that ended the sign-in. */
 export function remedyForFailure(error: MenshenError, plan: Pick<ProviderPlan, 'pkce'>, redirectUri: string): Phrase {
   if (error instanceof RefusalError) return remedyForRefusal(error, plan, redirectUri)
   if (error instanceof InvalidToken) return remedyForToken(error.claim)
@@ -56,13 +56,13 @@ const BY_ERROR: Readonly<Record<string, Phrase>> = {
   invalid_request: phrase('invalid_request_remedy'),
 }
 
-/** By the error that the provider sent to the callback. */
+/** The remedy for an error that the provider sent to the callback. */
 export function remedyForError(error: string, cause: Demand | undefined): Phrase {
   const known = Object.hasOwn(BY_ERROR, error) ? BY_ERROR[error] : undefined
   return cause?.remedy ?? known ?? phrase('ask_admin_for_log')
 }
 
-/** Of a user who came through, but not with names that we can use. */
+/** For a sign-in that succeeded at the provider, but without usable names. */
 export const UNUSABLE_USER = phrase('name_right_fields')
 
 /** Without a refresh token a session is as short as its access token. */

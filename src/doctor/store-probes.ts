@@ -30,7 +30,7 @@ interface Options {
   readonly now: () => number
   /** One that is open already. */
   readonly store?: Store | undefined
-  /** Of our secrets, where they are known. */
+  /** Derived from our secrets, where they are known. */
   readonly keys?: Pick<DerivedKeys, 'wrapping' | 'formerWrapping'> | undefined
 }
 

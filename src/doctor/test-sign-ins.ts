@@ -1,5 +1,5 @@
 // Test sign-ins: the doctor announces one, the first browser at its address begins it, and the result goes back to
-// the doctor and to nobody else. All that the store holds of it is sealed with the ticket in that address.
+// the doctor and no one else. All that the store holds of it is sealed with the ticket in that address.
 
 import { z } from 'zod'
 import { roleOf } from '../access/roles.ts'
@@ -29,12 +29,12 @@ export interface TestSignIns {
   announce(testSignIn: TestSignIn): Promise<string>
   /** `undefined` if none was announced, or it has begun already. */
   begin(ticket: string): Promise<TestSignIn | undefined>
-  /** Whether somebody has opened its address. */
+  /** Whether its address was opened. */
   isBegun(ticket: string): Promise<boolean>
   finish(ticket: string, mapping: MappingReport): Promise<void>
   /** What came of it, once; `undefined` while nothing has. */
   result(ticket: string): Promise<MappingReport | undefined>
-  /** Nobody can begin it any more. */
+  /** It can no longer be started. */
   withdraw(ticket: string): Promise<void>
 }
 
@@ -75,7 +75,7 @@ function keyOf(place: string, ticket: string): string {
   return `${place}:${recordKey(ticket)}`
 }
 
-// What a sign-in brought and what we made of it: which fields came from where, how each of ours was filled, which role came
+// What a sign-in returned and how it was mapped: which fields came from where, how each of ours was filled, which role came
 // out. Names and types; values only for an operator who asks to see them.
 
 const phraseSchema: z.ZodType<Phrase> = z.object({
@@ -96,7 +96,7 @@ export const mappingSchema = z.object({
   fields: z.array(filledSchema),
   role: z.string().optional(),
   groups: z.array(z.string()).optional(),
-  /** Why nobody would be signed in, and what to do about it. */
+  /** Why the user would not be signed in, and what to do about it. */
   problem: phraseSchema.optional(),
   remedy: phraseSchema.optional(),
   /** What works, but not as well as it could. */

@@ -19,7 +19,7 @@ import { sanitize } from '../util/safe-text.ts'
 import { codeOf, DOCTOR_AGENT, type Finding, failure, good, type Probe, reasonOf, warning } from './finding.ts'
 import { isOurselves, type ProxyProbeOptions } from './proxy-probe.ts'
 
-/** From here on an answer to HEAD is no answer. */
+/** An answer to HEAD with a status from here on is treated as none. */
 const NO_HEAD = 400
 
 export interface UpstreamProbesOptions {

@@ -75,7 +75,7 @@ export function chosenHeaders(raw: readonly string[]): IncomingHttpHeaders {
     const name = (raw[i] as string).toLowerCase()
     const value = raw[i + 1] as string
     if (value.length > LONGEST_READ || !(READ.has(name) || name.startsWith('sec-fetch-'))) continue
-    // A proxy may add a field of its own to the client's.
+    // A proxy may add its own field to the client's.
     if (name === 'x-forwarded-for' && headers[name] !== undefined) headers[name] += `, ${value}`
     else headers[name] ??= value
   }

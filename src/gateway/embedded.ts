@@ -41,9 +41,9 @@ export interface Admitted<R extends Role = Role, F extends string = string> {
   readonly user?: UserSession<R, F> | undefined
   /** To be sent in place of the application's own: one of our pages, the way to the login page, or a refusal. */
   readonly answer?: Response | undefined
-  /** To be set by the application's answer (`addCookies`); those of `answer` stand in it. */
+  /** The application's answer must set them (`addCookies`); `answer` has its own already. */
   readonly cookies: readonly string[]
-  /** By which our log lines are found; for the application's own, and for `X-Request-Id` of its answer. */
+  /** Finds our log lines; use it in the application's own, and as `X-Request-Id` of its answer. */
   readonly requestId: string
   /**
    * For a page that wants more than the rules say: a signed-in user, with one of these roles if any are named. `undefined` if
@@ -59,7 +59,7 @@ export interface Embedded<R extends Role = Role, F extends string = string> {
    */
   fetch(request: Request, source?: RequestSource): Promise<Response | undefined>
   /**
-   * Who is signed in, with tokens refreshed if they were due. A renewed cookie goes to `response`. Of a request that `admit`
+   * The signed-in user, with tokens refreshed if they were due. A renewed cookie goes to `response`. For a request that `admit`
    * has let in by a bearer token or a key, the machine or the owner of the key. Rejects with `provider_unavailable` while the
    * tokens have expired and the provider cannot be reached: the user is not signed out.
    */
@@ -67,7 +67,7 @@ export interface Embedded<R extends Role = Role, F extends string = string> {
   /**
    * The access token for calls in the user's name: refreshed if it was due, and never one that has expired or is bound to a key
    * (DPoP). With `target`, one for another application, by token exchange: it rejects with a `MenshenError` if the provider gives
-   * none. `undefined` if nobody is signed in.
+   * none. `undefined` if no user is signed in.
    */
   accessToken(request: WithHeaders, target?: TokenExchange): Promise<string | undefined>
   /** Our own routes and the rules, for every request before the application sees it. Keys are removed from its headers. */
@@ -114,7 +114,7 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
       const { headers, observed } = request
       const url = request.path + request.search
       if (hasBody) return unreadableAnswer(pages, { headers, url }, observed.requestId)
-      // Our pages and streams need a response. A forward-auth check brings the headers of the browser's own upgrade.
+      // Our pages and streams need a response. A forward-auth check carries the headers of the browser's own upgrade.
       if (upgrade && !isAuthCheck({ url })) return errorAnswer(pages, request, 'not_found')
       return ownRoutes.answer(request, source)
     },
@@ -197,7 +197,7 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
       const { loaded, ticket, isProviderUnavailable } = await identifyCaller(request)
       if (isProviderUnavailable) throw providerUnavailable()
       if (wanted) return loaded && ticket !== undefined ? context.exchangeToken.get(ticket, loaded, wanted) : undefined
-      // A token that is bound to a key of ours (DPoP) is of no use to others.
+      // A token that is bound to our key (DPoP) is useless to others.
       if (!loaded || loaded.session.dpopKey !== undefined) return undefined
       return tokenExpiresAt(loaded.session) > now() ? loaded.session.accessToken || undefined : undefined
     },
@@ -223,7 +223,7 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
 function providerUnavailable(): MenshenError {
   return new MenshenError(
     'provider_unavailable',
-    'the access token of the session has expired, and the provider cannot be reached now',
+    'the access token of the session has expired, and the provider is unreachable',
   )
 }
 
@@ -273,11 +273,11 @@ export function toResponse(answer: OwnAnswer): Response {
 /** What only the program knows about a request. */
 export interface RequestSource {
   /**
-   * The address at the other end of the connection. Without one (a Request has none) nobody is a trusted proxy, and nothing
+   * The address at the other end of the connection. Without one (a Request has none) no client is a trusted proxy, and nothing
    * is counted by address.
    */
   readonly address?: string | undefined
-  /** The connection itself, for a program that has it: its address is read, and who has reset it is not waited for. */
+  /** The connection itself, for a program that has it: its address is read, and a client that reset it is not waited for. */
   readonly socket?: Peer | undefined
   /** The request of node:http that a Request was made of, if the application can read it: keys are removed from it, too. */
   readonly incoming?: IncomingMessage | undefined
@@ -328,7 +328,7 @@ function joined(name: string, value: string | string[] | undefined): string | st
   return value.join(name === 'cookie' ? '; ' : ', ')
 }
 
-// Sends an answer of ours in place of the application's.
+// Sends our own answer in place of the application's.
 
 /** How long a refused client may take to read the answer and to close. */
 const CLOSE_MS = 1000

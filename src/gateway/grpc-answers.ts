@@ -8,7 +8,7 @@ import type { RequestHead } from '../http/request.ts'
 import { encodeGrpcMessage, GRPC_STATUS, type GrpcStatus, isGrpc } from '../util/grpc.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 
-/** An answer that is no success, as a gRPC client reads it. Others stay as they are, and those to other clients. */
+/** Converts an error response for gRPC clients. Successful responses, and those to other clients, stay as they are. */
 export function toGrpcResponse<Answer extends OwnAnswer>(
   { headers }: Pick<RequestHead, 'headers'>,
   answer: MaybePromise<Answer>,
@@ -47,7 +47,7 @@ function statusOf(status: number): GrpcStatus {
   return STATUSES[status] ?? (status < 500 ? GRPC_STATUS.invalidArgument : GRPC_STATUS.unavailable)
 }
 
-/** A gRPC client counts as a script, so that the body is JSON with a sentence. */
+/** A gRPC client is treated as a script, so that the body is JSON with a message. */
 async function messageIn(response: Response): Promise<string> {
   try {
     const { message } = (await response.json()) as { message?: unknown }

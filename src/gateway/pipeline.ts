@@ -56,7 +56,7 @@ export interface Transport<Target, Answer extends WithOutcome, Result> extends H
   unreadable(head: RequestHead, observed: ObservedRequest, target: Target): MaybePromise<Answer>
   /** The answer to a request for one of our own routes. */
   ownRoute(request: GatewayRequest, target: Target): MaybePromise<Answer>
-  /** The answer when something of ours failed. */
+  /** The answer after an internal error. */
   fail(request: GatewayRequest, error: unknown, target: Target): MaybePromise<Answer>
   /** After the answer, or when the request is on its way. */
   end?(observed: ObservedRequest, target: Target): void
@@ -178,7 +178,7 @@ export function reply<Target, Answer extends WithOutcome, Result>(
   })
 }
 
-/** How the metrics count the request. What comes last counts. */
+/** How the metrics count the request. The last value wins. */
 function count(observed: ObservedRequest, outcome: RequestOutcome): void {
   observed.outcome = outcome
 }

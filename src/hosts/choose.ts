@@ -23,7 +23,7 @@ type SiteHead = Pick<RequestHead, 'url' | 'headers' | 'socket'> & Partial<Pick<I
 interface SitesOptions<Site> {
   readonly settings: Pick<Settings, 'BASE_URL' | 'TRUSTED_PROXIES'>
   readonly authHost: Site
-  /** By the names of `hosts`. */
+  /** Keyed by the names of `hosts`. */
   readonly hosts: ReadonlyMap<string, Site>
 }
 
@@ -79,7 +79,7 @@ function pathOf({ url = '' }: Pick<SiteHead, 'url'>): string {
   return url.split('?', 1)[0] ?? ''
 }
 
-/** The host that a trusted proxy asks about; `undefined` if this is no such question. */
+/** The host that a trusted proxy asks about; `undefined` if this is not such a question. */
 function askedHost(proxies: Networks | undefined, head: SiteHead): string | undefined {
   const { headers, socket } = head
   const path = pathOf(head)
@@ -102,7 +102,7 @@ function namesHostTwice(rawHeaders: readonly string[]): boolean {
 
 // The ways in of all hosts as one.
 
-/** Chooses the site for each request. What is for none of them gets 421, and nothing of ours. */
+/** Chooses the site for each request. A request for another host gets 421 and nothing else. */
 export function chooseBetween(
   context: GatewayContext,
   authHost: SiteHandlers,

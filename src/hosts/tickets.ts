@@ -1,4 +1,4 @@
-// Tickets of `hosts`. Each host has its own cookie, with a ticket that counts at that host alone. Its record has the ticket of
+// Tickets of `hosts`. Each host has its own cookie, with a ticket that is valid only at that host. Its record has the ticket of
 // the session, sealed under the host's ticket: a reader of the store cannot open it, and no other host finds it.
 //
 //   key     host-ticket:<host>:<hash of host and ticket>     found by the ticket at its own host only
@@ -18,7 +18,7 @@ import { atMost } from '../util/at-most.ts'
 import { ownCopy } from '../util/own-copy.ts'
 
 export interface HostTickets {
-  /** A ticket for one host, which leads to the session of this ticket. It counts as long as the session may live. */
+  /** A ticket for one host, which leads to the session of this ticket. It is valid for as long as the session can live. */
   create(host: string, sessionTicket: string, session: SessionOfTicket): Promise<string>
   /** The ticket of the session, if that is known without waiting. */
   getSync(host: string, ticket: string): string | undefined
@@ -143,7 +143,7 @@ function labelOf(sessionKey: string): string {
 export interface HandoffCode {
   /** The hash of the nonce that the browser has in a cookie of the host. */
   readonly challenge: string
-  /** Of the session. */
+  /** The session's ticket. */
   readonly ticket: string
   /** The path that was wanted at the host, with its query. */
   readonly path: string
@@ -153,7 +153,7 @@ export interface HandoffCode {
 
 export interface HandoffCodes {
   issue(host: string, entry: HandoffCode): Promise<string>
-  /** Of parallel callers, one gets it. `undefined` if it is unknown, was taken, has expired, or is for another host. */
+  /** Only one of several parallel callers gets it. `undefined` if it is unknown, was taken, has expired, or is for another host. */
   take(host: string, code: string): Promise<HandoffCode | undefined>
   /** Whether this is the first failed entry of the session to this page of the host within ten seconds. */
   isFirstFailure(host: string, entry: HandoffCode): Promise<boolean>

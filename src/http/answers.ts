@@ -369,7 +369,7 @@ async function sendOn(
   beginning: Required<FirstChunks>,
 ): Promise<void> {
   const stop = () => void reader.cancel().catch(() => {})
-  // Nobody reads it after the client has left.
+  // The client has left and does not read it.
   beginning.next.catch(() => {})
   response.once('close', stop)
   response.writeHead(status, headers)
@@ -399,7 +399,7 @@ export function drain(incoming: IncomingMessage): void {
   if (!incoming.complete) incoming.resume()
 }
 
-// The answer when something of ours failed: a page, or JSON for a script, never a stack.
+// The answer after an internal error: a page, or JSON for a script, never a stack.
 
 /** Failures that may be over in a moment. Those of the provider are about bearer tokens. */
 const TEMPORARY_FAILURES = new Set<ErrorCode>([

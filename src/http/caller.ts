@@ -16,7 +16,7 @@ export interface ProxyRequest {
   /** With its `?`, or empty. */
   readonly search: string
   readonly headers: IncomingHttpHeaders
-  /** Of the other end of the connection. The client's own address is `observed.address`. */
+  /** The address of the other end of the connection. The client's own address is `observed.address`. */
   readonly address: string
   readonly observed: ObservedRequest
 }

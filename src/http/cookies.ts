@@ -90,7 +90,7 @@ export function browserSecret(names: CookieNames, header: string | undefined, st
   return readCookie(header, attemptCookie(names, state)) ?? readCookie(header, names.attempt)
 }
 
-/** Of two different values under one name, one was planted, and it is unknown which: neither counts. */
+/** Of two different values under one name, one was planted, and it is unknown which: both are ignored. */
 export function readCookie(header: string | undefined, name: string): string | undefined {
   if (header === undefined) return undefined
   let found: string | undefined

@@ -1,4 +1,4 @@
-// Reads the form that a request brings, up to a limit and within a deadline.
+// Reads the form in a request, up to a limit and within a deadline.
 
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { withDeadline } from '../util/deadline.ts'
@@ -22,7 +22,7 @@ export function isRequest(request: IncomingMessage | Request): request is Reques
   return areOfTheWeb(request.headers)
 }
 
-/** By their methods: frameworks have their own classes. */
+/** Recognized by their methods: frameworks have their own classes. */
 export function areOfTheWeb(headers: IncomingHttpHeaders | Headers | undefined): headers is Headers {
   return typeof headers?.get === 'function'
 }

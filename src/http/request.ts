@@ -15,7 +15,7 @@ import { createRecent } from '../util/recent.ts'
 import type { ProxyRequest } from './caller.ts'
 
 export interface GatewayRequest extends ProxyRequest {
-  /** The same object for every request that comes over the same connection. */
+  /** One object for all requests on the same connection. */
   readonly connection: object
 }
 
@@ -107,7 +107,7 @@ function createClientAddress(proxies: Networks | undefined): ClientAddress {
   const remembered = createRecent<string>(MOST_ADDRESSES)
   return (peer, headers) => {
     const { 'x-forwarded-for': forwarded } = headers
-    // Most of them: nobody else is believed.
+    // Most requests: only trusted proxies are believed.
     if (forwarded === undefined || !isTrusted(proxies, peer)) return plainAddress(peer)
     if (typeof forwarded !== 'string') return clientAddress(proxies, peer, headers)
     const known = remembered.get(forwarded)
@@ -151,7 +151,7 @@ export interface Peer {
 }
 
 /**
- * Whether a connection was reset before the address of its other end was read: nobody waits for an answer, and the request
+ * Whether a connection was reset before the address of its other end was read: no client waits for an answer, and the request
  * could not be counted. A Unix socket has no address at either end.
  */
 export function wasReset(socket: Peer): boolean {

@@ -1,4 +1,4 @@
-// Machines that bring an access token of the provider. The verdict about a token is cached for a moment, under its hash: the
+// Machines that present an access token of the provider. The verdict about a token is cached for a moment, under its hash: the
 // token itself is not cached.
 
 import { hash } from 'node:crypto'
@@ -30,7 +30,7 @@ export interface RefusedToken {
   readonly detail?: string | undefined
 }
 
-/** The client that brings a token that is not known to be valid. */
+/** The client that presents a token not yet known to be valid. */
 export interface TokenClient {
   /** Its network, which has a share of the slots at the provider. */
   readonly owner: string
@@ -44,7 +44,7 @@ export interface TokenClient {
 export interface BearerCallers {
   /** Whose token it is, if it is for each of `audiences`. Throws while that cannot be decided. */
   identify(token: string, audiences: Audiences, bringer: TokenClient): Promise<ProgramCaller | RefusedToken | 'limited'>
-  /** The same for a token that was valid before; nothing is counted. */
+  /** Checks a token that was valid before; nothing is counted. */
   reidentify(token: string, audiences: Audiences): Promise<ProgramCaller | RefusedToken>
 }
 
@@ -59,7 +59,7 @@ type Verdict = ProgramCaller | RefusedToken
 type TimedVerdict<V> = readonly [verdict: V, until: number]
 
 interface CachedVerdict<V = Verdict | 'limited'> {
-  /** `limited` if the client that brought it first was; that is not cached. */
+  /** `limited` if the client that presented it first was; that is not cached. */
   readonly verdict: Promise<V>
   /** Not known while the provider is being asked. */
   until: number
@@ -82,7 +82,7 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
     return { user, who, authentication, expiresAt: expiresAt ?? now() + KEPT_MS }
   }
 
-  /** The verdict, and until when it counts at most. */
+  /** The verdict, and when it expires at the latest. */
   async function judge(token: string, audiences: Audiences, owner: string | undefined): Promise<TimedVerdict<Verdict>> {
     try {
       const provider = await providerOfToken(providers, token)
@@ -108,7 +108,7 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
     return judged
   }
 
-  /** From now on others that bring the same token wait for this verdict. The caller has to await it. */
+  /** From now on, others that present the same token wait for this verdict. The caller must await it. */
   function start<V extends Verdict | 'limited'>(key: string, judged: Promise<TimedVerdict<V>>): CachedVerdict<V> {
     const verdict = judged.then(([verdict]) => verdict)
     const entry: CachedVerdict<V> = {
@@ -135,7 +135,7 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
     return entry
   }
 
-  /** The same, for a token that was counted already or need not be. */
+  /** Checks a token that was counted already or need not be. */
   async function ask(key: string, token: string, audiences: Audiences, owner?: string): Promise<Verdict> {
     const known = await current(key)?.verdict
     if (known !== undefined && known !== 'limited') return known
@@ -146,7 +146,7 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
     return hash('sha256', JSON.stringify([audiences, token]), 'base64url')
   }
 
-  /** The cached verdict, if it still counts. */
+  /** The cached verdict, if it has not expired. */
   function current(key: string): CachedVerdict | undefined {
     const known = cache.get(key)
     return known && now() < known.until ? known : undefined

@@ -32,7 +32,7 @@ export interface IdentifyContext {
   readonly resources: ProtectedResources | undefined
 }
 
-/** Who is there, and what they may see. */
+/** Identifies the caller and decides what they may access. */
 export interface Auth {
   readonly providers: Providers
   readonly sessions: Sessions

@@ -60,7 +60,7 @@ export function createLostCookieDetector({ settings, now }: LostCookieOptions): 
       expected.delete(connection)
       forgetLate()
       const isUnseen = unseen.delete(landing.sessionKey)
-      // An address that is typed in, or a link within a page, is no landing.
+      // A typed address or a link within a page is not a landing.
       const site = headers['sec-fetch-site']
       const fromProvider = site === 'cross-site' || site === 'same-site'
       return isUnseen && landing.location === path + search && fromProvider && headers.cookie === undefined

@@ -12,7 +12,7 @@ import type { Providers } from '../provider/providers.ts'
 /** What a challenge says of the resource that was asked for. */
 export interface ResourceChallenge {
   readonly metadataUrl: string
-  /** Those that a token needs. */
+  /** The scopes that a token needs. */
   readonly scopes: readonly string[]
 }
 
@@ -101,7 +101,7 @@ function escapedPath(path: string): string {
   return path === '/' ? '' : encodeURI(path.toWellFormed())
 }
 
-/** By the path behind the prefix, without which it is the document of the host: that of a rule for `/`, else of the first rule. */
+/** Looks up the document by the path after the prefix. Without a path it is the host's: that of a rule for `/`, else of the first rule. */
 function documentsOf(
   baseUrl: string,
   rules: readonly Rule[],

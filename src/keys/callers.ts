@@ -17,7 +17,7 @@ export interface KeyCaller extends Caller {
 }
 
 export interface KeyCallers {
-  /** By the SHA-256 of the key. Without a promise for machines, and for personal keys that are cached. */
+  /** Looks it up by the SHA-256 of the key. Without a promise for machines, and for personal keys that are cached. */
   identify(sha256: string): MaybePromise<KeyCaller | RefusedKey>
 }
 

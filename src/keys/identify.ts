@@ -19,7 +19,7 @@ export interface KeyOptions {
   readonly rules: Rules
   readonly callers: KeyCallers
   readonly use: KeyUse
-  /** Those of the configuration that is in use by then, for open streams. */
+  /** The machines of the current configuration, for open streams. */
   readonly current: () => { readonly rules: Rules; readonly callers: KeyCallers }
   readonly rateLimit: RateLimit
   readonly report: Report
@@ -51,7 +51,7 @@ export function createIdentifyByKey({ rules, callers, use, current, rateLimit, r
       if (!('key' in presented) || rule?.public)
         return isKey(tokenIn(outer)) ? { ...identification, cookies: [] } : undefined
       report('key_refused', { ...requestFields(outer), reason: 'not_accepted' })
-      // A key is never shown to the provider. With a key in a header of its own, a token may be beside it.
+      // A key is never sent to the provider. With a key in its own header, a token may be beside it.
       return hasToken(outer.headers) && !isKey(tokenIn(outer))
         ? undefined
         : { ...identification, cookies: [], keyProblem: 'key_not_accepted' }

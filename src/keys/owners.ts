@@ -1,4 +1,4 @@
-// The owners of personal keys: one record per user who has made a key, with what the provider said of them last. A sign-in and
+// The owners of personal keys: one record per user who has created a key, with what the provider returned last. A sign-in and
 // a refresh of the identity write it again if something has changed, so that a key loses a group when its owner does.
 //
 //   key     key-owner:<label of the user>
@@ -45,9 +45,9 @@ export interface KeyOwners {
   keyOf(user: UserId): Promise<string>
   /** `undefined` if it cannot be opened. */
   open(stored: StoredValue): Promise<KeyOwner | undefined>
-  /** Those of one username, at any provider. */
+  /** The keys of owners with this username, at any provider. */
   keysOfUsername(username: string): Promise<string[]>
-  /** Those of the user with this `sub` at the provider, which may differ from ours. */
+  /** The keys of owners with this `sub` at the provider, which may differ from ours. */
   keysOfSubject(subject: UserId): Promise<string[]>
 }
 
@@ -130,7 +130,7 @@ export function openOwner({ key, value }: StoredValue, keys: DataKeys): KeyOwner
   return decodeJson(ownerSchema, unsealValue(keys.publicPart, value, key))
 }
 
-/** By the label that the user's sessions have. */
+/** Derived from the label that the user's sessions have. */
 export function ownerKeyOf(label: string): string {
   return PREFIX + label
 }

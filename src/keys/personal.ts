@@ -1,4 +1,4 @@
-// Personal keys: what users make on the account page for their programs. A key counts while its record and that of its owner
+// Personal keys: which users create on the account page for their programs. A key is valid while its record and that of its owner
 // are in the store; role and groups are the owner's (owners.ts). The key itself is shown once and kept nowhere.
 //
 //   key    personal-key:<SHA-256 of the key>
@@ -53,7 +53,7 @@ export interface KeyUser {
 }
 
 export interface PersonalKeys {
-  /** By the SHA-256 of the key. Without a promise if it is cached. */
+  /** Looks it up by the SHA-256 of the key. Without a promise if it is cached. */
   find(id: string): KeyUser | undefined | Promise<KeyUser | undefined>
   /** Returns the key, which nobody can read again; or why there is none. */
   create(user: ConfirmedUser, wish: KeyRequest): Promise<NewKey | KeyProblem>
@@ -63,13 +63,13 @@ export interface PersonalKeys {
   revoke(user: UserId, id: string): Promise<PersonalKey | undefined>
   /** Ends all keys of the user. How many there were. A session of the user can make another until it has ended. */
   endAllOf(user: UserId): Promise<number>
-  /** The same as `listOf`, by the key of the record of the owner. */
+  /** Like `listOf`, by the key of the owner's record. */
   listOfOwner(ownerKey: string): Promise<PersonalKey[]>
   /** The key of the record of the owner, by the key of one of their sessions in the store. */
   ownerOfSession(sessionKey: string): Promise<string | undefined>
-  /** The same by the key of the record of the owner. */
+  /** Revokes by the key of the owner's record. */
   endAllOfOwner(ownerKey: string): Promise<number>
-  /** The same for the user with this `sub` at the provider, which may differ from ours. */
+  /** Revokes the keys of the user with this `sub` at the provider, which may differ from ours. */
   endAllOfSubject(subject: UserId): Promise<number>
   /** Changes the providers and roles. */
   use(directory: SessionDirectory): void
@@ -314,7 +314,7 @@ function toKey({ key, expiresAt }: StoredEntry, { name, createdAt, usedAt }: Key
   return { id, name, createdAt, expiresAt, ...(usedAt === undefined ? {} : { usedAt }) }
 }
 
-/** By the roles of the configuration that is in use. */
+/** Derived from the roles of the current configuration. */
 function toUser(directory: SessionDirectory, owner: KeyOwner): Omit<KeyUser, 'expiresAt' | 'keyName'> {
   const { userInfo, groups, provider, claims } = owner
   const unidentified = { userInfo, groups, userRole: DEFAULT_ROLE, ...(provider === undefined ? {} : { provider }) }

@@ -46,7 +46,7 @@ export function isAudited(code: EventCode): code is AuditedCode {
 
 export const AUDITED: readonly AuditedCode[] = (Object.keys(EVENTS) as EventCode[]).filter(isAudited)
 
-/** What is plain and short of the fields. An error of somebody else is its code or its name: its text may tell too much. */
+/** What is plain and short of the fields. A foreign error is its code or its name: its text may reveal too much. */
 export function plainFields(fields: Readonly<Record<string, unknown>>): Record<string, Plain> {
   const plain: Record<string, Plain> = {}
   for (const [name, fact] of Object.entries(fields)) {
@@ -62,7 +62,7 @@ function codeOf(error: Error): string {
   return typeof code === 'string' ? code : error.name
 }
 
-/** Somebody who causes events by the thousand causes them under few names: their tags are remembered. */
+/** A user who causes thousands of events causes them under few names: their tags are cached. */
 export function createSealer(keys: DataKeys): (event: AuditEvent) => TrailEvent {
   const known = new LRUCache<string, string>({
     ...atMost(MOST_REMEMBERED),

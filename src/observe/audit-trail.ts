@@ -150,7 +150,7 @@ function createOpener({ since = 0, until = Number.POSITIVE_INFINITY, ...wanted }
 
 // Events of the audit trail as CSV (RFC 4180), for a spreadsheet.
 
-/** Those that most events have; all other fields are in the last column, as JSON. */
+/** The fields that most events have; all others are in the last column, as JSON. */
 const COLUMNS = ['user', 'sub', 'session', 'provider', 'address', 'userAgent', 'reason', 'requestId', 'worker'] as const
 
 /** Spreadsheets in Chinese take a file without it for another encoding. */

@@ -76,7 +76,7 @@ function isLoggedOnly(code: AuditedCode, { again, changed }: Fields): boolean {
   return (code === 'rate_limited' && again === true) || (code === 'config_reloaded' && changed === 'nothing')
 }
 
-/** Anybody can make a sign-in fail, under any code that they make up: those of one network for one reason are repeats. */
+/** Anyone can make a sign-in fail, with any code: failures of one network for one reason are repeats. */
 function repeatOf({ address, reason, provider }: Fields): [key: string, fields: Fields] {
   return [`${network(String(address))} ${reason}`, { address, reason, provider }]
 }
@@ -204,7 +204,7 @@ async function endsMidLine(file: FileHandle): Promise<boolean> {
   return bytesRead > 0 && buffer[0] !== NEWLINE
 }
 
-// Writes what must not hold anybody up: one write is in flight, and everything that comes during it goes into the next.
+// Writes that no request waits for: one write is in flight, and everything that comes during it goes into the next.
 // What cannot be written is kept, within a bound, and tried again.
 
 export interface BatchWriter<Item> {
@@ -228,7 +228,7 @@ interface BatchWriterOptions<Item> {
 const MOST_WAITING = 10_000
 /** Sealed within a few milliseconds, so that requests do not wait for it. */
 const MOST_IN_A_BATCH = 256
-/** The embedded store proves every session again after a write: somebody who is refused all the time must not cause many. */
+/** The embedded store proves every session again after a write: a user who is refused all the time must not cause many. */
 const GATHER_MS = 50
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 30_000
@@ -290,7 +290,7 @@ export function createBatchWriter<Item>(options: BatchWriterOptions<Item>): Batc
     counts.set(kind, (counts.get(kind) ?? 0) + by)
   }
 
-  /** Of whichever kind has most, the last one that no write is under way for. False if that is the newcomer's own. */
+  /** Drops the last event, not being written, of the kind that has most. False if that is the newcomer's own kind. */
   function makeRoomFor(newcomer: Item): boolean {
     let [largest, most] = ['', (counts.get(kindOf(newcomer)) ?? 0) + 1]
     for (const [kind, count] of counts) if (count > most) [largest, most] = [kind, count]

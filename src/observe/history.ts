@@ -129,7 +129,7 @@ export interface Plot {
   /** When each slot began, in seconds. */
   readonly at: readonly number[]
   readonly signIns: Column
-  /** By reason, those that there were. */
+  /** Keyed by reason; only reasons that occurred. */
   readonly failures: Readonly<Record<string, Column>>
   readonly sessions: Column
   readonly requests: Readonly<Record<'admitted' | 'visitor' | 'refused' | 'error', Column>>

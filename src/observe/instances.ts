@@ -15,7 +15,7 @@ import { readVersion } from '../util/version.ts'
 import { type SlotHistory, type SlotsByRange, slotSchema } from './history-slots.ts'
 
 export interface Instances {
-  /** Those that are alive, this one first. */
+  /** The running instances, this one first. */
   alive(): Promise<Instance[]>
   /** The histories of all others, alive or not. */
   others(): Promise<SlotsByRange[]>
@@ -33,7 +33,7 @@ interface InstancesOptions {
   readonly now: () => number
 }
 
-/** Records are written every minute. After two missed ones a process counts as dead. */
+/** Records are written every minute. After two missed ones a process is considered dead. */
 export const WRITE_EVERY_MS = 60_000
 const DEAD_AFTER_MS = 2.5 * WRITE_EVERY_MS
 /** A process that lost the store for a while would write again what was taken over. Until then its record is only read. */

@@ -79,7 +79,7 @@ export function createMetrics(events: EventCounter = createEventCounter()): Metr
       signOuts.add('user')
       countEnded('sign_out', ended)
     },
-    // A request to end sessions may find none. Without `by` nobody did it.
+    // A request to end sessions may find none. Without `by`, no user did it.
     session_ended({ by, reason, ended, during }) {
       if (during === 'refresh') refreshes.add(String(reason))
       if (by !== undefined && ended !== 0) signOuts.add(String(by))
@@ -148,7 +148,7 @@ function statusClass(status: number): string {
 
 // One row per metric: its type, its meaning, and all values that its labels can have. docs/monitoring.md is made from these rows.
 
-/** Errors without a code of ours. Their text is never a label. */
+/** Errors that are not Menshen's. Their text is never a label. */
 const UNKNOWN = 'unknown_error'
 
 const OUTCOMES: readonly RequestOutcome[] = ['admitted', 'visitor', 'refused', 'own', 'error']

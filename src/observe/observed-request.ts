@@ -6,7 +6,7 @@ import type { EventCode } from '../events.ts'
 import type { Measure, TraceCall, Work } from '../measure.ts'
 import { identityFields } from '../session/fields.ts'
 
-/** `own`: a page of ours; `error`: something of ours, or the application behind, failed. */
+/** `own`: one of Menshen's pages; `error`: Menshen or the application behind it failed. */
 export type RequestOutcome = 'admitted' | 'visitor' | 'refused' | 'own' | 'error'
 
 /** The header that carries the id of a request. */
@@ -14,10 +14,10 @@ export const REQUEST_ID = 'x-request-id'
 
 export interface ObservedRequest {
   readonly requestId: string
-  /** By `performance.now()`. */
+  /** As `performance.now()` gives it. */
   readonly startedAt: number
   readonly method: string
-  /** Of the client, as far as proxies are trusted to tell. */
+  /** The client's address, as far as trusted proxies forward it. */
   readonly address: string
   /** At most as much as any browser sends. */
   readonly userAgent?: string | undefined
@@ -35,7 +35,7 @@ export interface ObservedRequest {
   status?: number
   /** Only with an SDK of OpenTelemetry. */
   trace?: RequestTrace
-  /** It stays open for as long as somebody listens: how long that is says nothing about us. */
+  /** A stream, open for as long as its client listens: its duration is not a response time. */
   isStream?: true
 }
 
@@ -44,7 +44,7 @@ export function observedFields({ requestId, address, userAgent }: ObservedReques
   return { requestId, address, ...(userAgent === undefined ? {} : { userAgent }) }
 }
 
-/** The same, and whose request it is: without it, one client's repeats would hide another's first report. */
+/** Fields that include whose request it is: without that, one client's repeats would hide another's first report. */
 export function requestFields(
   { observed }: { readonly observed: ObservedRequest },
   caller?: Parameters<typeof identityFields>[0] | undefined,
@@ -82,7 +82,7 @@ export interface Tracing {
   begin(request: ObservedRequest, headers: IncomingHttpHeaders): void
   /** Work below whatever is current. */
   readonly span: Measure
-  /** The same for a call to a provider: a span for each one that is made. */
+  /** For a call to a provider: a span for each one that is made. */
   readonly call: TraceCall
   readonly observer: Observer
   /** Whatever is not sent yet. */
@@ -92,7 +92,7 @@ export interface Tracing {
 /** Hears of what happens, and must not hold it up. */
 export interface Observer {
   onEvent?(code: EventCode, fields: Readonly<Record<string, unknown>>): void
-  /** `result` is `ok` or the code of an error of ours. */
+  /** `result` is `ok` or one of Menshen's error codes. */
   onWork?<Kind extends keyof Work>(kind: Kind, what: Work[Kind], result: string, seconds: number): void
   /** It has ended, one way or another. `status` is 0 if it was answered by an application that we do not see. */
   onRequest?(request: ObservedRequest, status: number, ms: number, connection: RequestConnection | undefined): void

@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import { addDuration, BOUNDS, emptyBuckets } from './histogram.ts'
 
-/** By label, in the order of writing. The last value stands for all others. */
+/** Keyed by label, in output order. The last value covers all others. */
 export type LabelValues = Readonly<Record<string, readonly string[]>>
 
 export interface MetricRow {

@@ -41,7 +41,7 @@ export function createTracing(api: OpenTelemetry, { baseUrl, store, signInPaths 
   }
   const database = /^[a-z]+/.exec(store)?.[0].replace('rediss', 'redis') ?? 'other'
   const isServer = database === 'redis'
-  /** By the id of the request: what happens outside of its context names it all the same. */
+  /** Keyed by request id: work outside of the request's context names it all the same. */
   const requests = new Map<string, { readonly span: Span; readonly context: Context }>()
 
   function begin(request: ObservedRequest, headers: IncomingHttpHeaders): void {
@@ -53,7 +53,7 @@ export function createTracing(api: OpenTelemetry, { baseUrl, store, signInPaths 
     requests.set(requestId, traced)
   }
 
-  /** Of an SDK that keeps no context of its own, at least the request is known. */
+  /** With an SDK that keeps no context, at least the request is known. */
   function currentContext(): Context {
     const active = context.active()
     const { requestId = '' } = currentRequest() ?? {}
@@ -68,7 +68,7 @@ export function createTracing(api: OpenTelemetry, { baseUrl, store, signInPaths 
 
   async function within<Result>(name: string, details: SpanOptions, work: (span?: Span) => Promise<Result>) {
     const parent = currentContext()
-    // What nobody asked for, such as a look at the store every few seconds, is no trace.
+    // Background work, such as reading the store every few seconds, is not traced.
     if (!trace.getSpan(parent)) return work()
     const started = tracer.tracer.startSpan(name, details, parent)
     try {
@@ -130,7 +130,7 @@ export interface Tracer {
   readonly routes: ReadonlySet<string>
 }
 
-/** What the conventions call known; whatever else is one word, so that nobody makes up names of spans. */
+/** Methods that the conventions call known; all others are one word, so that a client cannot invent span names. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'CONNECT'])
 const FIXED_ROUTES: readonly string[] = Object.values(OWN_PATHS)
 
@@ -200,7 +200,7 @@ export function createRequestTrace(
   }
 }
 
-/** Somebody around us may have a span for it already; otherwise it is the caller's, as W3C Trace Context says. */
+/** The surrounding program may have a span for it already; otherwise it is the caller's, as W3C Trace Context defines. */
 function parentOf({ context, propagation, trace, ROOT_CONTEXT }: OpenTelemetry, headers: IncomingHttpHeaders): Context {
   const active = context.active()
   return trace.getSpan(active) ? active : propagation.extract(ROOT_CONTEXT, headers)
@@ -210,7 +210,7 @@ function addressOf(url: URL): Attributes {
   return { 'url.scheme': url.protocol.slice(0, -1), ...serverOf(url) }
 }
 
-/** Of a call that we make. The address is without its query, which may hold anything. */
+/** Attributes of an outgoing call. The address is without its query, which may hold anything. */
 export function targetOf(url: URL): Attributes {
   return { 'url.full': url.origin + url.pathname, ...serverOf(url) }
 }
@@ -241,7 +241,7 @@ function ifMissing(error: unknown): undefined {
   throw error
 }
 
-/** Until an SDK registers, the API answers with a stand-in that has nobody behind it. */
+/** Until an SDK registers, the API answers with a no-op stand-in. */
 function hasSdk({ trace, ProxyTracerProvider }: OpenTelemetry): boolean {
   const provider = trace.getTracerProvider()
   return !(provider instanceof ProxyTracerProvider) || provider.getDelegateTracer('menshen') !== undefined

@@ -62,7 +62,7 @@ ${body}
 
 // The choice of another language. The form works without scripts.
 
-/** Of the form that changes the language: to which, and where it leads afterwards. */
+/** Fields of the form that changes the language: to which, and where it leads afterwards. */
 export const LANGUAGE_FIELDS = { language: 'language', returnTo: 'return' } as const
 
 /** In the bar of the console. `path` is that of the page itself. */

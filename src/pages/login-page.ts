@@ -22,19 +22,19 @@ export interface SignInOption {
 }
 
 interface LoginView {
-  /** The settings without which nobody can sign in. */
+  /** The missing settings, without which no user can sign in. */
   readonly missing: readonly string[]
   /** In the order of the configuration. */
   readonly ways: readonly SignInOption[]
   /** The provider that this browser signed in with last, among several. */
   readonly lastUsed?: string | undefined
   readonly error: string | undefined
-  /** Of the request that failed, if one did. */
+  /** The id of the request that failed, if one did. */
   readonly requestId: string
   readonly signedIn: { readonly name: string; readonly continueTo: string } | undefined
   /** The page that the visitor asked for, if it is not the home page. */
   readonly wanted: string | undefined
-  /** The same, signed for the form of this tab. */
+  /** `wanted`, signed for the form of this tab. */
   readonly signed?: string | undefined
   /** A sign-out has just happened. */
   readonly signedOut: 'here' | 'everywhere' | undefined
@@ -46,9 +46,9 @@ interface LoginView {
   readonly endReason?: EndReason | undefined
 }
 
-/** Of the form: the page was shown to a visitor, who continues if another tab has signed in since. */
+/** Form field: the page was shown to a visitor, who continues if another tab has signed in since. */
 export const VISITOR_FIELD = 'visitor'
-/** Of the form: what the script knows of the fragment. */
+/** Form field: what the script knows of the fragment. */
 export const FRAGMENT_FIELD = 'fragment'
 
 export function loginPage(words: Words, view: LoginView): string {

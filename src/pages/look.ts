@@ -23,7 +23,7 @@ const TYPES: Readonly<Record<string, string>> = {
 
 const FOLDER = new URL('../../browser/', import.meta.url)
 
-/** Of others, by the names under which our own scripts and pages know them. */
+/** Third-party files, by the names under which our own scripts and pages use them. */
 const OF_OTHERS = {
   'uplot.js': 'uplot/dist/uPlot.esm.js',
   'uplot.css': 'uplot/dist/uPlot.min.css',
@@ -59,7 +59,7 @@ export interface Look {
   /** For dialogs on pages of the application, where our styles are not; absent without ACCENT_COLOR. */
   readonly dialogColors?: DialogColors | undefined
   readonly loginPage: LoginPageConfig
-  /** By the name in their address. */
+  /** Keyed by the name in their address. */
   readonly assets: ReadonlyMap<string, Asset>
 }
 

@@ -43,7 +43,7 @@ export type NoticeName = keyof typeof NOTICES
 interface Circumstances {
   /** Where there is something to try again, a path of our own leads there. */
   readonly retryPath?: string | undefined
-  /** Said to somebody who is signed in, and need not wonder whether that is why. */
+  /** Shown to a signed-in user, so that they know that the sign-in is not the cause. */
   readonly isUser?: boolean | undefined
   /** What the user can read out to the operator. */
   readonly requestId?: string
@@ -151,7 +151,7 @@ export function handoffPage(words: Words, host: string, url: string): string {
   return continuePage(words, words.t('entering.title'), text, url)
 }
 
-// For a browser that came from another site, and proves its device only when a page of ours asks. The script goes on immediately.
+// For a browser that came from another site, and proves its device only when one of our own pages asks. The script goes on immediately.
 
 export function deviceProofNotice(words: Words, path: string): string {
   return continuePage(words, words.t('proving.title'), words.t('proving.text'), path)
@@ -171,7 +171,7 @@ function continuePage(words: Words, title: string, text: Html | string, url: str
 
 // For a browser that has sent a form after its session had ended: what was typed in is not lost while the page stays open.
 
-/** `isForm`: reloading the page sends the form again. `stepUp` is where somebody who is signed in signs in again. */
+/** `isForm`: reloading the page sends the form again. `stepUp` is where a signed-in user signs in again. */
 export function sessionEndedPage(words: Words, isForm: boolean, requestId: string, stepUp?: string): string {
   const { t, paths } = words
   const title = stepUp === undefined ? t('session_ended.title') : t('step_up.title')
@@ -205,7 +205,7 @@ export function stepUpDonePage(words: Words, isForm: boolean): string {
   })
 }
 
-// For somebody whom a rule would admit from elsewhere, at another time, or signed in differently.
+// For a user whom a rule would admit from elsewhere, at another time, or signed in differently.
 
 interface ConditionView {
   readonly rule: Rule | undefined
@@ -312,9 +312,9 @@ ${supportBlock(words, { code: 'cookie_lost', requestId })}`,
   })
 }
 
-// The page for somebody who is signed in and not allowed: as whom, and how to come back as somebody else.
+// The page for a signed-in user who is not allowed: as whom they are signed in, and how to switch accounts.
 
-/** Of the form that signs out: where the next sign-in leads. */
+/** Field of the form that signs out: where the next sign-in leads. */
 export const RETURN_FIELD = 'return'
 
 interface Refusal {
@@ -347,7 +347,7 @@ ${supportBlock(words, { code: 'refused', requestId, isContactShown: true })}`,
   )
 }
 
-/** Of which kind the permission is that would admit. Its name is for those who look after the rules. */
+/** The kind of permission that would admit the user. Its name is for those who maintain the rules. */
 function missingPart({ t, lang }: Words, { roles, groups, users }: Rule): Html {
   const kinds = [
     ...(roles ? [t('refused.role')] : []),

@@ -7,7 +7,7 @@ const CONTROLS = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu
 /** Anything that leaves a trace on the page; the last one is an empty braille cell. */
 const VISIBLE = /[^\s\p{Cf}\p{Default_Ignorable_Code_Point}\u2800]/u
 
-/** How a page addresses somebody: by the nickname, or where nothing of that can be seen, by the username. */
+/** How a page addresses a user: by the nickname, or if that has no visible character, by the username. */
 export function displayName({ nickname, username }: Pick<UserInfo, 'nickname' | 'username'>): string {
   const name = nickname.replace(CONTROLS, '').trim()
   return VISIBLE.test(name) ? name : username

@@ -43,7 +43,7 @@ export interface Words extends LanguageName {
   readonly languages: readonly LanguageName[]
   /** A sentence as text; a template escapes it. */
   t<K extends Key>(key: K, ...values: KeyValues<K, string | number>): string
-  /** The same with marked-up values; the sentence itself is escaped. */
+  /** A sentence with marked-up values; the sentence itself is escaped. */
   rich<K extends Key>(key: K, ...values: KeyValues<K, Html>): Html
   /** What the doctor says. */
   render(phrase: Phrase): string

@@ -48,10 +48,7 @@ function judging(admits: (host: string, isPrivate: boolean) => boolean): LookupF
       if (error) return callback(error, '')
       const isPrivate = found.some(({ address }) => isPrivateAddress(address))
       if (!admits(host, isPrivate))
-        return callback(
-          new MenshenError('provider_answer', 'an address of the metadata leads into a private network'),
-          '',
-        )
+        return callback(new MenshenError('provider_answer', 'an address in the metadata is in a private network'), '')
       if (options.all) return callback(null, found)
       const [first = { address: '', family: 0 }] = found
       callback(null, first.address, first.family)

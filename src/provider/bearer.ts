@@ -204,7 +204,7 @@ export function readIntrospection(
   now: number,
 ): Introspection {
   const { success, data } = introspection.safeParse(body)
-  if (!success) throw new MenshenError('provider_answer', 'unusable in the answer of the introspection')
+  if (!success) throw new MenshenError('provider_answer', 'unusable in the introspection response')
   const { active, exp, nbf, iss, aud, client_id } = data
   if (!active) throw refused('inactive')
   if ((exp !== undefined && exp * 1000 <= now) || (nbf !== undefined && nbf * 1000 > now)) throw refused('exp')
@@ -238,7 +238,7 @@ export function assertVerifiable(
   if (first < 0 || plans.some(canVerify) || plans[0].endpoints.introspection) return
   throw new MenshenError(
     'bad_settings',
-    `${path}.${first} says bearer, but tokens of the provider ${plans[0].preset} cannot be judged; expected issuer and jwksUrl, or introspectionUrl.`,
+    `${path}.${first} has bearer, but tokens of the provider ${plans[0].preset} cannot be verified; expected issuer and jwksUrl, or introspectionUrl.`,
   )
 }
 

@@ -40,7 +40,7 @@ export function readClientKey(text: string): ClientKey {
   const named = namedPem.safeParse(json).data
   if (named) return withAlgorithms(readPem(named.key), named.keyId)
   const { data } = jwk.safeParse(json)
-  if (!data) throw refusal('no such key')
+  if (!data) throw refusal('no private key')
   const { kid, alg, ...key } = data
   const read = withAlgorithms(open({ key, format: 'jwk' }), kid)
   return alg === undefined ? read : { ...read, algorithms: [assertAlgorithm(read, alg)] }
@@ -61,7 +61,7 @@ export function thumbprintOf(pem: string, { key }: ClientKey): string {
     throw new MenshenError('bad_settings', [
       {
         setting: 'CLIENT_CERT_FILE',
-        message: `CLIENT_CERT_FILE holds no certificate; expected one in PEM.`,
+        message: `CLIENT_CERT_FILE contains no certificate; expected one in PEM.`,
       },
     ])
   }
@@ -69,7 +69,7 @@ export function thumbprintOf(pem: string, { key }: ClientKey): string {
     throw new MenshenError('bad_settings', [
       {
         namedSettings: ['CLIENT_CERT_FILE', 'CLIENT_KEY_FILE'],
-        message: 'CLIENT_CERT_FILE and CLIENT_KEY_FILE do not belong together; expected the certificate of the key.',
+        message: 'CLIENT_CERT_FILE and CLIENT_KEY_FILE do not match; expected the certificate of the key.',
       },
     ])
   return Buffer.from(certificate.fingerprint256.replaceAll(':', ''), 'hex').toString('base64url')
@@ -81,7 +81,7 @@ function assertAlgorithm({ algorithms }: ClientKey, wanted: string): string {
     {
       setting: 'CLIENT_ASSERTION_ALGORITHM',
       namedSettings: ['CLIENT_ASSERTION_ALGORITHM', 'CLIENT_KEY_FILE'],
-      message: `CLIENT_ASSERTION_ALGORITHM is ${wanted}, which is not of the key in CLIENT_KEY_FILE; expected ${algorithms.join(', ')}.`,
+      message: `CLIENT_ASSERTION_ALGORITHM is ${wanted}, which does not fit the key in CLIENT_KEY_FILE; expected ${algorithms.join(', ')}.`,
     },
   ])
 }
@@ -99,7 +99,7 @@ function readPem(text: string): KeyObject {
   if (/^\s*-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type: *4, *ENCRYPTED/m.test(text))
     throw refusal('an encrypted key')
   // With `RSA` or `EC`: the form that OpenSSL wrote until version 3.
-  if (!/^\s*-----BEGIN (RSA |EC )?PRIVATE KEY-----/.test(text)) throw refusal('no such key')
+  if (!/^\s*-----BEGIN (RSA |EC )?PRIVATE KEY-----/.test(text)) throw refusal('no private key')
   return open(text)
 }
 
@@ -121,6 +121,6 @@ function parseJson(text: string): unknown {
 
 function refusal(what: string): MenshenError {
   return new MenshenError('bad_settings', [
-    { setting: 'CLIENT_KEY_FILE', message: `CLIENT_KEY_FILE holds ${what}; ${EXPECTED}.` },
+    { setting: 'CLIENT_KEY_FILE', message: `CLIENT_KEY_FILE contains ${what}; ${EXPECTED}.` },
   ])
 }

@@ -1,4 +1,4 @@
-// DPoP (RFC 9449): tokens that are bound to a key. Each session has one of its own, and every request with its tokens carries a
+// DPoP (RFC 9449): tokens that are bound to a key. Each session has its own key, and every request with its tokens carries a
 // proof: a JWT for this one request, signed with that key. A server can ask for a nonce in the proofs.
 
 import { createPrivateKey, generateKeyPairSync, hash, type KeyObject, randomUUID } from 'node:crypto'
@@ -142,7 +142,7 @@ export async function askForTokensWithProof(
     key = newDpopKey()
     last = await sendNoted(await prove(key, last.nonce ?? dpop.nonceOf('authorization', url)))
   }
-  // With the nonce of this very answer: another request may have brought another one since.
+  // With the nonce of this very answer: another request may have received another one since.
   if (last.nonce !== undefined && (await errorOf(last.answer)) === NONCE_WANTED)
     last = await sendNoted(await prove(key, last.nonce))
   return { answer: last.answer, key }

@@ -132,7 +132,7 @@ function foldedTexts(answer: unknown, paths: Iterable<string>): string[] {
   return [...paths].flatMap(path => textsAt(answer, path)).map(fold)
 }
 
-/** The same for all texts that people and other programs would take for the same address. */
+/** Equal for all texts that people and other programs would take for the same address. */
 function fold(text: string): string {
   return text
     .normalize('NFKC')

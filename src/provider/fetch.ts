@@ -301,7 +301,7 @@ async function uncompress(bytes: Bytes, coding: string): Promise<Bytes> {
     return await decode(bytes, { maxOutputLength: ANSWER_LIMIT })
   } catch (error) {
     if (Object(error).code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge()
-    throw new MenshenError('provider_answer', 'the answer is not compressed as it says', error)
+    throw new MenshenError('provider_answer', 'the response is not compressed as its headers say', error)
   }
 }
 

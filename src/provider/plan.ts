@@ -42,7 +42,7 @@ export interface ProviderPlan extends Readonly<Pick<CompleteProvider, PlannedKey
   readonly missing: readonly string[]
 
   readonly endpoints: Endpoints
-  /** The metadata may not lead to plain http, except on this machine. */
+  /** The metadata must not lead to plain http, except on this machine. */
   readonly httpsOnly: boolean
 
   readonly clientId: string

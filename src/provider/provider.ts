@@ -35,7 +35,7 @@ export interface SignInCalls {
 
 /** The names that a token may be for by one interpretation of the path. */
 export interface Audience {
-  /** By a rule or a setting; without them it is the client's identifier. */
+  /** From a rule or a setting; without them it is the client's identifier. */
   readonly configured?: readonly string[] | undefined
   /** `audience: 'any'` of the rule: introspected tokens of every client are accepted. */
   readonly isAny?: true
@@ -43,7 +43,7 @@ export interface Audience {
   readonly addresses: readonly string[]
 }
 
-/** Those of each interpretation of the path. */
+/** The audiences of each interpretation of the path. */
 export type Audiences = readonly Audience[]
 
 /** Each of its calls has a separate connection. */
@@ -161,7 +161,7 @@ export function createProvider(
   const slots = {
     signIn: createSlots(parallel, MOST_WAITING),
     grant: createSlots(parallel, MOST_WAITING),
-    /** Of many sign-ins that fail, the tokens beyond this are left to expire. */
+    /** When many sign-ins fail, tokens beyond this number are left to expire. */
     discard: createSlots(parallel, MOST_WAITING),
     /** Anyone can start an attempt: users who come back with a code do not wait for them. */
     push: createSlots(parallel, MOST_WAITING),
@@ -301,7 +301,7 @@ function claimsInToken(accessToken: string): object | undefined {
 
 export function unconfiguredProvider(plan: ProviderPlan): Provider {
   const refuse = async (): Promise<never> => {
-    throw new MenshenError('bad_settings', `settings of the provider are missing: ${plan.missing.join(', ')}`)
+    throw new MenshenError('bad_settings', `provider settings are missing: ${plan.missing.join(', ')}`)
   }
   const calls = { redeem: refuse, fetchClaims: refuse, fetchUser: refuse }
   return {

@@ -36,7 +36,7 @@ interface RefusalDetails {
   readonly remedy?: Phrase | undefined
 }
 
-/** The same refusal with its cause, where the metadata or the answer points to one. */
+/** Adds the cause to the refusal, where the metadata or the answer points to one. */
 export function withCause(refusal: RefusalError, plan: ProviderPlan, known: Metadata): RefusalError {
   const { code, status, errorCode, description } = refusal
   const cause = causeOf(plan, known, { error: errorCode ?? '', description })

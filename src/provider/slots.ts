@@ -44,7 +44,7 @@ export function createSlots(parallel: number, waiting: number, share = parallel)
 
   /** If the line is full, replaces the last call of the owner with most of them. */
   function wait(owner: string): Promise<void> {
-    const busy = () => new MenshenError('provider_busy', `${parallel} calls are under way and ${waiting} are waiting`)
+    const busy = () => new MenshenError('provider_busy', `${parallel} calls are in flight and ${waiting} are waiting`)
     const last = line.size < waiting ? undefined : line.lastOfLargest(owner)
     if (last) line.remove(last, last.owner)
     last?.refuse(busy())

@@ -198,8 +198,8 @@ async function checkRefreshed(
   const isNonce = (given: unknown) => given === undefined || old.nonce === undefined || given === old.nonce
   const assertSame = ({ sub, iss }: JWTPayload) => {
     if (before === undefined) return
-    if (iss !== old.iss) throw new MenshenError('provider_refused', 'the refreshed id_token is of another issuer')
-    if (sub === undefined) throw new MenshenError('provider_refused', 'the refreshed id_token names no user')
+    if (iss !== old.iss) throw new MenshenError('provider_refused', 'the refreshed id_token has a different issuer')
+    if (sub === undefined) throw new MenshenError('provider_refused', 'the refreshed id_token has no sub')
     if (sub !== old.sub) throw new SubjectMismatch('id_token')
   }
   try {

@@ -253,7 +253,7 @@ async function askForEmail(
 ): Promise<unknown> {
   const { status, body } = await readAnswer(await ask(connection, url, tokens))
   if (status !== 200 || !Array.isArray(body))
-    throw new MenshenError('provider_answer', `no list of e-mail addresses was answered (status ${status})`)
+    throw new MenshenError('provider_answer', `the provider returned no list of e-mail addresses (status ${status})`)
   return getPath(
     body.find(element => notAccepted(element, where) === undefined),
     take,

@@ -28,7 +28,7 @@ export interface SlotHolder extends WatchItem, StreamCandidate {
 export interface Capacity {
   /** Starts it now or when it is its turn, or rejects it. */
   enter(holder: SlotHolder): void
-  /** The same for a WebSocket, which is a stream from the start. */
+  /** For a WebSocket, which is a stream from the start. */
   enterAsStream(holder: SlotHolder): void
   /** Gives its slot to another. If there are too many streams, an endless one is rejected, any other keeps its slot. */
   becomeStream(holder: SlotHolder): void

@@ -84,7 +84,7 @@ const EVERYONE = 'everyone'
 const RESETTING = 'resetting'
 
 export function createHttp2Pool(options: Http2PoolOptions): Http2Pool {
-  /** By owner, or one of the two above. */
+  /** Keyed by owner, or by one of the two above. */
   const lanes = new Map<string, Lane>()
   const connections = new Set<PooledConnection>()
   const resets = new LRUCache<string, number>({ ...atMost(MOST_RESETTING_OWNERS), ttl: RESETS_FORGOTTEN_MS })
@@ -157,7 +157,7 @@ class Lane {
   /** They wait for the connection that is being opened. */
   readonly waiting: Http2Exchange[] = []
   readonly #pool: Pool
-  /** Those that get new exchanges. */
+  /** The connections that get new exchanges. */
   readonly #usable = new Set<PooledConnection>()
   #opening = 0
 

@@ -342,7 +342,7 @@ class RepeatableBody {
     return this.#kept !== undefined
   }
 
-  /** By events: an iterator of the body costs as much as the rest of a gRPC call. */
+  /** With events: an iterator of the body costs as much as the rest of a gRPC call. */
   sendTo(stream: ClientHttp2Stream): void {
     this.#stream = stream
     for (const chunk of this.#kept ?? []) stream.write(chunk)

@@ -16,7 +16,7 @@ import { createWatchList, type WatchItem } from '../util/watch-list.ts'
 export interface OpenStreams {
   /** Watches a stream until the returned function is called. */
   add(opened: OpenedRequest, owner: StreamOwner, close: () => void): () => void
-  /** The same for a user with a session. */
+  /** For a user with a session. */
   addSession(opened: OpenedRequest, ticket: string, loaded: LoadedSession, close: () => void): () => void
   stop(): void
 }
@@ -29,7 +29,7 @@ interface OpenedRequest {
   readonly currentRules?: (() => Rules | undefined) | undefined
 }
 
-/** Who has opened a stream. */
+/** The owner of an open stream. */
 interface StreamOwner {
   /** Whether nothing has changed, as far as this process knows without waiting; mostly true. */
   isCurrent?(): boolean
@@ -63,7 +63,7 @@ interface Stream extends WatchItem, StreamOwner {
   /** The rules that admitted it last. */
   rules: Rules
   readonly currentRules?: OpenedRequest['currentRules']
-  /** Those of its rules that have hours; absent before the first look. */
+  /** Its rules that have hours; absent before the first check. */
   timed?: readonly Conditions[] | undefined
 }
 
@@ -151,7 +151,7 @@ export function createOpenStreams(
     )
   }
 
-  /** Of every interpretation of the path. */
+  /** The rules of every interpretation of the path. */
   function timedConditions({ rules, request }: Stream): readonly Conditions[] {
     const timed = rules.conditionsFor(request.method, request.path).filter(({ hours }) => hours)
     return timed.length === 0 ? UNTIMED : timed

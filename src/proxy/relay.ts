@@ -50,7 +50,7 @@ export interface RelayOptions {
   readonly response: ServerResponse
   /** The application is about to be asked. */
   onStart(): void
-  /** Those of the request that the application gets, when the body has ended. Only HTTP/2 sends them. */
+  /** The request trailers that the application gets, after the body. Only HTTP/2 sends them. */
   trailers(): Record<string, string[]>
   /** The client may send its body now. */
   onContinue(): void

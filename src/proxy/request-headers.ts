@@ -99,7 +99,7 @@ export function createRequestHeaders(options: RequestHeadersOptions): RequestHea
   }
 }
 
-/** Those trailers of a request that the application gets; it may treat them as headers. */
+/** The trailers of a request that the application gets; it may treat them as headers. */
 export type RequestTrailers = (
   upstream: Pick<Upstream, 'headers'>,
   incoming: Pick<IncomingMessage, 'rawTrailers'>,
@@ -150,7 +150,7 @@ function forwardedFor(proxies: Networks | undefined, { address, headers }: Proxy
   return [...splitList(before), peer].join(', ')
 }
 
-/** Some providers (WeCom) give no token for the user, and one that is bound to a key of ours (DPoP) is of no use elsewhere. */
+/** Some providers (WeCom) give no token for the user, and one that is bound to our key (DPoP) is useless elsewhere. */
 function bearerOf({ accessToken, dpopKey }: { accessToken: string; dpopKey?: string }): string | undefined {
   return accessToken && dpopKey === undefined ? `Bearer ${accessToken}` : undefined
 }
@@ -314,10 +314,10 @@ const MOST_HEADERS = 1000
 /** No browser sends as many. */
 const MOST_COMPARED = 64
 
-/** By the name as it was sent, and its index in the request. */
+/** The name as it was sent, and its index in the request. */
 export type HeaderOf = (name: string, index: number) => KnownHeader
 
-/** `identityNames` are the headers that tell the application who is there. */
+/** `identityNames` are the headers that tell the application who the user is. */
 export function createHeaderPolicies(
   settings: Pick<Settings, 'DROP_HEADERS' | 'KEEP_HEADERS'>,
   identityNames: ReadonlySet<string>,

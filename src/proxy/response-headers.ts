@@ -158,7 +158,7 @@ function withoutSharing(cacheControl: string): string {
 /** An absolute address, with or without its scheme: the authority, and the rest. */
 const ABSOLUTE = /^(?:https?:)?\/\/([^/\\?#]+)(.*)$/is
 
-/** The same path below `baseUrl` and the prefix of its application; the address of no application stays as it is. */
+/** The path below `baseUrl` and the prefix of its application; an address of no application stays as it is. */
 function ownLocation(location: string, prefixOf: (authority: string) => string | undefined, baseUrl: string): string {
   const [, authority, rest = ''] = ABSOLUTE.exec(location) ?? []
   // An address with a user name is not simply ours.

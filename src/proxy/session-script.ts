@@ -51,7 +51,7 @@ export function headersOfLonger(headers: IncomingHttpHeaders, bytes: number): In
 
 type Policy = ReadonlyMap<string, readonly string[]>
 
-/** Content Security Policy: directives with their sources; the first of a name counts. */
+/** Content Security Policy: directives with their sources; the first of a name applies. */
 function readPolicy(text: string): Policy {
   const policy = new Map<string, string[]>()
   for (const directive of text.split(';')) {

@@ -191,7 +191,7 @@ function accept({ isOwnCookie }: TunnelOptions, tunnel: Tunnel, { rawHeaders, he
   socket.write(headOf([...lines, ...setCookieLines(identification.cookies)]), 'latin1')
 }
 
-/** An answer of ours that is not an upgrade, without a body. */
+/** Menshen's own answer, not an upgrade, without a body. */
 export interface SocketRefusal {
   readonly status: number
   readonly lines?: readonly string[]

@@ -95,7 +95,7 @@ function encodeField(field: string, { who, user }: Caller, longest: number): Enc
 
 // The headers of its answers.
 
-/** By name in lower case; `null` removes. */
+/** Keyed by name in lower case; `null` removes. */
 export type ResponseChanges = Readonly<Record<string, string | null>>
 
 /** `undefined` without any. */

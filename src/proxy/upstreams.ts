@@ -53,7 +53,7 @@ export interface Upstream {
   readonly host: string
   /** The Host that it is sent; `undefined` for the browser's. */
   readonly hostHeader: string | undefined
-  /** The origin that it is sent in place of ours; `undefined` if it sees ours. */
+  /** The origin that is sent to it in place of ours; `undefined` if it sees ours. */
   readonly sentOrigin: string | undefined
   /** The hosts and ports under which it knows itself. */
   readonly authorities: readonly string[]
@@ -103,7 +103,7 @@ export function openUpstreams(
   }
 }
 
-/** Of everything that an upstream is made from, secrets too. */
+/** A fingerprint of everything that an upstream is made from, secrets too. */
 function fingerprintFor(prefix: string, option: UpstreamConfig, settings: Settings, files: UpstreamFiles): string {
   const limits = Object.entries(settings).filter(([name]) => name.startsWith('UPSTREAM_'))
   const { FORWARD_ACCESS_TOKEN, MAX_HEADER_KB, BASE_URL } = settings

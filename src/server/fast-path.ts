@@ -73,7 +73,7 @@ interface HeaderNames {
   readonly inLowerCase: readonly string[]
 }
 
-/** Those of the latest request with this many headers. */
+/** The header names of the latest request with this many headers. */
 const latest: HeaderNames[] = []
 /** Names and values: more than any browser and any proxy send. */
 const MOST_READ = 200

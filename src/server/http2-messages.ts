@@ -157,7 +157,7 @@ export class Http2Response implements UnreadAnswer {
   writableEnded = false
   /** Only a connection of HTTP/1.1 is closed with an answer. */
   shouldKeepAlive = true
-  /** Of the body. */
+  /** Bytes of the body. */
   bytesWritten = 0
   /** Set by slow-clients.ts. */
   isWatched = false
@@ -449,7 +449,7 @@ export function readHttp2Request(
   received.host = host
   // A body without a length is what HTTP/1.1 sends in chunks.
   if (!stream.endAfterHeaders && received['content-length'] === undefined) received['transfer-encoding'] = 'chunked'
-  // Browsers send each cookie as a header of its own.
+  // Browsers send each cookie as a separate header.
   const isTooLarge = size > maxHeaderBytes || rawReceived.length / 2 - cookies > MOST_HEADERS
   return new Http2Request(stream, socket, { method, path, headers: received, rawReceived, isTooLarge })
 }
@@ -462,7 +462,7 @@ function rawHeadersOf(rawReceived: readonly string[], host: string): string[] {
     const value = rawReceived[i + 1] as string
     if (name.startsWith(':') || name === 'host') continue
     if (name === 'cookie') {
-      // Browsers send each cookie as a header of its own, which compresses better (RFC 9113, 8.2.3).
+      // Browsers send each cookie as a separate header, which compresses better (RFC 9113, 8.2.3).
       if (cookieIndex > 0) {
         rawHeaders[cookieIndex] += `; ${value}`
         continue

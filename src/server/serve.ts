@@ -51,7 +51,7 @@ interface ListenAddress {
   readonly trustedProxies?: Networks | undefined
   /** Called with the end of every certificate that is used, in milliseconds since the epoch. */
   readonly onCertificate?: (expiresAt: number) => void
-  /** How long certificate and key may not match before that is reported. */
+  /** How long certificate and key may differ before that is reported. */
   readonly certificateGraceMs?: number
 }
 
@@ -61,7 +61,7 @@ const IDLE_CHECK_MS = 50
 /** Long enough for a slow phone, short enough for a client that only keeps a connection busy. */
 const HEADERS_TIMEOUT_MS = 20_000
 const TIMEOUT_CHECK_MS = 5000
-/** As many as the system allows: everybody who comes during a restart waits here. */
+/** As many as the system allows: all clients that connect during a restart wait here. */
 const INHERITED_BACKLOG = 65_535
 
 export function listenAddress(settings: Settings, fd?: number): ListenAddress {
@@ -120,7 +120,7 @@ export async function serve(
   await once(server, 'listening')
   if (typeof server.address() === 'string' || !server.address()) {
     server.close()
-    // All users would be one, for the rate limit and for who is believed.
+    // All users would share one address, for rate limits and for trusted proxies.
     throw Object.assign(new Error('a socket without addresses'), { code: 'ENOTSUP' })
   }
   const { onCertificate, certificateGraceMs: graceMs } = address

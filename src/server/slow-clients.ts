@@ -17,7 +17,7 @@ import { Http2Response } from './http2-messages.ts'
 export interface SlowClients {
   /** Watches the connection of this answer from now on. */
   watch(observed: ObservedRequest, response: ServerResponse): void
-  /** The same for a connection that was upgraded. */
+  /** Watches a connection that was upgraded. */
   watchSocket(observed: ObservedRequest, socket: Socket): void
   stop(): void
 }

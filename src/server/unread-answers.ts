@@ -1,7 +1,7 @@
 // A client by HTTP/2 that opens no window, or does not read its connection, gets no byte of its answers, and each of them waits
 // in memory until slow-clients.ts cuts it off. One connection has at most 128 streams, and an application's answer pauses once
 // 64 KB of it and the chunk after them wait: 16 MB for a connection. What waits for all connections of one network is bounded
-// here. Answers of ours are refused beyond their limit. Answers of applications may be many and large on a slow line: beyond
+// here. Our own responses are refused beyond their limit. Answers of applications may be many and large on a slow line: beyond
 // their limit the owner who holds most loses the oldest, so that users who share an address do not lose theirs for one of them.
 
 import type { Socket } from 'node:net'
@@ -55,7 +55,7 @@ const BYTES_PER_PAUSED = 128 * 1024
 interface Network {
   connections: number
   readonly own: Set<UnreadAnswer>
-  /** Those of applications, with the bytes that wait for each; the oldest first. */
+  /** Responses of applications, with the bytes that wait for each; the oldest first. */
   readonly forwarded: Map<UnreadAnswer, number>
   /** The sum of `forwarded`. */
   bytes: number

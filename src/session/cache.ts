@@ -31,7 +31,7 @@ export interface LoadedSession extends Freshness {
   confirmedAt: number
   /** Headers for the applications that were visited last. They are dropped with the session. */
   identityHeaders?: readonly CachedHeaders[] | undefined
-  /** The same for the headers that the configuration gives to applications. */
+  /** Headers that the configuration gives to applications. */
   upstreamHeaders?: readonly CachedUpstreamHeaders[] | undefined
   /** What this process has done about the device of the session. */
   deviceNotes?: DeviceNotes | undefined
@@ -48,7 +48,7 @@ export interface DeviceNotes {
 
 /** The token for one application. */
 export interface CachedToken {
-  /** Of the target. */
+  /** The target's id. */
   readonly id: string
   readonly token: string
   readonly until: number

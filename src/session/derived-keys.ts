@@ -37,7 +37,7 @@ export function deriveKeys({ SECRET, CLIENT_SECRET }: Pick<Settings, 'SECRET' | 
   const clientSecrets = CLIENT_SECRET ? [CLIENT_SECRET] : []
   const secrets = SECRET ?? clientSecrets
   const former = SECRET ? clientSecrets : []
-  // While settings are missing there may be no secret. Nobody can sign in then.
+  // While settings are missing there may be no secret, and no user can sign in.
   const [first = new Secret(randomBytes(32).toString('hex')), ...rest] = secrets
   const deriveAll = (purpose: string, others: readonly Secret[]): KeyList => [
     derive(first, purpose),

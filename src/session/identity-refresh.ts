@@ -142,7 +142,7 @@ async function askAndSave(options: IdentityRefreshOptions, refresh: IdentityRefr
   )
   // The answer was mapped by the former configuration, which does not apply any more.
   if (providers.get(session.provider) !== provider)
-    throw new MenshenError('provider_answer', 'the configuration of the provider was changed during the call')
+    throw new MenshenError('provider_answer', 'the provider configuration changed during the call')
   if (answer === 'requirement_failed') await options.onUserRefused?.(saved)
   if (typeof answer === 'string') return endSession(options, saved, answer)
   // The tokens of the session, which a refresh may leave out.

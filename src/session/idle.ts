@@ -180,7 +180,7 @@ function withoutTokens({ key, signedInAt, session }: LoadedSession): ActiveSessi
   return { key, signedInAt, session: { userInfo, userRole, ...(provider === undefined ? {} : { provider }) } }
 }
 
-// Since when the store has times for this setting. A session that is older counts from then on: a longer setting, or none, was
+// Since when the store has times for this setting. The idle time of an older session starts then: a longer setting, or none, was
 // less exact.
 
 const KEY = 'idle'

@@ -47,7 +47,7 @@ export interface SessionListing {
   end(key: string, reason?: EndReason): Promise<boolean>
   /** Ends all sessions of the user, on every device. */
   endAllOf(user: UserId, reason?: EndReason): Promise<EndedSessions>
-  /** The same except for one session. */
+  /** Ends them all except for one session. */
   endOthersOf(user: UserId, keptKey: string): Promise<EndedSessions>
   /** Ends a session if it belongs to this user. */
   endOneOf(user: UserId, key: string): Promise<boolean>
@@ -55,7 +55,7 @@ export interface SessionListing {
   endProviderSession(providerSession: ProviderSession): Promise<EndedSessions>
   /** Ends all sessions of the user with this `sub` at the provider, which may differ from ours. */
   endAllOfSubject(subject: UserId): Promise<EndedSessions>
-  /** Of those, ends the ones without a known session of the provider. */
+  /** Ends those of the subject's sessions that have no known session of the provider. */
   endUnknownDevicesOfSubject(subject: UserId): Promise<EndedSessions>
   /** Ends all sessions of the user of this listed one. */
   endAllLike(key: string, reason?: EndReason): Promise<EndedSessions>

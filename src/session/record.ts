@@ -102,7 +102,7 @@ export interface SignInDetails {
   readonly user: MappedUser
   readonly provider: string | undefined
   readonly origin?: SignInOrigin
-  /** By default that of the tokens. */
+  /** Default: the one of the tokens. */
   readonly authentication?: Authentication | undefined
   /** If the session may be bound to its device. */
   readonly device?: DeviceBinding | undefined
@@ -179,7 +179,7 @@ export function isDue(session: Session, leadSeconds: number, now: number): boole
 /** A session as it is written. The public part and the claims are sealed already: most changes leave them as they were. */
 export interface WritableSession extends Pick<RecordParts, 'publicPart' | 'claimsPart'>, SessionTimes {
   readonly ticket: string
-  /** Of the record. */
+  /** The key of the record. */
   readonly key: string
   readonly session: Session
   readonly labels: readonly string[]
@@ -276,7 +276,7 @@ export interface PublicPart extends SignInOrigin {
   readonly signedInAt: number
   /** The session is valid only on its device. */
   readonly isBound?: true
-  /** By the head of the record: a request that changes nothing else does not have to seal the rest again. */
+  /** From the head of the record: a request that changes nothing else need not seal the rest again. */
   readonly seenAt: number
 }
 
@@ -334,7 +334,7 @@ export function publicPartOf(entry: Entry, key: string, keys: DataKeys): PublicP
   return opened && { ...opened, seenAt: parts.seenAt }
 }
 
-/** The same session with a new time of last use, made without its ticket; `undefined` if its format is unknown. */
+/** The session with a new time of last use, made without its ticket; `undefined` if its format is unknown. */
 export function withSeenAt(
   entry: Entry,
   publicPart: PublicPart,

@@ -82,7 +82,7 @@ export interface SessionProvider extends Pick<Provider, 'refresh' | 'signOut'>, 
 
 export interface RefresherOptions extends IdentityRefreshOptions {
   readonly store: Store
-  /** By the provider's id in the session. */
+  /** Keyed by the provider's id in the session. */
   readonly providers: { get(id: string | undefined): SessionProvider | undefined }
   readonly settings: Pick<Settings, 'REFRESH_FAILURE' | 'PROVIDER_TIMEOUT_MS' | 'PROVIDER_PARALLEL_CALLS'> &
     IdentityRefreshOptions['settings']
@@ -196,7 +196,7 @@ export function createRefresher(options: RefresherOptions): Refresher {
 
 function assertAvailable(outcome: RefreshOutcome): RefreshResult {
   if (outcome.kind === 'result') return outcome.result
-  throw new MenshenError('provider_unavailable', 'the access token has expired, and the provider cannot be reached now')
+  throw new MenshenError('provider_unavailable', 'the access token has expired, and the provider is unreachable')
 }
 
 /** After one more attempt to save: only that notices a store that is back. */
@@ -327,7 +327,7 @@ function verifyLater(
 /** A provider that is no longer configured refreshes nothing. */
 function providerOf({ providers }: RefreshContext, { provider }: Session): SessionProvider {
   const found = providers.get(provider)
-  if (!found) throw new MenshenError('provider_refused', 'the provider of this session is not configured any more')
+  if (!found) throw new MenshenError('provider_refused', 'the provider of this session is no longer configured')
   return found
 }
 

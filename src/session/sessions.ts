@@ -41,7 +41,7 @@ export interface Sessions extends SessionListing {
   getFresh(ticket: string, mayRefresh?: (loaded: LoadedSession) => boolean): Promise<RefreshResult>
   /** The session of a ticket, without a refresh. */
   get(ticket: string): Promise<LoadedSession | undefined>
-  /** The same, from the store whatever is cached. */
+  /** Reads it from the store, whatever is cached. */
   reload(ticket: string): Promise<LoadedSession | undefined>
   /** Changes the device that a session is bound to; the session as it is by then. */
   changeDevice(ticket: string, loaded: LoadedSession, change: DeviceChange): Promise<LoadedSession | undefined>

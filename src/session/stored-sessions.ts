@@ -62,7 +62,7 @@ interface StoredSessions {
   get(ticket: string): Promise<LoadedSession | undefined>
   /** From the store. */
   load(ticket: string): Promise<LoadedSession | undefined>
-  /** The same, or `seen` if that is current. */
+  /** Reads the record, or returns `seen` if that is current. */
   reload(ticket: string, seen: LoadedSession): Promise<LoadedSession | undefined>
   /** The provider's claims of the user, from the store. */
   readClaims(ticket: string): Promise<StoredClaims>

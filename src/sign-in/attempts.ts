@@ -92,7 +92,7 @@ export interface Attempts {
   start(plan: AttemptPlan, browser: string | undefined, kept: AttemptFields): Promise<NewAttempt>
   /** The attempt; `undefined` if this browser did not start it, or has redeemed it. */
   find(browser: string | undefined, state: string): Promise<Attempt | undefined>
-  /** The same, and removes it. */
+  /** Reads the attempt and removes it. */
   take(browser: string | undefined, state: string): Promise<Attempt | undefined>
   /** After `take`: what `findUsed` gives. Never rejects, because the sign-in does not depend on it. */
   remember(browser: string, state: string, attempt: Attempt): Promise<void>
@@ -226,7 +226,7 @@ function newState({ state }: AttemptPlan): string {
   return state === 'plain' ? random.toString('hex') : random.toString('base64url') + STATE_SUFFIX
 }
 
-/** Whether a state looks like one of ours. With STATE_CHECK=suffix nothing else is checked: specification 3.4. */
+/** Whether a state has our format. With STATE_CHECK=suffix nothing else is checked: specification 3.4. */
 export function looksLikeState(state: string, plans: readonly AttemptPlan[]): boolean {
   if (state.endsWith(STATE_SUFFIX)) return true
   return plans.some(plan => plan.state === 'plain') && /^[\da-f]{64}$/.test(state)
@@ -249,7 +249,7 @@ function clientKey(client: string): string {
   return `without-cookies:${hash('sha256', client, 'base64url')}`
 }
 
-/** By the state alone: a browser without cookies has no secret. */
+/** Depends on the state alone: a browser without cookies has no secret. */
 function retryKey(state: string): string {
   return `retry:${hash('sha256', state, 'base64url')}`
 }

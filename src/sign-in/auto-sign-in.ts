@@ -74,7 +74,7 @@ export function manualCookies(
   return [setCookie(manual, reason, MANUAL_SECONDS[reason])]
 }
 
-/** Of a callback: a browser that keeps cookies brings the secret of its attempt. */
+/** For a callback: a browser that keeps cookies sends the secret of its attempt. */
 export async function noteLostSecret(context: SignInContext, request: GatewayRequest): Promise<void> {
   if (context.settings.AUTO_SIGN_IN === 'off' || hasSecret(context, request)) return
   const state = new URLSearchParams(request.search).get('state')

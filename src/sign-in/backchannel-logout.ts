@@ -16,7 +16,7 @@ import { quoted } from '../text/text.ts'
 import type { RevocableKeys, SignInContext } from './context.ts'
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
-/** By `iat`: some providers send no `exp`. What was carried out is remembered for longer than that. */
+/** Measured from `iat`: some providers send no `exp`. Processed tokens are remembered for longer than that. */
 const OLDEST_SECONDS = 300
 
 /** Absent or general as older providers send it; never that of another kind of token. */

@@ -37,7 +37,7 @@ export interface SignInAuth extends Auth {
 /** The personal keys of users: see keys/. Each resolves to the number of keys that it revoked. */
 export interface RevocableKeys {
   endAllOf(user: UserId): Promise<number>
-  /** Of the user with this `sub` at the provider, which may differ from ours. */
+  /** Revokes the keys of the user with this `sub` at the provider, which may differ from ours. */
   endAllOfSubject(subject: UserId): Promise<number>
 }
 

@@ -14,14 +14,14 @@ import { createToUserSession, type UserSession } from './user-session.ts'
 
 export interface Hooks {
   /**
-   * Somebody is about to be signed in: the provider has vouched for them, and the session is not stored yet. The object that it
+   * A user is about to be signed in: the provider has authenticated them, and the session is not stored yet. The object that it
    * returns (JSON, at most 16 KB) is kept in the session, sealed, and is `data` of the user from then on; nothing or `true` keeps
    * none. `false` refuses the sign-in, and so does an error: the first with `access_denied`, the other with `callback_error`. It
    * has ten seconds.
    */
   readonly onSignIn?: ((user: UserSession) => SignInResult | Promise<SignInResult>) | undefined
   /**
-   * Somebody has signed out here, by `/logout` or of all devices. Not for sessions that expire, or that are ended by the
+   * A user has signed out, at `/logout` or on all devices. Not for sessions that expire, or that are ended by the
    * provider, in the console or from another device: those cannot be opened without their cookie. The browser waits
    * ten seconds for it at most.
    */
@@ -125,7 +125,7 @@ function checkedData(data: unknown): SessionData {
   const written = JSON.stringify(data, (_, value) => plain(value))
   if (!written?.startsWith('{')) throw notKept('expected an object, true, false or nothing')
   if (Buffer.byteLength(written) > MOST_DATA_BYTES)
-    throw new MenshenError('bad_settings', `onSignIn: the data is longer than ${MOST_DATA_BYTES} bytes of JSON.`)
+    throw new MenshenError('bad_settings', `onSignIn: the data exceeds ${MOST_DATA_BYTES} bytes of JSON.`)
   return JSON.parse(written)
 }
 

@@ -1,6 +1,6 @@
 // An answer of the provider that no attempt waits for: it took too long, was used before (the Back button), or began elsewhere
 // (a bookmark of the provider's page, a restart with STORE=memory:). Its code is never redeemed. Another site can send any
-// answer, so that a sign-in with its code would be a sign-in as somebody else (login CSRF); what it can cause is a trip to the
+// answer, so that a sign-in with its code would be a sign-in as another user (login CSRF); what it can cause is a trip to the
 // provider, with an attempt of this browser.
 
 import { type OwnAnswer, redirectAnswer } from '../http/answers.ts'

@@ -56,7 +56,7 @@ export async function showLogin(context: SignInContext, request: GatewayRequest)
     isStoreFailure: error !== undefined && observe.failedRequests.isByStore(request, error),
     endReason: signedIn ? undefined : await endReasonOf(context, request),
     signedOut: signedOutAtHost ? 'here' : signedOut?.where,
-    // Nothing is said of the home page, where everybody begins.
+    // The home page is not mentioned: everyone starts there.
     wanted: wanted === undefined || wanted === '/' ? undefined : context.site.displayReturnPath(wanted),
     signed: wanted === undefined || wanted === '/' ? undefined : signedForForm(context, wanted),
   })
@@ -93,7 +93,7 @@ async function redirectToProvider(
 
 /**
  * A link of another site leads here when the second cookie has ended: browsers renew it only for a page that our own site
- * asks for. So a page of ours asks for it.
+ * asks for. So one of our own pages asks for it.
  */
 async function deviceProofPage(
   context: SignInContext,
@@ -105,7 +105,7 @@ async function deviceProofPage(
   return pageAnswer(context.pages, html, { headers: { refresh: `1; url=${wanted}` } })
 }
 
-/** Why the session of this browser ended. The page says it once: HEAD and a page that nobody looks at have not shown it. */
+/** Why the session of this browser ended. The page says it once: HEAD and a page that is not shown do not count as shown. */
 async function endReasonOf({ auth }: SignInContext, request: GatewayRequest): Promise<EndReason | undefined> {
   const { cookie } = request.headers
   const ticket = readCookie(cookie, auth.cookies.session)
@@ -121,7 +121,7 @@ function isShown(request: GatewayRequest): boolean {
 
 const STORE_DEADLINE_MS = 1000
 
-/** Said before the user leaves: nobody can come back from the provider with success. */
+/** Shown before the user leaves: no sign-in at the provider could succeed. */
 async function isAway({ store, observe }: SignInContext, request: GatewayRequest): Promise<boolean> {
   try {
     return await withDeadline(

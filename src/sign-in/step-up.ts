@@ -93,7 +93,7 @@ function refuse(context: SignInContext, request: GatewayRequest, loaded: LoadedS
   return refusedAnswer(context, request, recordAdmission(context, request, refused))
 }
 
-/** Those of the plan stay, unless the rules want more. A provider that only knows its own users is asked as always. */
+/** The plan's parameters stay, unless the rules need more. A provider that only knows its own users is asked as always. */
 function paramsFor(
   { kind, authorization }: Pick<ProviderPlan, 'kind' | 'authorization'>,
   demands: readonly AuthenticationDemand[],

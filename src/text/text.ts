@@ -7,7 +7,7 @@
 //   phraseIn('zh-CN', seen)   the same in Chinese, inner phrase included
 //
 // Each language has one table. Pages use its rows by their keys; as a phrase, a row has its key as the code, without `phrase.`.
-import { type ErrorCode, MenshenError } from '../errors.ts'
+import { type ErrorCode, MenshenError, type Problem } from '../errors.ts'
 import { en } from './en.ts'
 import { fill, type Sentences, type ValuesOf } from './placeholders.ts'
 import { zhCN } from './zh-CN.ts'
@@ -52,13 +52,17 @@ export function phrase<C extends PhraseCode>(
   return { code, values: values ?? {} }
 }
 
-/** Text that has no language, or whose language is not ours to choose: a version, an address, an answer of another program. */
-export function quoted(text: string): Phrase {
-  return phrase('quoted', { text })
+/**
+ * Text that has no language, or whose language is not ours to choose: a version, an address, an answer of another program. A row
+ * that has both languages beside each other, such as that of a setting, gives its Chinese text too.
+ */
+export function quoted(text: string, chinese = text): Phrase {
+  return { code: 'quoted', values: { text, chinese } }
 }
 
 export function renderPhrase({ code, values }: Phrase, language: Language): string {
   const { lang, messages } = language
+  if (code === 'quoted' && lang === 'zh-CN') return String(values.chinese ?? values.text)
   const key = `phrase.${code}`
   return fill(messages[(key in messages ? key : code) as Key], lang, values)
     .map(part => (typeof part === 'object' ? renderPhrase(part, language) : part))
@@ -77,6 +81,22 @@ export function phrasedError(code: ErrorCode, given: Phrase, cause?: unknown): M
 /** What `phrasedError` was given. An error does not name the type, so that the types of all sentences stay out of the package. */
 export function phraseOf(error: MenshenError): Phrase | undefined {
   return error.phrase as Phrase | undefined
+}
+
+const PHRASE = Symbol('phrase')
+
+/** A problem whose sentence exists in all languages. Its message is the English one. */
+export function phrasedProblem(problem: Omit<Problem, 'message'>, given: Phrase): Problem {
+  return Object.defineProperty({ ...problem, message: phraseIn('en', given) }, PHRASE, { value: given })
+}
+
+/** What is wrong, one by one; in English where a problem has no other language. */
+export function phrasesOf(error: MenshenError): readonly Phrase[] {
+  const whole = phraseOf(error)
+  if (whole) return [whole]
+  return error.problems.map(
+    (problem: Problem & { readonly [PHRASE]?: Phrase }) => problem[PHRASE] ?? quoted(problem.message),
+  )
 }
 
 /**

@@ -14,7 +14,7 @@ export interface ExchangeTarget extends TokenExchangeConfig {
 
 export interface ExchangedToken {
   readonly token: string
-  /** How long it counts; `undefined` if the answer does not say. */
+  /** Its lifetime; `undefined` if the response does not have one. */
   readonly expiresInSeconds: number | undefined
 }
 
@@ -70,7 +70,7 @@ const exchangeAnswer = z.object({
     .string()
     .max(LONGEST_TOKEN)
     .regex(/^[\x21-\x7e]+$/),
-  // `N_A` is for what is no access token (RFC 8693, 2.2.1); one that is bound to a key is of no use to the application.
+  // `N_A` is for what is not an access token (RFC 8693, 2.2.1); one that is bound to a key is useless to the application.
   token_type: z
     .string()
     .regex(/^bearer$/i)

@@ -28,13 +28,13 @@ import { type ExchangedToken, type ExchangeTarget, exchangeToken } from './excha
 export interface ExchangedTokens {
   /** The token of a session for a target, if it is known without waiting. */
   getSync(loaded: LoadedSession, target: ExchangeTarget): string | undefined
-  /** The same, asked for if need be. Throws `TokenExchangeError`. */
+  /** The token, requested if necessary. Throws `TokenExchangeError`. */
   get(ticket: string, loaded: LoadedSession, target: ExchangeTarget): Promise<string>
-  /** The token for a machine, in exchange for the valid one that it brings. It is cached in this process alone. */
+  /** The token for a machine, in exchange for the valid one that it presents. It is cached only in this process. */
   getForMachine(accessToken: string, provider: string | undefined, target: ExchangeTarget): Promise<string>
   /**
-   * Removes the tokens of a session that has ended by its own sign-out: without its ticket nobody can open them. They are revoked
-   * where a sign-out revokes tokens, which nobody waits for.
+   * Removes the tokens of a session that has ended by its own sign-out: they cannot be decrypted without its ticket. They are revoked
+   * where a sign-out revokes tokens; no request waits for that.
    */
   endAllOf(ticket: string, ended: Pick<LoadedSession, 'key' | 'session'>): Promise<void>
   /** Resolves when no exchange and no revocation is under way. */
@@ -43,7 +43,7 @@ export interface ExchangedTokens {
 
 /** There is no token for the application. */
 export class TokenExchangeError extends MenshenError {
-  /** An error code of the provider or of ours. */
+  /** An error code of the provider or of Menshen. */
   readonly reason: string
 
   constructor(error: unknown) {
@@ -78,7 +78,7 @@ interface ExchangedTokensOptions {
 
 /** A token is used until so long before its end. One that lives shorter than twice that is used for half of its life. */
 const MARGIN_SECONDS = 30
-/** The life of a token whose answer does not say how long it counts. */
+/** The lifetime of a token whose response does not have one. */
 const UNKNOWN_LIFE_SECONDS = 60
 /** A program can ask for any number of audiences. */
 const MOST_PER_SESSION = 20
@@ -122,7 +122,7 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
     target: ExchangeTarget,
   ): Promise<UsableToken> {
     const provider = providers.get(id)
-    if (!provider) throw new MenshenError('provider_refused', 'the provider of this session is not configured any more')
+    if (!provider) throw new MenshenError('provider_refused', 'the provider of this session is no longer configured')
     assertNoFailure(key, id)
     const ofProvider = backoffOf(id)
     try {
@@ -156,7 +156,7 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
     await store.create(key, entry).catch(() => {})
   }
 
-  /** Lock, look again, ask, save; or wait for who does. */
+  /** Locks, looks again, requests and saves; or waits for the process that does. */
   async function find(
     key: string,
     ticket: string,
@@ -256,7 +256,7 @@ function keyOf({ key, session }: LoadedSession, { id }: ExchangeTarget): string 
   return `exchanged:${hash('sha256', JSON.stringify([key, id, session.accessToken]), 'base64url')}`
 }
 
-/** Of all exchanges with a provider. */
+/** One backoff for all exchanges with a provider. */
 function backoffOf(provider = ''): string {
   return `provider ${provider}`
 }

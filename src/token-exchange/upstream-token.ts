@@ -26,7 +26,7 @@ export function createExchangedTokenFor(tokens: ExchangedTokens, report: Report)
     return tokens.getForMachine(presented, program?.user.provider, target)
   }
 
-  /** By their configuration, which a reload replaces. */
+  /** Keyed by their configuration, which a reload replaces. */
   const targets = new WeakMap<TokenExchangeConfig, ExchangeTarget>()
 
   function targetOf(config: TokenExchangeConfig): ExchangeTarget {

@@ -2,7 +2,7 @@
 
 /**
  * The result of `work`, or after `ms` that of `late`, which may throw. The default is to reject. The work itself goes on, and
- * nobody looks at its result.
+ * its result is ignored.
  */
 export function withDeadline<Result, Late = never>(
   work: Promise<Result>,

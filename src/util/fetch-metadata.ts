@@ -48,7 +48,7 @@ function isWorkerScript(headers: IncomingHttpHeaders): boolean {
   return headers['service-worker'] !== undefined
 }
 
-/** A program that cannot use a login page: it brings credentials, is git, or wants the manifest or the worker of a web app. */
+/** A program that cannot use a login page: it sends credentials, is git, or fetches the manifest or the worker of a web app. */
 export function isProgram({ headers }: WithHeaders): boolean {
   return (
     Boolean(headers.authorization) ||
@@ -109,7 +109,7 @@ export function mayBePartOfPage(request: WithHeaders): boolean {
 
 const PAGES_AND_SCRIPTS = new Set<unknown>(['document', 'empty', 'iframe', 'frame', undefined])
 
-/** An image, a style or a script of a page. A browser caches them, unless they bring a cookie. */
+/** An image, a style or a script of a page. A browser caches them, unless they set a cookie. */
 export function isPartOfPage(headers: IncomingHttpHeaders): boolean {
   return !PAGES_AND_SCRIPTS.has(headers['sec-fetch-dest'])
 }
@@ -157,7 +157,7 @@ export function isActivity({ method, headers }: WithHeaders & { readonly method:
   return !isSocket(headers) && !headers.accept?.toLowerCase().includes('text/event-stream')
 }
 
-/** Of a POST: sent by one of our own pages, or by a client that is no browser (browsers name the origin of every POST). */
+/** Whether a POST was sent by one of our own pages, or by a client that is not a browser (browsers name the origin of every POST). */
 export function isFromOwnOrigin(request: WithHeaders, ownOrigin: string): boolean {
   const { origin, referer, 'sec-fetch-site': site } = request.headers
   if (isPrefetch(request)) return false

@@ -32,7 +32,7 @@ function inEach(list: readonly unknown[], path: string): unknown {
   return found.length > 0 ? found.flat() : undefined
 }
 
-/** The same value without what is at the path. */
+/** A copy of the value without what is at the path. */
 export function withoutPath(value: unknown, path: string): unknown {
   if (Array.isArray(value)) return withoutInEach(value, path)
   if (typeof value !== 'object' || value === null) return value
@@ -56,7 +56,7 @@ export function notAccepted(value: unknown, accepted: Accepted): string | undefi
   return firstPath(accepted, (path, values) => isOneOf(values, getPath(value, path)))
 }
 
-/** The same for claims of a user, who may have several groups: one accepted value is enough. */
+/** Compares claims of a user, who may have several groups: one accepted value is enough. */
 export function notAmong(value: unknown, accepted: Accepted): string | undefined {
   return firstPath(accepted, (path, values) => [getPath(value, path)].flat().some(one => isOneOf(values, one)))
 }

@@ -11,7 +11,7 @@ const KEY_BYTES = 32
 const KEY = /^mk_[\w-]{43}$/
 /** The length of a key in base64: thousands of shorter words in one header would take milliseconds to decode. */
 const ENCODED = Math.ceil(('mk_'.length + 43) * (4 / 3))
-/** A longer word is no key: other makers' tokens begin with mk_, too. */
+/** A longer word is not a key: tokens of other vendors start with mk_, too. */
 const KEY_WITHIN = /(?<![\w-])mk_[\w-]{43}(?![\w-])/
 
 export function newKey(): string {
@@ -27,7 +27,7 @@ export function keySha256(key: string): string {
   return hash('sha256', key, 'hex')
 }
 
-/** What somebody brought as a key. */
+/** A key as the client presented it. */
 export type PresentedKey = { readonly key: string } | { readonly problem: 'form' | 'several' }
 
 /** `undefined` if there is none. What begins like a key, or comes in the header for keys, is meant as one. */

@@ -2,10 +2,10 @@
 
 const UNSAFE = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu
 
-/** Of those, what JSON.stringify leaves as it is. */
+/** The ones that JSON.stringify leaves as they are. */
 const LEFT_BY_JSON = /[\u007f-\u009f\p{Bidi_Control}\u2028\u2029]/u
 
-/** The same JSON, with those characters escaped. */
+/** JSON with those characters escaped. */
 export function safeJson(value: object): string {
   return JSON.stringify(value).replace(UNSAFE, escaped)
 }

@@ -17,7 +17,7 @@ const REDIS_CODE = /^(OOM|READONLY|MISCONF|NOREPLICAS|LOADING|MASTERDOWN|CLUSTER
 const SYSTEM_CODE = /^E[A-Z0-9]{2,20}$|^SQLITE_[A-Z_]{2,30}$|^[A-Z]+(_[A-Z]+){1,5}$/
 const MOST_CAUSES = 5
 
-/** Of the error or its nearest cause that has one. Never text from outside. */
+/** The code of the error, or of its nearest cause that has one. Never text from outside. */
 export function systemCodeOf(error: unknown): string | undefined {
   let each = error
   for (let depth = 0; depth < MOST_CAUSES && each instanceof Error; depth++) {

@@ -177,7 +177,7 @@ test('rules check answers for methods that act on several paths', () => {
   const check = (...args: string[]) => runRulesCommand(['check', ...args], RULES).lines.join('\n')
   assert.match(
     check('/files', '--method', 'PROPFIND', '--role', 'common'),
-    /^PROPFIND \/files as common: refused, by the rule \{"path":"\/files\/team\/secret".*\}, because the request acts on what is below the path as well$/,
+    /^PROPFIND \/files as common: refused, by the rule \{"path":"\/files\/team\/secret".*\}, because the request also affects everything below the path$/,
   )
   assert.match(check('/files', '--method', 'propfind', '--depth', '0', '--role', 'common'), /: admitted, /)
   assert.match(
@@ -186,7 +186,7 @@ test('rules check answers for methods that act on several paths', () => {
   )
   assert.match(
     check('/open/a', '--method', 'MOVE', '--destination', '/open/%2e%2e/x', '--role', 'common'),
-    /: bad_request, because the destination cannot be judged: it has a dot segment$/,
+    /: bad_request, because the destination cannot be checked: it contains a dot segment$/,
   )
   assert.throws(() => check('/files', '--depth', '2'), /"2" is not a depth; expected 0, 1 or infinity\./)
 })

@@ -197,7 +197,7 @@ test('roles inside the access token count by their path, where the provider keep
 test('a configuration that leads nowhere is refused with a sentence', () => {
   const rows: [config: object, expected: RegExp][] = [
     [{ roles: [{ role: 'a b', username: ['x'] }] }, /roles\.0\.role: expected a role of letters/],
-    [{ roles: [{ role: 'a' }] }, /roles\.0: expected username, groups or claim: who gets the role/],
+    [{ roles: [{ role: 'a' }] }, /roles\.0: expected username, groups or claim, to say who gets the role/],
     [{ roles: [{ role: 'a', groups: [] }] }, /roles\.0\.groups: expected at least one name/],
     [{ roles: [{ role: '*', groups: ['x'] }] }, /roles\.0\.role: /],
     [

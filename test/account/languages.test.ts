@@ -153,9 +153,9 @@ suite('the configuration', () => {
       ],
       [{ languages: { ja: incomplete } }, /^languages\.ja lacks 'page\.home'\.$/],
       [{ languages: { ja: { ...zhCN, x: 'y' } } }, /^languages\.ja\['x'\] is not a sentence of the pages/],
-      [{ languages: { auto: zhCN } }, /languages\.auto: expected the tag of a language, for example ja or pt-BR\.$/],
-      [{ languages: { 'not a language': zhCN } }, /expected the tag of a language/],
-      [{ languages: { 'x"><b>': zhCN } }, /expected the tag of a language/],
+      [{ languages: { auto: zhCN } }, /languages\.auto: expected a language tag, for example ja or pt-BR\.$/],
+      [{ languages: { 'not a language': zhCN } }, /expected a language tag/],
+      [{ languages: { 'x"><b>': zhCN } }, /expected a language tag/],
       [{ words: { 'login.titel': 'x' }, languages: { ja: incomplete } }, /did you mean[\s\S]*\nlanguages\.ja lacks/],
     ]
     for (const [config, expected] of rows) assert.match(await problemOf(config), expected)

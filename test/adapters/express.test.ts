@@ -52,7 +52,7 @@ suite('menshen/express', () => {
     const forgotten: unknown = Promise.resolve({})
     assert.throws(() => menshen(forgotten as Parameters<typeof menshen>[0]), {
       code: 'bad_settings',
-      message: 'menshen: expected app.use(menshen(auth)), with what createMenshen gave: await createMenshen(…).',
+      message: 'menshen: expected app.use(menshen(auth)), with the result of createMenshen: await createMenshen(…).',
     })
   })
 
@@ -162,7 +162,7 @@ suite('menshen/express', () => {
       assert.equal(status, 500, name)
       assert.match(
         text,
-        /stands below \\"\/app\\", and \/\w+(\/me)? does not reach it, so that nobody could sign in/,
+        /is mounted below \\"\/app\\", and \/\w+(\/me)? does not reach it, so no user could sign in/,
         name,
       )
     }

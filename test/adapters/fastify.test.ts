@@ -127,7 +127,7 @@ suite('menshen/fastify', () => {
     })
     await assert.rejects(below, {
       code: 'bad_settings',
-      message: /stands below "\/admin", where \/login would not be found/,
+      message: /is mounted below "\/admin", where \/login would not be found/,
     })
     const before = start(app => {
       app.post('/login', page)

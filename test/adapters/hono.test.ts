@@ -82,7 +82,7 @@ suite('menshen/hono', () => {
     const forgotten: unknown = Promise.resolve({})
     assert.throws(() => menshen(forgotten as Parameters<typeof menshen>[0]), {
       code: 'bad_settings',
-      message: 'menshen: expected app.use(menshen(auth)), with what createMenshen gave: await createMenshen(…).',
+      message: 'menshen: expected app.use(menshen(auth)), with the result of createMenshen: await createMenshen(…).',
     })
   })
 
@@ -136,7 +136,7 @@ suite('menshen/hono', () => {
       } else {
         assert.match(
           (await visitor().get('/app/page')).text,
-          /stands at .*\/app\/\*.*, where \/login would not be found/,
+          /is mounted at .*\/app\/\*.*, where \/login would not be found/,
         )
         const { status } = await visitor().post('/login', { provider: 'default' }, { headers: { origin: url } })
         assert.equal(status, 303)
@@ -159,7 +159,7 @@ suite('menshen/hono', () => {
       })
       const { status, text } = await visitor().get('/app/page')
       assert.equal(status, 500)
-      assert.match(text, /stands at .*\/app\/\*.*, where \/login would not be found/)
+      assert.match(text, /is mounted at .*\/app\/\*.*, where \/login would not be found/)
     }
   })
 

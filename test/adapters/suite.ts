@@ -164,7 +164,7 @@ export function adapterSuite(name: string, serve: ServeApplication): void {
       const thrown = await lisi.get('/throws')
       assert.deepEqual([thrown.status, thrown.json()], [500, { failed: 'by the handler' }])
       const { failed } = (await lisi.get('/public/bare')).json<{ failed: string }>()
-      assert.match(failed, /^requireUser: Menshen does not stand in front of this route; .* first\.$/)
+      assert.match(failed, /^requireUser: Menshen does not protect this route; .* first\.$/)
       const broken = await openWith(t, serve, { admit: () => Promise.reject(new Error('by us')) })
       const answer = await createClient(broken).get('/page')
       assert.deepEqual([answer.status, answer.json()], [500, { failed: 'by us' }])

@@ -57,18 +57,18 @@ suite('help', () => {
 suite('what is not understood', () => {
   test('the answer to a command that is not understood names the nearest, or what there is', () => {
     const rows: [line: string, says: RegExp][] = [
-      ['rule', /^Unknown command "rule"; did you mean rules\? Without a command Menshen starts\.$/],
+      ['rule', /^Unknown command "rule"; did you mean rules\? Without a command, Menshen starts\.$/],
       ['ruels check', /^Unknown command "ruels"; did you mean rules\?/],
       ['audits', /^Unknown command "audits"; did you mean audit\?/],
       ['chekc', /did you mean check\?/],
-      ['start', /^Unknown command "start"; commands: check, doctor, rules, keys, sessions, audit, backup, help\. /],
-      ['__proto__', /^Unknown command "__proto__"; commands/],
+      ['start', /^Unknown command "start"\. Commands: check, doctor, rules, keys, sessions, audit, backup, help\. /],
+      ['__proto__', /^Unknown command "__proto__"\. Commands/],
       ['help ruels', /^Unknown command "ruels"; did you mean rules\?/],
       ['help audit all', /^Unexpected argument "all"; expected menshen help \[COMMAND\]\.$/],
       ['--hlep', /^Unknown option --hlep; did you mean --help\?$/],
-      ['--vers', /^Unknown option --vers; /],
-      ['--port 4000', /^Unknown option --port; settings are given by the environment or \.env, for example PORT=4000/],
-      ['\u001b[31mrules', /^Unknown command "�\[31mrules"; /],
+      ['--vers', /^Unknown option --vers\. /],
+      ['--port 4000', /^Unknown option --port\. Settings come from the environment or \.env, for example PORT=4000/],
+      ['\u001b[31mrules', /^Unknown command "�\[31mrules"\. /],
     ]
     for (const [line, says] of rows)
       assert.throws(
@@ -85,7 +85,7 @@ suite('what is not understood', () => {
     const run = { environment: {}, now: Date.now, paint: (_colour: unknown, text: string) => text }
     await assert.rejects(runDoctorCommand(['--show'], run), {
       name: 'UsageError',
-      message: /^--show is about a sign-in; did you mean --sign-in --show\? Expected menshen doctor/,
+      message: /^--show can only be used with --sign-in; did you mean --sign-in --show\? Expected menshen doctor/,
     })
   })
 

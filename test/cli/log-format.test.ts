@@ -125,7 +125,9 @@ test('on a terminal all workers write lines for people, and a welcome follows', 
   const shown = async (what: RegExp) => {
     while (!what.test(output)) await once(terminal.stdout, 'data')
   }
-  await shown(/Menshen is at[\s\S]*_menshen\/console[\s\S]*one click each[\s\S]*control {3}http:\/\/localhost:\d+ /)
+  await shown(
+    /Menshen is running at[\s\S]*_menshen\/console[\s\S]*one click to sign in[\s\S]*control {3}http:\/\/localhost:\d+ /,
+  )
   const headers = { 'user-agent': 'evil\u009b31m' }
   request({ port, path: '/reports%1b[2J', headers }, answer => answer.resume()).end()
   await shown(/request[^\n]*worker=\d[^\n]*\n/)

@@ -77,7 +77,7 @@ suite('a configuration', { concurrency: 2 }, () => {
     for (const CONFIG of ['nowhere.ts', '.', '/nowhere/at/all.ts']) {
       const { code, output } = await commands.run({ ...PROVIDER, CONFIG }, { cwd })
       assert.equal(code, 1)
-      assert.match(output, /^CONFIG is ".*", where there is no file; expected .*\.$/)
+      assert.match(output, /^CONFIG is ".*", which does not exist; expected .*\.$/)
     }
   })
 

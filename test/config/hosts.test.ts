@@ -37,18 +37,18 @@ test('a name that browsers do not send as Host is refused, with the name that wa
     ['Wiki.example.com', /has capitals.*did you mean "wiki\.example\.com"\?/],
     ['wiki.example.com.', /ends with a dot.*did you mean "wiki\.example\.com"\?/],
     ['*.example.com', /looks like a pattern/],
-    ['维基.example.com', /is not as browsers send it.*did you mean "xn--[\w-]+\.example\.com"\?/],
-    ['wiki example.com', /is not as browsers send it/],
+    ['维基.example.com', /is not in the form that browsers send.*did you mean "xn--[\w-]+\.example\.com"\?/],
+    ['wiki example.com', /is not in the form that browsers send/],
     ['wiki..example.com', /is not the name of a host/],
     ['wiki.example.com:0', /is not the name of a host/],
-    ['wiki.example.com:99999', /is not as browsers send it/],
+    ['wiki.example.com:99999', /is not in the form that browsers send/],
     ['wiki.example.com:', /is not the name of a host/],
     ['', /is not the name of a host/],
-    ['127.1', /is not as browsers send it.*did you mean "127\.0\.0\.1"\?/],
+    ['127.1', /is not in the form that browsers send.*did you mean "127\.0\.0\.1"\?/],
     ['portal.example.com', /^baseUrl: createMenshen: hosts\.portal\.example\.com.*: this is the host of BASE_URL/],
     ['portal.example.com:443', /^baseUrl: createMenshen: hosts\.portal\.example\.com.*: this is the host of BASE_URL/],
-    ['portal.example.com:8443', /cookies are the same for all ports; expected another name/],
-    ['wiki.example.com:443', /leave the port of https out; expected "wiki\.example\.com"/],
+    ['portal.example.com:8443', /cookies are shared by all ports; expected another name/],
+    ['wiki.example.com:443', /omit the default port of https; expected "wiki\.example\.com"/],
   ] as const) {
     const problem = await problemOf({ [name]: {} })
     assert.match(problem, sentence, name)
@@ -56,7 +56,7 @@ test('a name that browsers do not send as Host is refused, with the name that wa
   }
   assert.match(
     await problemOf({ 'a.test': {}, 'a.test:8443': {} }),
-    /hosts\.a\.test:8443: has the name of hosts\.a\.test/,
+    /hosts\.a\.test:8443: has the same name as hosts\.a\.test/,
   )
 })
 
@@ -84,15 +84,15 @@ test('what is wrong with the applications and rules of a host is named with the 
   )
   assert.match(
     await at({ rules: [{ path: '/login', public: true }] }),
-    /hosts\.wiki\.example\.com\.rules\.0\.path: this path is our own/,
+    /hosts\.wiki\.example\.com\.rules\.0\.path: this path belongs to Menshen/,
   )
   assert.match(
     await at({ rules: [{ path: '/', roles: ['*'], bearer: true }] }),
-    /hosts\.wiki\.example\.com\.rules\.0 says bearer/,
+    /hosts\.wiki\.example\.com\.rules\.0 has bearer/,
   )
   assert.match(
     await at({ upstreams: { '/logout': 'http://127.0.0.1:1' } }),
-    /hosts\.wiki\.example\.com\.upstreams\.\/logout: this path is our own/,
+    /hosts\.wiki\.example\.com\.upstreams\.\/logout: this path belongs to Menshen/,
   )
   assert.match(await at({ upstream: 'ftp://x' }), /hosts\.wiki\.example\.com\.upstream: expected/)
   assert.match(

@@ -76,7 +76,10 @@ test('a configuration that exports nothing or cannot be read stops the start wit
   assert.deepEqual(await started(), refused(missing))
   rmSync(file)
   mkdirSync(file)
-  assert.deepEqual(await started(), refused(`${file} cannot be read (EISDIR); make it a file that this user can read.`))
+  assert.deepEqual(
+    await started(),
+    refused(`${file} cannot be read (EISDIR); expected a file that this user can read.`),
+  )
 })
 
 function refused(err: string) {
@@ -177,14 +180,14 @@ test('a path that nothing could ever be asked for is refused', () => {
   ])
     assert.equal(problems({ rules: [{ path, public: true }] }).length, 1, JSON.stringify(path))
   assert.deepEqual(problems({ rules: [{ path: 'admin', public: true }] }), [
-    'test: rules.0.path: expected a plain path that begins with /; did you mean "/admin"?',
+    'test: rules.0.path: expected a plain path that starts with /; did you mean "/admin"?',
   ])
 })
 
 test('a wildcard in a list that compares names letter by letter is refused', () => {
   const path = '/a'
   const rows: [config: object, expected: RegExp][] = [
-    [{ rules: [{ path, users: ['*'] }] }, /rules\.0\.users\.0: names are compared letter by letter.*roles: \['\*'\]/],
+    [{ rules: [{ path, users: ['*'] }] }, /rules\.0\.users\.0: names are compared exactly.*roles: \['\*'\]/],
     [{ rules: [{ path, users: ['*@corp.example'] }] }, /rules\.0\.users\.0: names are compared/],
     [{ rules: [{ path, groups: ['eng-*'] }] }, /rules\.0\.groups\.0: names are compared/],
     [{ rules: [{ path, groups: ['^eng'] }] }, /rules\.0\.groups\.0: names are compared/],
@@ -215,7 +218,7 @@ test('scopes are a list of scopes as OAuth writes them, of a rule that takes tok
   for (const more of [{}, { bearer: false }])
     assert.equal(
       sentence({ ...more, scopes: ['mcp:read'] }),
-      'test: rules.0: scopes are those of tokens; expected bearer: true beside them.',
+      'test: rules.0: scopes apply to tokens; expected bearer: true as well.',
     )
   assert.equal(sentence({ bearer: true, scope: 'x' }), 'test: rules.0: there is no "scope"; did you mean scopes?')
   assert.equal(sentence({ bearer: true, scopes: ['mcp:read', "https://api.example/.default!~'"] }), '')
@@ -371,7 +374,7 @@ test('a condition without a place is refused wherever there can be one: everythi
     [{ providers: { one: { preset: 'oidc', require: {} } } }, 'providers.one.require'],
   ]
   for (const [config, where] of rows)
-    assert.deepEqual(problems(config), [`test: ${where}: expected at least one place with its values.`])
+    assert.deepEqual(problems(config), [`test: ${where}: expected at least one path with its values.`])
 })
 
 test('a row of machines has a name and the hash of a key of its own, and never says the key', () => {
@@ -380,20 +383,20 @@ test('a row of machines has a name and the hash of a key of its own, and never s
   const problemOf = (row: object, ...more: object[]) =>
     problems({ machines: [{ name: 'a', keySha256: hash, ...row }, ...more] })
   const rows: [row: object, sentence: RegExp][] = [
-    [{ keySha256: key }, /keySha256: this is the key itself.*expected its SHA-256/],
+    [{ keySha256: key }, /keySha256: this is the key itself.*write its SHA-256/],
     [{ keySha256: ` ${key}\n` }, /this is the key itself/],
-    [{ keySha256: hash.slice(1) }, /64 digits in hex/],
-    [{ keySha256: 'zz'.repeat(32) }, /64 digits in hex/],
+    [{ keySha256: hash.slice(1) }, /64 hex digits/],
+    [{ keySha256: 'zz'.repeat(32) }, /64 hex digits/],
     [{ key }, /there is no "key"/],
     [{ keySha256: undefined }, /expected text/],
-    [{ name: 'a b' }, /letters, digits and/],
-    [{ name: '备份' }, /letters, digits and/],
-    [{ name: 'machine:a' }, /letters, digits and/],
-    [{ name: '' }, /letters, digits and/],
-    [{ name: 'x'.repeat(61) }, /letters, digits and/],
+    [{ name: 'a b' }, /letters, digits, dots/],
+    [{ name: '备份' }, /letters, digits, dots/],
+    [{ name: 'machine:a' }, /letters, digits, dots/],
+    [{ name: '' }, /letters, digits, dots/],
+    [{ name: 'x'.repeat(61) }, /letters, digits, dots/],
     [{ expires: 'soon' }, /expected a date/],
     [{ expires: '2027-02-30' }, /expected a date/],
-    [{ expires: '2027-01-01T08:00:00' }, /with its offset/],
+    [{ expires: '2027-01-01T08:00:00' }, /with an offset/],
     [{ groups: [] }, /at least one/],
     [{ groups: ['*'] }, /without \*/],
   ]
@@ -411,10 +414,10 @@ test('a row of machines has a name and the hash of a key of its own, and never s
     /machines\.1\.keySha256: machines\.0 has the same key/,
   )
   assert.deepEqual(problemOf({ keySha256: hash.toUpperCase(), expires: '2020-01-01', groups: ['robots'] }), [])
-  assert.match(problems({ rules: [{ path: '/', public: true, keys: true }] }).join(), /asks for no key/)
+  assert.match(problems({ rules: [{ path: '/', public: true, keys: true }] }).join(), /needs no key/)
   assert.match(
     problems({ rules: [{ path: '/', roles: ['*'], keys: 'mine' }] }).join(),
     /keys: expected true or "personal"/,
   )
-  assert.match(problems({ providers: { machine: {} } }).join(), /this name is ours/)
+  assert.match(problems({ providers: { machine: {} } }).join(), /this name is reserved/)
 })

@@ -77,7 +77,7 @@ test('rules can speak of the old paths once they are moved', async t => {
   assert.equal((await client.get('/login')).text, 'hello')
   assert.throws(
     () => refuseTakenPaths({}, { rules: [{ path: '/login', public: true }] }),
-    /rules\.0\.path: this path is our own; leave it out/,
+    /rules\.0\.path: this path belongs to Menshen; leave it out/,
   )
 })
 
@@ -109,13 +109,12 @@ test('a path that cannot be ours is refused with one sentence', () => {
     { LOGIN_PATH: '/auth', CALLBACK_PATH: '/auth/callback' },
     { LOGOUT_PATH: '/login/out' },
   ])
-    assert.throws(() => readSettings(paths), /expected paths of which none is the same as another or below it\.$/)
+    assert.throws(() => readSettings(paths), /expected paths that differ, none below another\.$/)
 })
 
 test('a path below the prefix of an upstream is refused at start and by menshen check', async t => {
   const config = { upstreams: { '/grafana': 'http://127.0.0.1:9', '/': 'http://127.0.0.1:9' } }
-  const expected =
-    /LOGIN_PATH is "\/grafana\/login", which is below the upstream \/grafana; expected a path outside of it/
+  const expected = /LOGIN_PATH is "\/grafana\/login", which is below the upstream \/grafana; expected a path outside it/
   await assert.rejects(setUp(t, { env: { LOGIN_PATH: '/grafana/login' }, config }), expected)
   assert.doesNotThrow(() => refuseTakenPaths({ LOGIN_PATH: '/_menshen/login' }, config))
   const { output } = await runMenshen({ LOGIN_PATH: '/callback' }, { args: ['check'] })

@@ -563,7 +563,7 @@ test('a rule that asks for tokens of a provider that nobody can judge stops the 
   const env = { AUTH_URL: 'https://idp.example.com', CLIENT_ID: 'a', CLIENT_SECRET: 'b' }
   await assert.rejects(openGateway(t, env, { config: { rules } }), {
     message:
-      'rules.1 says bearer, but tokens of the provider idaas cannot be judged; expected issuer and jwksUrl, or introspectionUrl.',
+      'rules.1 has bearer, but tokens of the provider idaas cannot be verified; expected issuer and jwksUrl, or introspectionUrl.',
   })
   const provider = { introspectionUrl: 'https://idp.example.com/introspect' }
   await openGateway(t, env, { config: { rules, provider } })

@@ -24,7 +24,7 @@ suite('createMenshen', () => {
     const rows: [config: unknown, expected: RegExp][] = [
       [
         { rules: [{ path: '/admin/', roles: ['developer'] }] },
-        /^createMenshen: rules\.0\.path: expected no slash at the end/,
+        /^createMenshen: rules\.0\.path: expected no trailing slash/,
       ],
       [{ rules: [{ path: '/admin', role: 'developer' }] }, /^createMenshen: rules\.0: /],
       [{ rules: [{ path: '/admin', roles: ['boss'] }] }, /^createMenshen: rules\.0\.roles\.0: /],
@@ -48,8 +48,8 @@ suite('createMenshen', () => {
       [{ TRUSTED_PROXIES: '10.0.0.1' }, /^TRUSTED_PROXIES is /],
       [{ CLIENT_SECRET: 'text-CANARY' }, /^CLIENT_SECRET is not usable; expected /],
       [{ STATE_CHEK: 'bound' }, /^STATE_CHEK is not a setting/],
-      [{ WORKERS: 2 }, /^STORE is "memory:", which WORKERS cannot share/],
-      [{ TLS_CERT_FILE: '/dev/null' }, /^TLS_CERT_FILE and TLS_KEY_FILE go together/],
+      [{ WORKERS: 2 }, /^STORE is "memory:", which several WORKERS cannot share/],
+      [{ TLS_CERT_FILE: '/dev/null' }, /^TLS_CERT_FILE and TLS_KEY_FILE belong together/],
       [{ NODE_ENV: 'production', BASE_URL: 'http://app.example.com' }, /^BASE_URL .* in production/],
     ]
     for (const [change, expected] of rows) {
@@ -71,7 +71,7 @@ suite('createMenshen', () => {
     assert.match(nobody, /^Menshen: users cannot sign in: missing clientId, clientSecret; set them, or .*\.$/)
     assert.deepEqual(more, [])
     const [anybody = ''] = await open({ devProvider: true })
-    assert.match(anybody, /^Menshen: the development provider is in use \(http.*\): it lets anybody in, as admin/)
+    assert.match(anybody, /^Menshen: the development provider is in use \(http.*\): anyone can sign in as admin/)
     const [named = ''] = await open({ settings: MEMORY })
     assert.match(named, /AUTH_URL, CLIENT_ID, CLIENT_SECRET/)
     const whole = { authUrl: 'https://idp.example.com', clientId: 'app', clientSecret: 's'.repeat(32) }

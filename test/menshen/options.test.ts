@@ -21,7 +21,7 @@ suite('the options', () => {
     const settings = process.env as never
     await assert.rejects(createMenshen({ settings }), {
       code: 'bad_settings',
-      message: 'settings: expected what readSettings gave, and not the environment itself.',
+      message: 'settings: expected the result of readSettings, not the environment itself.',
     })
   })
 
@@ -29,7 +29,7 @@ suite('the options', () => {
     const rules = [{ path: '/api', bearer: true, roles: ['developer' as const] }]
     await assert.rejects(createMenshen({ ...MEMORY, devProvider: true, rules }), {
       code: 'bad_settings',
-      message: /^rules\.0 says bearer, and tokens of devProvider cannot be judged; .*introspectionUrl\.$/,
+      message: /^rules\.0 has bearer, and tokens of devProvider cannot be verified; .*introspectionUrl\.$/,
     })
   })
 
@@ -135,18 +135,27 @@ suite('the options', () => {
         { clientSecret: 'a', clientSecretFile: '/etc/hosts' },
         /^clientSecret, clientSecretFile: CLIENT_SECRET and CLIENT_SECRET_FILE are both set/,
       ],
-      [{ workers: 2 }, /^store, workers: STORE is "memory:", which WORKERS cannot share/],
+      [{ workers: 2 }, /^store, workers: STORE is "memory:", which several WORKERS cannot share/],
       [
         { tlsCertFile: '/etc/hosts' },
-        /^tlsCertFile, tlsKeyFile: TLS_CERT_FILE and TLS_KEY_FILE go together; expected both of them or none\.$/,
+        /^tlsCertFile, tlsKeyFile: TLS_CERT_FILE and TLS_KEY_FILE belong together; expected both or neither\.$/,
       ],
       [
         { nodeEnv: 'production', baseUrl: 'http://a.example' },
         /^baseUrl, allowPlainHttp: BASE_URL is "http:\/\/a\.example"; in production .* \(ALLOW_PLAIN_HTTP=true accepts/,
       ],
-      [{ rules: [{ path: '/admin/', roles: ['developer'] }] }, /^createMenshen: rules\.0\.path: expected no slash/],
-      [{ rules: [{ path: '/_menshen/x', public: true }] }, /^createMenshen: rules\.0\.path: this path is our own/],
-      [{ upstreams: { '/login': 'http://127.0.0.1:1' } }, /^createMenshen: upstreams\.\/login: this path is our own/],
+      [
+        { rules: [{ path: '/admin/', roles: ['developer'] }] },
+        /^createMenshen: rules\.0\.path: expected no trailing slash/,
+      ],
+      [
+        { rules: [{ path: '/_menshen/x', public: true }] },
+        /^createMenshen: rules\.0\.path: this path belongs to Menshen/,
+      ],
+      [
+        { upstreams: { '/login': 'http://127.0.0.1:1' } },
+        /^createMenshen: upstreams\.\/login: this path belongs to Menshen/,
+      ],
       [
         { provider: { preset: 'oidc', clientAuth: 'none', clientId: 'x', issuer: 'https://a.example' } },
         /^secret: SECRET is not set/,
@@ -190,7 +199,7 @@ suite('the options', () => {
     // Whatever stands in it is only a name.
     assert.doesNotMatch(await refusalOf({ 'a\n\u001b[2J': 1 } as MenshenOptions), /[^\x20-\x7e]/)
     for (const nothing of [null, 'x', 5, []])
-      assert.match(await refusalOf(nothing as unknown as MenshenOptions), /expected an object of options/)
+      assert.match(await refusalOf(nothing as unknown as MenshenOptions), /expected an options object/)
   })
 
   test('options that are wrong are told all at once', async () => {
@@ -235,7 +244,7 @@ suite('the options', () => {
     assert.equal(read.settings.STORE, 'memory:')
     assert.equal(read.settings.CLIENT_SECRET?.reveal(), 'second')
     // Whoever reads the environment knows the settings by their names there.
-    assert.match(await refusalOf({ settings, workers: 2 }), /^STORE is "memory:", which WORKERS cannot share/)
+    assert.match(await refusalOf({ settings, workers: 2 }), /^STORE is "memory:", which several WORKERS cannot share/)
   })
 
   test('the options take the fields of a configuration, the whole of it, or the path of its file', async t => {
@@ -245,7 +254,7 @@ suite('the options', () => {
     const settings = readSettings({ CONFIG: file })
     for (const options of [{ ...config }, { config }, { config: file }, { settings }])
       assert.deepEqual((await readOptions(options, undefined)).config, config)
-    assert.match(await refusalOf({ config, rules: [] }), /^createMenshen: rules stand in config and beside it/)
+    assert.match(await refusalOf({ config, rules: [] }), /^createMenshen: rules given both in config and beside it/)
   })
 
   test('the options know from the process whether this is production', async () => {
@@ -261,9 +270,9 @@ suite('the development provider', () => {
       [{ nodeEnv: 'production' }, /^nodeEnv: devProvider is true although NODE_ENV is "production"; /],
       [{ nodeEnv: 'staging' }, /^nodeEnv: devProvider is true although NODE_ENV is "staging"; /],
       [{ baseUrl: 'https://a.example' }, /^baseUrl: devProvider is true although BASE_URL is "https:\/\/a\.example"; /],
-      [{ authUrl: 'https://idp.example' }, /^devProvider is true although there is a provider; /],
-      [{ provider: 'oidc' }, /^devProvider is true although there is a provider; /],
-      [{ providers: { a: { preset: 'github' } } }, /^devProvider is true although there is a provider; /],
+      [{ authUrl: 'https://idp.example' }, /^devProvider is true although a provider is configured; /],
+      [{ provider: 'oidc' }, /^devProvider is true although a provider is configured; /],
+      [{ providers: { a: { preset: 'github' } } }, /^devProvider is true although a provider is configured; /],
     ]
     for (const [options, expected] of rows)
       assert.match(await refusalOf({ ...MEMORY, devProvider: true, ...options }), expected)

@@ -120,14 +120,14 @@ test('a key that cannot be used is refused before anybody signs in, and a preset
   const { certFile } = makeAuthority(tempFolder(t))
   const refused = (config: ProviderConfig, says: RegExp) =>
     assert.throws(() => planNamedProvider('p', { preset: 'oidc', issuer: ISSUER, clientId: 'a', ...config }), says)
-  refused({ clientKeyFile: fileWith(t, 'garbage') }, /CLIENT_KEY_FILE holds no such key/)
-  refused({ clientKeyFile: fileWith(t, '{"kty":"EC"}') }, /CLIENT_KEY_FILE holds no such key/)
+  refused({ clientKeyFile: fileWith(t, 'garbage') }, /CLIENT_KEY_FILE contains no private key/)
+  refused({ clientKeyFile: fileWith(t, '{"kty":"EC"}') }, /CLIENT_KEY_FILE contains no private key/)
   refused({ clientKeyFile: fileWith(t, '-----BEGIN PRIVATE KEY-----\nAA==') }, /holds a broken key/)
   const x25519 = generateKeyPairSync('x25519').privateKey
   refused({ clientKeyFile: fileWith(t, pem(x25519)) }, /holds another key/)
   const clientKeyFile = fileWith(t, pem(rsa))
-  refused({ clientKeyFile, clientCertFile: certFile }, /do not belong together/)
-  refused({ clientKeyFile, clientCertFile: clientKeyFile }, /CLIENT_CERT_FILE holds no certificate/)
+  refused({ clientKeyFile, clientCertFile: certFile }, /do not match/)
+  refused({ clientKeyFile, clientCertFile: clientKeyFile }, /CLIENT_CERT_FILE contains no certificate/)
   refused({ clientKeyFile, clientAssertionAlgorithm: 'ES256' }, /CLIENT_ASSERTION_ALGORITHM is ES256.*expected RS256/)
   const entra = planNamedProvider('p', { preset: 'entra', vars: { tenant: 't' }, clientId: 'a', clientKeyFile })
   assert.deepEqual([entra.clientAuth, entra.missing], ['private_key_jwt', []])

@@ -50,11 +50,11 @@ test('a certificate or key that cannot be used is refused in one sentence, befor
       [{ CLIENT_SECRET: 'b' }, /needs a certificate and its key/],
       [pair(certFile, '/nowhere/key.pem'), /CLIENT_KEY_FILE is "\/nowhere\/key\.pem"/],
       [pair('/nowhere/cert.pem', keyFile), /CLIENT_CERT_FILE is "\/nowhere\/cert\.pem"/],
-      [pair(certFile, pkcs8), /^MenshenError: CLIENT_KEY_FILE holds an encrypted key; expected a key in PEM/],
-      [pair(certFile, pkcs1), /^MenshenError: CLIENT_KEY_FILE holds an encrypted key;/],
-      [pair(certFile, other), /CLIENT_CERT_FILE and CLIENT_KEY_FILE do not belong together/],
-      [pair(certFile, certFile), /CLIENT_KEY_FILE holds no such key/],
-      [pair(keyFile, keyFile), /CLIENT_CERT_FILE holds no certificate/],
+      [pair(certFile, pkcs8), /^MenshenError: CLIENT_KEY_FILE contains an encrypted key; expected a key in PEM/],
+      [pair(certFile, pkcs1), /^MenshenError: CLIENT_KEY_FILE contains an encrypted key;/],
+      [pair(certFile, other), /CLIENT_CERT_FILE and CLIENT_KEY_FILE do not match/],
+      [pair(certFile, certFile), /CLIENT_KEY_FILE contains no private key/],
+      [pair(keyFile, keyFile), /CLIENT_CERT_FILE contains no certificate/],
     ]
     for (const [env, says] of rows) {
       assert.throws(() => plan({ CLIENT_AUTH, ...env }), says, JSON.stringify(env))

@@ -48,8 +48,8 @@ test('a field of the operator becomes part of the user info, and is empty where 
 
 test('a field of the operator takes no name that means something else', () => {
   for (const [field, expected] of [
-    ['role', /: provider\.fields\.role: this name means something else/],
-    ['iss', /: provider\.fields\.iss: this name means something else/],
+    ['role', /: provider\.fields\.role: this name has another meaning/],
+    ['iss', /: provider\.fields\.iss: this name has another meaning/],
     ['1st', /: provider\.fields\.1st: expected a field of letters/],
     ['a b', /: provider\.fields\.a b: expected a field of letters/],
   ] as const) {

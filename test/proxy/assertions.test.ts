@@ -137,8 +137,8 @@ test('the configuration takes an address, or an address with an audience, and sa
   for (const [bad, sentence] of [
     ['wiki', /: upstreams\.\/wiki: expected an http, https or h2c address .*, for example "http:/],
     [8081, /: upstreams\.\/wiki: expected text or an object\.$/],
-    [{}, /: upstreams\.\/wiki\.url: expected text, and nothing is there\.$/],
-    [{ audience: 'wiki' }, /: upstreams\.\/wiki\.url: expected text, and nothing is there\.$/],
+    [{}, /: upstreams\.\/wiki\.url: expected text, but it is missing\.$/],
+    [{ audience: 'wiki' }, /: upstreams\.\/wiki\.url: expected text, but it is missing\.$/],
     [{ url, audience: ' ' }, /: upstreams\.\/wiki\.audience: expected .*, for example /],
     [{ url, audiences: ['wiki'] }, /: upstreams\.\/wiki: there is no "audiences"; did you mean audience\?$/],
   ] as const)

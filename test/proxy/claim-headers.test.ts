@@ -164,7 +164,7 @@ test('what Menshen says itself, and what is for one connection, cannot be kept',
   ] as const)
     assert.throws(() => readSettings({ KEEP_HEADERS, ...more }), {
       code: 'bad_settings',
-      message: new RegExp(`^KEEP_HEADERS names ${named}, which Menshen says itself .*; expected .*\\.$`),
+      message: new RegExp(`^KEEP_HEADERS names ${named}, which Menshen sets itself .*; expected .*\\.$`),
     })
   for (const bad of ['*', 'a b:c', 'x-*-y', 'x-user\u00e9'])
     assert.throws(

@@ -377,7 +377,7 @@ function problems(upstream: object, more: object = {}): string[] {
 }
 
 test('mistakes in the settings of an upstream are refused in one sentence each', () => {
-  const ours = 'Menshen sets this header itself, or it is for one connection; expected another one.'
+  const ours = 'Menshen sets this header itself, or it applies to a single connection; expected another one.'
   const text = 'expected text of visible ASCII characters and spaces between them.'
   const rows: [upstream: object, problem: string][] = [
     [{ headers: { 'X-A': '{usrname}' } }, 'headers.X-A: there is no field {usrname}; did you mean {username}?'],
@@ -442,14 +442,14 @@ test('mistakes in the settings of an upstream are refused in one sentence each',
     [{ timeoutSeconds: 0 }, 'timeoutSeconds: expected at least 0.1.'],
     [{ timeoutSeconds: '30' }, 'timeoutSeconds: expected a number, not text.'],
     [{ timeoutSeconds: 1e9 }, 'timeoutSeconds: expected at most 86400.'],
-    [{ caFile: './ca.pem' }, 'caFile: this is for TLS; expected a url that begins with https.'],
+    [{ caFile: './ca.pem' }, 'caFile: this applies to TLS; expected a url that starts with https.'],
     [
       { url: 'https://app.example', certFile: './c.pem' },
-      'certFile: a certificate is of no use without its key; expected keyFile beside it.',
+      'certFile: a certificate needs its key; expected keyFile as well.',
     ],
     [
       { url: 'https://app.example', keyFile: './k.pem' },
-      'keyFile: a key is of no use without its certificate; expected certFile beside it.',
+      'keyFile: a key needs its certificate; expected certFile as well.',
     ],
     [{ timeoutSecond: 3 }, 'there is no "timeoutSecond"; did you mean timeoutSeconds?'],
   ]
@@ -484,8 +484,8 @@ test('headers that another setting sends are refused together with it', async ()
       {},
       /createMenshen: upstreams\.\/x\.headers\.X_Forwarded_User: Menshen tells who/,
     ],
-    [{ 'X-Menshen-Assertion': 'a' }, { identityAssertion: 'none' }, {}, /Menshen tells who the user is/],
-    [{ 'X-Person': 'a' }, { identityUser: 'X-Person' }, {}, /Menshen tells who the user is/],
+    [{ 'X-Menshen-Assertion': 'a' }, { identityAssertion: 'none' }, {}, /Menshen sends the user in this header/],
+    [{ 'X-Person': 'a' }, { identityUser: 'X-Person' }, {}, /Menshen sends the user in this header/],
     [{ Authorization: 'Basic a' }, { forwardAccessToken: true }, {}, /expected accessToken: false beside it/],
     [{ Authorization: 'Basic a' }, {}, { accessToken: true }, /expected accessToken: false beside it/],
   ] as const)
@@ -517,7 +517,7 @@ test('a file of an upstream that cannot be used is named in one sentence, withou
       `headers.X-A: ${join(folder, 'long')} is empty, too long`,
     ],
     [{ ...https, caFile: missing }, `caFile: ${missing} cannot be read (ENOENT); `],
-    [{ ...https, caFile: junk }, `caFile: ${junk} holds no certificate; expected one in PEM.`],
+    [{ ...https, caFile: junk }, `caFile: ${junk} contains no certificate; expected one in PEM.`],
     [{ ...https, certFile: junk, keyFile: ca.keyFile }, `certFile: ${junk} and ${ca.keyFile} cannot be used (`],
     [
       { ...https, certFile: ca.certFile, keyFile: other.keyFile },

@@ -176,7 +176,7 @@ test('no rule and no application can be where a provider sends the browser back'
     { rules: [{ path: '/callback/staff', public: true as const }] },
     { upstreams: { '/callback/b-2': 'http://127.0.0.1:8080' } },
   ])
-    assert.throws(() => refuseTakenPaths({}, { providers, ...config }), /this path is our own/)
+    assert.throws(() => refuseTakenPaths({}, { providers, ...config }), /this path belongs to Menshen/)
   refuseTakenPaths({}, { providers, rules: [{ path: '/callback/other', public: true }] })
   refuseTakenPaths({}, { rules: [{ path: '/callback/staff', public: true }] })
 })

@@ -132,7 +132,7 @@ suite('the command answers in the language', () => {
     assert.equal(await isChinese({}, '--language', 'zh-CN'), true)
     await assert.rejects(
       runDoctorCommand(['--language', 'fr'], run(alone)),
-      /^UsageError: --language is "fr", and there are zh-CN and en; expected menshen doctor/,
+      /^UsageError: --language is "fr"; the languages are zh-CN and en; expected menshen doctor/,
     )
     const check = async (...args: string[]) => (await runCheckCommand(args, run(alone))).text
     assert.match(await check('--language', 'zh-CN'), /^✔ 全部可用。\n/)

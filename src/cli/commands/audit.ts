@@ -1,9 +1,11 @@
 // `menshen audit`: the audit trail, the oldest first, also while Menshen runs.
+
 import { AUDITED, type AuditEvent, jsonLine } from '../../observe/audit-event.ts'
 import { createTrailReader } from '../../observe/audit-trail.ts'
+import { phrase } from '../../text/text.ts'
 import { type CommandRun, openStoredRecords } from '../stored-records.ts'
-import { type Paint, plainLine, print, word } from '../terminal.ts'
-import { likelyMeant, readCommandArguments, readSince, refuseArgument, usageError } from '../usage.ts'
+import { createPrinter, type Paint, plainLine, print, word } from '../terminal.ts'
+import { likelyMeant, operatorLanguage, readCommandArguments, readSince, refuseArgument, usageError } from '../usage.ts'
 import { COMMANDS } from './table.ts'
 
 /** Longer than every code of today. */
@@ -13,15 +15,16 @@ export async function runAuditCommand(args: readonly string[], run: CommandRun):
   const { values, positionals } = readCommandArguments(args, COMMANDS.audit)
   const { user, event, request, since, json } = values
   if (positionals.length > 0) throw refuseArgument(positionals[0] ?? '', COMMANDS.audit)
-  if (user === '') throw usageError('--user has no name', COMMANDS.audit)
+  if (user === '') throw usageError(phrase('cli.user_without_name'), COMMANDS.audit)
   if (event !== undefined) assertAudited(event)
-  if (request === '') throw usageError('--request has no id', COMMANDS.audit)
+  if (request === '') throw usageError(phrase('cli.request_without_id'), COMMANDS.audit)
   const filter = {
     ...(user === undefined ? {} : { user }),
     ...(event === undefined ? {} : { event }),
     ...(request === undefined ? {} : { requestId: request }),
     ...(since === undefined ? {} : { since: readSince(since, run.now()) }),
   }
+  const printer = createPrinter(operatorLanguage(values.language, run.environment, COMMANDS.audit))
   const { store, keyring } = await openStoredRecords(run)
   const reader = createTrailReader({ store, keyring })
   let unreadable = 0
@@ -38,15 +41,14 @@ export async function runAuditCommand(args: readonly string[], run: CommandRun):
   } finally {
     await store.close()
   }
-  if (unreadable > 0)
-    process.stderr.write(`${unreadable} further events were written under a secret that is not in SECRET any more.\n`)
+  if (unreadable > 0) printer.toStderr(phrase('cli.events_unreadable', { count: unreadable }))
 }
 
 /** A code that no event has would find nothing, and look as if nothing had happened. */
 function assertAudited(code: string): void {
   if (!AUDITED.some(each => each === code))
     throw usageError(
-      `"${code}" is not an audited event`,
+      phrase('cli.not_audited', { code }),
       COMMANDS.audit,
       likelyMeant(code, AUDITED) ?? AUDITED.join(', '),
     )

@@ -1,34 +1,34 @@
 // `menshen backup FILE`: a consistent copy of the embedded store, also while Menshen runs.
 import { existsSync } from 'node:fs'
+
 import { readSettings } from '../../config/read.ts'
-import { MenshenError } from '../../errors.ts'
 import { storeFile } from '../../stores/open.ts'
 import { cannotOpen } from '../../stores/sqlite/store.ts'
+import { phrase, phrasedError, phraseIn } from '../../text/text.ts'
 import type { CommandRun } from '../stored-records.ts'
 import { print } from '../terminal.ts'
-import { readCommandArguments, refuseArgument, usageError } from '../usage.ts'
+import { operatorLanguage, readCommandArguments, refuseArgument, usageError } from '../usage.ts'
 import { COMMANDS } from './table.ts'
 
 export async function runBackupCommand(args: readonly string[], { environment }: CommandRun): Promise<void> {
-  const [target, ...more] = readCommandArguments(args, COMMANDS.backup).positionals
+  const { values, positionals } = readCommandArguments(args, COMMANDS.backup)
+  const [target, ...more] = positionals
   if (more.length > 0) throw refuseArgument(more[0] ?? '', COMMANDS.backup)
-  if (!target) throw usageError('The file for the copy is missing', COMMANDS.backup)
+  if (!target) throw usageError(phrase('cli.no_copy_file'), COMMANDS.backup)
   const source = embeddedFile(readSettings(environment).STORE)
   await copy(source, target)
-  await print([`Copied the store ${source} to ${target}.\n`])
+  const language = operatorLanguage(values.language, environment, COMMANDS.backup)
+  await print([`${phraseIn(language, phrase('cli.copied', { source, target }))}\n`])
 }
 
 function embeddedFile(address: string): string {
   const file = storeFile(address)
   if (file === undefined)
-    throw new MenshenError(
+    throw phrasedError(
       'cannot_start',
-      `Only the embedded store can be copied (STORE=sqlite:FILE). ${
-        address === 'memory:' ? '"memory:" keeps nothing' : 'Back Redis up with its own tools, such as BGSAVE'
-      }.`,
+      address === 'memory:' ? phrase('cli.memory_not_copied') : phrase('cli.redis_not_copied'),
     )
-  if (!existsSync(file))
-    throw new MenshenError('cannot_start', `No store in ${file}. Has Menshen run with these settings?`)
+  if (!existsSync(file)) throw phrasedError('cannot_start', phrase('cli.no_store', { file }))
   return file
 }
 
@@ -39,9 +39,9 @@ async function copy(source: string, target: string): Promise<void> {
     copyDatabase(database, target)
   } catch (cause) {
     if (Object(cause).code === 'EEXIST')
-      throw new MenshenError('cannot_start', `The file ${target} exists; expected the name of a new file.`, cause)
+      throw phrasedError('cannot_start', phrase('cli.copy_exists', { target }), cause)
     const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new MenshenError('cannot_start', `The store in ${source} cannot be copied to ${target} (${reason}).`, cause)
+    throw phrasedError('cannot_start', phrase('cli.copy_failed', { source, target, reason }), cause)
   } finally {
     database.close()
   }

@@ -2,6 +2,7 @@
 
 import { existsSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
+
 import { checkWhole } from '../../assembly/configuration.ts'
 import { adviceFor } from '../../config/advice.ts'
 import { refuseListenerAsUpstream, refuseSharedPort } from '../../config/conflicts.ts'
@@ -18,9 +19,9 @@ import { discoveryUrlOf, needsDiscovery } from '../../provider/discovery.ts'
 import { type ProviderPlan, planNamedProvider, receivingAddresses } from '../../provider/plan.ts'
 import { planProviders } from '../../provider/providers.ts'
 import { storeFile } from '../../stores/open.ts'
-import { type Phrase, phrase, phraseIn, phraseOf, quoted } from '../../text/text.ts'
+import { type Phrase, phrase, phrasedProblem, phraseIn, phrasesOf, quoted } from '../../text/text.ts'
 import { sanitize } from '../../util/safe-text.ts'
-import { announcementLines, startFields, variableOf } from '../announce.ts'
+import { announcementLines, variableOf } from '../announce.ts'
 import { type Paint, terminalLines } from '../terminal.ts'
 import { operatorLanguage, readCommandArguments, refuseArgument } from '../usage.ts'
 import { COMMANDS } from './table.ts'
@@ -43,7 +44,7 @@ export async function runCheckCommand(args: readonly string[], run: CheckRun): P
   const { values, positionals } = readCommandArguments(args, COMMANDS.check)
   if (positionals[0] !== undefined) throw refuseArgument(positionals[0], COMMANDS.check)
   const language = operatorLanguage(values.language, run.environment, COMMANDS.check)
-  const { problems, misspelt, warnings, fields, tokens } = await inspect(run.environment, run.now)
+  const { problems, misspelt, warnings, announcement, tokens } = await inspect(run.environment, run.now)
   const said = (given: Phrase) => phraseIn(language, given)
   const marked = (given: readonly Phrase[]) => given.map(one => `${run.paint('yellow', '!')} ${safe(said(one))}\n`)
   // A misspelt name may be why something is missing; risks can wait.
@@ -51,8 +52,8 @@ export async function runCheckCommand(args: readonly string[], run: CheckRun): P
     return { text: marked(misspelt).join(''), problems: terminalLines(problems.map(said).join('\n')) }
   const lines = [
     `${run.paint('green', '✔')} ${said(phrase('everything_usable'))}\n`,
-    ...(fields ? announcementLines(fields).map(line => `  ${safe(line)}\n`) : []),
-    ...(tokens ? [`  tokens    ${safe(said(tokens))}\n`] : []),
+    ...(announcement ? announcementLines(announcement).map(line => `  ${safe(said(line))}\n`) : []),
+    ...(tokens ? [`  ${safe(said(phrase('cli.line_tokens', { value: tokens })))}\n`] : []),
     ...marked([...misspelt, ...warnings]),
   ]
   return { text: lines.join(''), problems: '' }
@@ -72,7 +73,7 @@ export interface Inspection {
   /** What is risky, though it can be used. */
   readonly warnings: readonly Phrase[]
   /** What a start would say of itself, if nothing is wrong. */
-  readonly fields: ReturnType<typeof startFields> | undefined
+  readonly announcement: Parameters<typeof announcementLines>[0] | undefined
   /** Which hosts get tokens or the client secret. */
   readonly tokens: Phrase | undefined
 }
@@ -85,8 +86,7 @@ export async function inspect(given: Environment, now: () => number): Promise<In
   const add = (problem: Phrase) => void problems.set(phraseIn('en', problem), problem)
 
   const addAll = (error: MenshenError) => {
-    const said = phraseOf(error)
-    for (const problem of said ? [said] : error.problems.map(({ message }) => quoted(message))) add(problem)
+    for (const problem of phrasesOf(error)) add(problem)
   }
 
   async function attempt<T>(look: () => T | Promise<T>): Promise<T | undefined> {
@@ -147,7 +147,7 @@ export async function inspect(given: Environment, now: () => number): Promise<In
     problems: [...problems.values()],
     misspelt: findMisspelt(environment).map(misspeltPhrase),
     warnings,
-    fields: inUse && startFields({ settings: inUse.settings, inherited: undefined, config, configFile, users }),
+    announcement: inUse && { settings: inUse.settings, config, configFile, users },
     tokens: inUse && !inUse.isDevelopment ? tokenHosts(inUse.plans) : undefined,
   }
 }
@@ -178,10 +178,7 @@ function assertFile(file: string): void {
   const status = statSync(found, { throwIfNoEntry: false })
   if (found === resolve(file) ? status?.isFile() === false : status?.isDirectory() === false)
     throw new MenshenError('bad_settings', [
-      {
-        setting: 'STORE',
-        message: `STORE is "sqlite:${file}", which is not a file; expected a database file, or the path of one that can be created.`,
-      },
+      phrasedProblem({ setting: 'STORE' }, phrase('cli.store_not_a_file', { file })),
     ])
 }
 

@@ -36,7 +36,7 @@ import {
   phrase,
   phrasedError,
   phraseIn,
-  phraseOf,
+  phrasesOf,
   quoted,
   TABLES,
 } from '../../text/text.ts'
@@ -63,7 +63,7 @@ export async function runDoctorCommand(
   const { json, show, 'sign-in': signIn } = values
   const language = operatorLanguage(values.language, run.environment, COMMANDS.doctor)
   if (positionals[0] !== undefined) throw refuseArgument(positionals[0], COMMANDS.doctor)
-  if (show && !signIn) throw usageError('--show is about a sign-in', COMMANDS.doctor, '--sign-in --show')
+  if (show && !signIn) throw usageError(phrase('cli.show_without_sign_in'), COMMANDS.doctor, '--sign-in --show')
   if (signIn) return runTestSignIn(run, { json, show, language })
   const findings = await diagnose(run)
   const text = json ? toJson(findings, language) : findingLines(findings, run.paint, language)
@@ -170,9 +170,7 @@ async function attempt<T>(name: string, work: () => Promise<T>): Promise<Attempt
 }
 
 function failuresOf(name: string, error: MenshenError): Finding[] {
-  const said = phraseOf(error)
-  const problems = said ? [said] : error.problems.map(({ message }) => quoted(message))
-  return problems.map(problem => failure(name, problem, phrase('correct_it')))
+  return phrasesOf(error).map(problem => failure(name, problem, phrase('correct_it')))
 }
 
 function configFinding(file: string | undefined): Finding {
@@ -204,7 +202,7 @@ function findingLine({ name, level, seen, remedy }: Finding, paint: Paint, langu
   const label = checkLabel(name, { lang: language, messages: TABLES[language] })
   // In English a check is called by its name, which is the one that `--json` has.
   const what = language === 'en' ? name : label
-  // One line a probe, whatever somebody has answered.
+  // One line per probe, whatever a server answered.
   const line = said(phrase('finding_line', { what, seen })).concat(remedy ? ` → ${said(remedy)}` : '')
   return `${paint(COLOURS[level], MARKS[level])} ${safeText(line.replace(/[\r\n]+/g, ' '))}`
 }
@@ -230,7 +228,7 @@ export function toJson(findings: readonly Finding[], language: OperatorLanguage,
   return `${JSON.stringify({ checks, ...more }, null, 2)}\n`
 }
 
-// `menshen doctor --sign-in`: prints an address, waits until somebody has signed in there, and shows the result. The provider
+// `menshen doctor --sign-in`: prints an address, waits until a user has signed in there, and shows the result. The provider
 // sends the browser back to BASE_URL: to the Menshen that runs there, or to one that is started here for the test sign-in alone.
 
 export interface TestSignInOptions {
@@ -245,7 +243,7 @@ export interface TestSignInOptions {
 const LOOK_EVERY_MS = 300
 
 export interface TestSignInResult {
-  /** Absent if nobody has signed in within ten minutes. */
+  /** Absent if no user signed in within ten minutes. */
   readonly mapping?: MappingReport
   /** Whether a browser went to the provider. */
   readonly isBegun: boolean
@@ -378,7 +376,7 @@ export function mappingLines(mapping: MappingReport, language: OperatorLanguage)
   return terminalLines(lines.map(line => line.replace(/[\r\n]+/g, ' ')).join('\n'))
 }
 
-/** The same for programs. */
+/** The mapping for programs. */
 export function mappingIn(mapping: MappingReport, language: OperatorLanguage): object {
   const { problem, remedy, notes } = mapping
   const said = (given: Phrase) => phraseIn(language, given)

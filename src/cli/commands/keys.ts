@@ -1,66 +1,77 @@
 // `menshen keys new NAME`: a key for a machine, and its row for `machines`; nothing is read or stored. `menshen keys list` and
 // `menshen keys revoke`: the personal keys of users.
 
-import { isMachineName, MACHINE_NAME_EXPECTED } from '../../config/machines.ts'
+import { isMachineName } from '../../config/machines.ts'
+import type { Environment } from '../../config/settings.ts'
 import { createKeyListing, type KeyListing, type ListedKey, UNREADABLE } from '../../keys/personal.ts'
 import { createAudit } from '../../observe/audit.ts'
 import { allPages } from '../../stores/pages.ts'
+import { type OperatorLanguage, type Phrase, phrase, phraseIn } from '../../text/text.ts'
 import { keySha256, newKey } from '../../util/key-form.ts'
-import { safeJson, safeText } from '../../util/safe-text.ts'
+import { safeJson } from '../../util/safe-text.ts'
 import { type CommandRun, openStoredRecords, type StoredRecords, writeProblem } from '../stored-records.ts'
-import { type Paint, plainLine, print, word } from '../terminal.ts'
-import { readCommandArguments, readSince, refuseArgument, UsageError, usageError } from '../usage.ts'
+import { createPrinter, type Paint, type Printer, plainLine, print, word } from '../terminal.ts'
+import { operatorLanguage, readCommandArguments, readSince, refuseArgument, UsageError, usageError } from '../usage.ts'
 import { COMMANDS } from './table.ts'
 
 const ROW = COMMANDS.keys
 const PAGE = 100
 const PATIENCE_MS = 10_000
 
-/** `run` is called only by the verbs that read the settings. */
-export async function runKeysCommand(args: readonly string[], run: () => CommandRun): Promise<void> {
+/** `run` is called only by the verbs that read the settings; the others need no more than the locale. */
+export async function runKeysCommand(
+  args: readonly string[],
+  run: () => CommandRun,
+  locale: Environment = {},
+): Promise<void> {
   const { values, positionals } = readCommandArguments(args, ROW)
   const [verb, argument, ...more] = positionals
   if (more.length > 0) throw refuseArgument(more[0] ?? '', ROW)
   if (verb === 'new') {
     refuseOptions(values, verb, ['user', 'before', 'json'])
-    await print([newMachineKey(argument)])
+    await print([newMachineKey(argument, operatorLanguage(values.language, locale, ROW))])
   } else if (verb === 'list') {
     if (argument !== undefined) throw refuseArgument(argument, ROW)
     refuseOptions(values, verb, ['before'])
     assertName(values.user)
-    await withKeys(run(), (_records, keys, { paint }) => list(keys, values, paint))
+    const listing = run()
+    const printer = createPrinter(operatorLanguage(values.language, listing.environment, ROW))
+    await withKeys(listing, (_records, keys, { paint }) => list(keys, values, paint, printer))
   } else if (verb === 'revoke') {
     refuseOptions(values, verb, ['json'])
     assertName(values.user)
     const { now, ...rest } = run()
     const revocation = readRevocation(argument, values, now())
-    await withKeys({ now, ...rest }, (records, keys) => revoke(records, keys, revocation, now))
-  } else throw verb === undefined ? usageError('A verb is missing', ROW) : refuseArgument(verb, ROW)
+    const printer = createPrinter(operatorLanguage(values.language, rest.environment, ROW))
+    await withKeys({ now, ...rest }, (records, keys) => revoke(records, keys, revocation, now, printer))
+  } else throw verb === undefined ? usageError(phrase('cli.nothing_to_do'), ROW) : refuseArgument(verb, ROW)
 }
 
 interface Values {
   readonly user?: string
   readonly before?: string
   readonly json: boolean
+  readonly language?: string
 }
 
 function refuseOptions(values: Values, verb: string, names: readonly (keyof Values)[]): void {
-  for (const name of names) if (values[name]) throw usageError(`--${name} has no meaning for "${verb}"`, ROW)
+  for (const name of names)
+    if (values[name]) throw usageError(phrase('cli.option_without_meaning', { name, verb }), ROW)
 }
 
 function assertName(user: string | undefined): void {
-  if (user === '') throw usageError('--user has no name', ROW)
+  if (user === '') throw usageError(phrase('cli.user_without_name'), ROW)
 }
 
-export function newMachineKey(name: string | undefined): string {
-  if (name === undefined) throw usageError('The name of the machine is missing', ROW)
-  if (!isMachineName(name)) throw new UsageError(`The name is "${safeText(name)}"; ${MACHINE_NAME_EXPECTED}.`)
+export function newMachineKey(name: string | undefined, language: OperatorLanguage = 'en'): string {
+  if (name === undefined) throw usageError(phrase('cli.no_machine_name'), ROW)
+  if (!isMachineName(name)) throw new UsageError(phrase('cli.bad_machine_name', { name }))
   const key = newKey()
-  return `Key for ${name}. It is shown only once; store it where only ${name} can read it:
+  return `${phraseIn(language, phrase('cli.new_key', { name }))}
 
   ${key}
 
-Its row for \`machines\` in menshen.config.ts. \`groups\` and \`expires\` can be added:
+${phraseIn(language, phrase('cli.new_key_row'))}
 
   { name: '${name}', keySha256: '${keySha256(key)}' },
 `
@@ -80,7 +91,7 @@ async function withKeys(
 
 // The list, the newest first.
 
-async function list(keys: KeyListing, { user, json }: Values, paint: Paint): Promise<void> {
+async function list(keys: KeyListing, { user, json }: Values, paint: Paint, printer: Printer): Promise<void> {
   const found: ListedKey[] = []
   let unreadable = user === undefined ? 0 : await countUnreadable(keys)
   for await (const page of pagesOf(keys, user)) {
@@ -90,16 +101,14 @@ async function list(keys: KeyListing, { user, json }: Values, paint: Paint): Pro
   found.sort((one, other) => other.createdAt - one.createdAt)
   await print(found.map(key => (json ? `${safeJson(fieldsOf(key))}\n` : plainOf(key, paint))))
   if (unreadable > 0)
-    process.stderr.write(
-      `${countOf(unreadable)} ${unreadable === 1 ? 'was' : 'were'} created under a secret that is not in SECRET any more${
-        user === undefined ? '' : `, and may be ${safeText(user)}’s`
-      }.\n`,
+    printer.toStderr(
+      user === undefined
+        ? phrase('cli.keys_unreadable', { count: unreadable })
+        : phrase('cli.keys_unreadable_of', { count: unreadable, user }),
     )
   // Not on stdout: another program may read that.
   else if (found.length === 0 && !json)
-    process.stderr.write(
-      user === undefined ? 'There are no personal keys.\n' : `${safeText(user)} has no personal keys.\n`,
-    )
+    printer.toStderr(user === undefined ? phrase('cli.no_keys') : phrase('cli.no_keys_of', { user }))
 }
 
 function pagesOf(keys: KeyListing, username?: string) {
@@ -127,10 +136,6 @@ function timeOf(milliseconds: number): string {
   return new Date(milliseconds).toISOString()
 }
 
-function countOf(count: number): string {
-  return `${count} personal ${count === 1 ? 'key' : 'keys'}`
-}
-
 // Revocation.
 
 type Revocation = { readonly id: string } | { readonly user: string } | { readonly before: number }
@@ -141,7 +146,7 @@ function readRevocation(id: string | undefined, { user, before }: Values, now: n
     if (user !== undefined) return { user }
     if (before !== undefined) return { before: readSince(before, now, '--before') }
   }
-  throw usageError('"revoke" needs one of these: the id of a key, the name of a user, a time', ROW)
+  throw usageError(phrase('cli.revoke_needs_one'), ROW)
 }
 
 async function revoke(
@@ -149,12 +154,13 @@ async function revoke(
   keys: KeyListing,
   revocation: Revocation,
   now: () => number,
+  printer: Printer,
 ): Promise<void> {
   const audit = createAudit({ ...records, now, report: writeProblem })
   try {
-    if ('id' in revocation) await revokeOne(keys, revocation.id, audit)
-    else if ('user' in revocation) await revokeOf(keys, revocation.user, audit)
-    else await revokeBefore(keys, revocation.before, audit)
+    if ('id' in revocation) await revokeOne(keys, revocation.id, audit, printer)
+    else if ('user' in revocation) await revokeOf(keys, revocation.user, audit, printer)
+    else await revokeBefore(keys, revocation.before, audit, printer)
   } finally {
     await audit.close(PATIENCE_MS)
   }
@@ -162,27 +168,28 @@ async function revoke(
 
 type Audit = Pick<ReturnType<typeof createAudit>, 'onEvent'>
 
-async function revokeOne(keys: KeyListing, id: string, audit: Audit): Promise<void> {
+async function revokeOne(keys: KeyListing, id: string, audit: Audit, printer: Printer): Promise<void> {
   const revoked = await keys.revoke(id)
   if (!revoked) {
-    process.stderr.write(`There is no personal key "${safeText(id)}"; menshen keys list has the ids.\n`)
+    printer.toStderr(phrase('cli.no_such_key', { id }))
     process.exitCode = 1
     return
   }
   const { user, provider, name } = revoked
   audit.onEvent('key_revoked', { user, provider, by: 'command', name })
-  process.stdout.write(`The personal key ${word(name)} of ${safeText(user)} is revoked.\n`)
+  printer.toStdout(phrase('cli.key_revoked', { name: word(name), user }))
 }
 
-async function revokeOf(keys: KeyListing, user: string, audit: Audit): Promise<void> {
+async function revokeOf(keys: KeyListing, user: string, audit: Audit, printer: Printer): Promise<void> {
   const revoked = await keys.revokeOf(user)
   if (revoked > 0) audit.onEvent('key_revoked', { user, by: 'command', revoked })
-  process.stdout.write(`${countOf(revoked)} of ${safeText(user)} revoked.\n`)
-  refuseUnreadable(await countUnreadable(keys), ` and may be ${safeText(user)}’s`)
+  printer.toStdout(phrase('cli.keys_revoked_of', { count: revoked, user }))
+  const unreadable = await countUnreadable(keys)
+  if (unreadable > 0) failWith(phrase('cli.revoke_again_of', { count: unreadable, user }), printer)
 }
 
 /** One event per user: the same name at two providers is two users. */
-async function revokeBefore(keys: KeyListing, before: number, audit: Audit): Promise<void> {
+async function revokeBefore(keys: KeyListing, before: number, audit: Audit, printer: Printer): Promise<void> {
   const users = new Map<string, { user: string; provider?: string | undefined; revoked: number }>()
   let unreadable = 0
   let count = 0
@@ -201,14 +208,11 @@ async function revokeBefore(keys: KeyListing, before: number, audit: Audit): Pro
     // Also if the store fails in between: what was done is written down.
     for (const fields of users.values()) audit.onEvent('key_revoked', { ...fields, by: 'command' })
   }
-  process.stdout.write(`${countOf(count)} created before ${timeOf(before)} revoked.\n`)
-  refuseUnreadable(unreadable)
+  printer.toStdout(phrase('cli.keys_revoked_before', { count, time: timeOf(before) }))
+  if (unreadable > 0) failWith(phrase('cli.revoke_again', { count: unreadable }), printer)
 }
 
-function refuseUnreadable(count: number, whose = ''): void {
-  if (count === 0) return
-  process.stderr.write(
-    `${countOf(count)} cannot be read with this SECRET${whose}; put the former secret behind the present one in SECRET, and revoke them again.\n`,
-  )
+function failWith(problem: Phrase, printer: Printer): void {
+  printer.toStderr(problem)
   process.exitCode = 1
 }

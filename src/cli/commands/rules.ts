@@ -16,14 +16,24 @@ import {
   type UncheckedCondition,
   VISITOR,
 } from '../../access/rule-query.ts'
+
 import { createRules, isClosed, type Rules } from '../../access/rules.ts'
 import { type Config, type RoleConfig, type Rule, upstreamsOfHost } from '../../config/file.ts'
 import { MACHINE_PREFIX } from '../../config/machines.ts'
+import type { Environment } from '../../config/settings.ts'
 import { checkShape } from '../../config/shape-problems.ts'
 import { MenshenError } from '../../errors.ts'
+import { type OperatorLanguage, type Phrase, phrase, phrasedError, phraseIn, quoted } from '../../text/text.ts'
 import { safeText } from '../../util/safe-text.ts'
 import type { Paint } from '../terminal.ts'
-import { likelyMeant, readCommandArguments, refuseArgument, UsageError, usageError } from '../usage.ts'
+import {
+  likelyMeant,
+  operatorLanguage,
+  readCommandArguments,
+  refuseArgument,
+  UsageError,
+  usageError,
+} from '../usage.ts'
 import { COMMANDS } from './table.ts'
 
 const ROW = COMMANDS.rules
@@ -59,7 +69,7 @@ const expectations = z.array(
       .string()
       .transform((text, context) => {
         const at = readTime(text)
-        if (at === undefined) context.addIssue(timeProblem(text))
+        if (at === undefined) context.addIssue(phraseIn('en', timeProblem(text)))
         return at ?? z.NEVER
       })
       .optional(),
@@ -73,10 +83,10 @@ const expectations = z.array(
   }),
 )
 
-function textWithout(problemOf: (text: string) => string | undefined) {
+function textWithout(problemOf: (text: string) => Phrase | undefined) {
   return z.string().superRefine((text, context) => {
     const problem = problemOf(text)
-    if (problem) context.addIssue(problem)
+    if (problem) context.addIssue(phraseIn('en', problem))
   })
 }
 
@@ -90,6 +100,7 @@ export function runRulesCommand(
   upstreamPrefixes?: readonly string[],
   hosts: NonNullable<Config['hosts']> = {},
   machines: NonNullable<Config['machines']> = [],
+  environment: Environment = {},
 ): RuleTestOutcome {
   const rules = createRules(given, upstreamPrefixes)
   const judgeQuery: Judge = query =>
@@ -99,11 +110,13 @@ export function runRulesCommand(
   const { values, positionals } = readCommandArguments(args, ROW)
   const [verb, subject, ...rest] = positionals
   if (verb !== 'check' && verb !== 'test')
-    throw verb === undefined ? usageError('A verb is missing', ROW) : refuseArgument(verb, ROW)
-  if (subject === undefined) throw usageError(`There is no ${verb === 'check' ? 'PATH' : 'FILE'}`, ROW)
+    throw verb === undefined ? usageError(phrase('cli.nothing_asked'), ROW) : refuseArgument(verb, ROW)
+  if (subject === undefined)
+    throw usageError(phrase('cli.argument_missing', { name: verb === 'check' ? 'PATH' : 'FILE' }), ROW)
   if (rest[0] !== undefined) throw refuseArgument(rest[0], ROW)
   const { role, group: groups, user, method, host, destination, depth } = values
-  if (verb === 'test') return runTable(judgeQuery, derive, subject, known, Object.keys(hosts), paint)
+  const language = operatorLanguage(values.language, environment, ROW)
+  if (verb === 'test') return runTable(judgeQuery, derive, subject, known, Object.keys(hosts), paint, language)
   const query = derive({
     path: subject,
     role,
@@ -123,7 +136,7 @@ export function runRulesCommand(
     (destination === undefined ? undefined : pathProblem(destination)) ??
     (depth === undefined || /^(?:0|1|infinity)$/.test(depth) ? undefined : depthProblem(depth))
   assertNoProblem(problem)
-  return { lines: [describe(judgeQuery, query, paint)], ok: true }
+  return { lines: [describe(judgeQuery, query, paint, language)], ok: true }
 }
 
 interface CircumstanceOptions {
@@ -145,25 +158,24 @@ function readCircumstances(values: CircumstanceOptions): Pick<RuleQuery, 'from' 
   return { from, at, authAge: age === undefined ? undefined : Number(age), acr, amr }
 }
 
-function assertNoProblem(problem: string | undefined): void {
-  if (problem) throw new UsageError(`${problem[0]?.toUpperCase()}${problem.slice(1)}`)
+function assertNoProblem(problem: Phrase | undefined): void {
+  if (problem) throw new UsageError(problem)
 }
 
-function addressProblem(text: string): string | undefined {
-  if (isIP(text)) return undefined
-  return `${shorten(text)} is not an address; expected one such as 192.0.2.7 or 2001:db8::7.`
+function addressProblem(text: string): Phrase | undefined {
+  return isIP(text) ? undefined : phrase('cli.bad_address', { text: shorten(text) })
 }
 
-function timeProblem(text: string): string {
-  return `${shorten(text)} is not a time; expected one such as 2026-11-16T09:00, or 2026-11-16T09:00+08:00.`
+function timeProblem(text: string): Phrase {
+  return phrase('cli.bad_moment', { text: shorten(text) })
 }
 
-function depthProblem(text: string): string {
-  return `${shorten(text)} is not a depth; expected 0, 1 or infinity.`
+function depthProblem(text: string): Phrase {
+  return phrase('cli.bad_depth', { text: shorten(text) })
 }
 
-function ageProblem(text: string): string {
-  return `${shorten(text)} is not an age; expected whole seconds, for example 300.`
+function ageProblem(text: string): Phrase {
+  return phrase('cli.bad_age', { text: shorten(text) })
 }
 
 /** The rules of one of `hosts`. */
@@ -191,7 +203,7 @@ function withMachineGroups(
   return machine && asked.groups.length === 0 ? { ...asked, groups: machine.groups ?? [] } : asked
 }
 
-/** A user of the main provider. Claims are not known here: a row that wants them gives its role to nobody. */
+/** A user of the main provider. Claims are not known here: a row that needs them never matches. */
 function withRole(
   { role, ...asked }: Parameters<Derive>[0],
   roles: readonly RoleConfig[],
@@ -211,6 +223,7 @@ function runTable(
   known: readonly string[],
   hosts: readonly string[],
   paint: Paint,
+  language: OperatorLanguage,
 ): RuleTestOutcome {
   const table = readTable(file)
   const oddHost = table.map(({ host }) => host).find(host => host !== undefined && !hosts.includes(host))
@@ -220,10 +233,13 @@ function runTable(
   const failures = table.flatMap(({ expect, ...asked }) => {
     const query = derive(asked)
     const { outcome } = judgeQuery(query)
-    return outcome === expect ? [] : [`expected ${expect}: ${describe(judgeQuery, query, paint)}`]
+    if (outcome === expect) return []
+    const line = describe(judgeQuery, query, paint, language)
+    return [phraseIn(language, phrase('cli.rules_expected', { outcome: phrase(`cli.outcome_${expect}`), line }))]
   })
+  const passed = table.length - failures.length
   return {
-    lines: [...failures, `${table.length - failures.length} passed, ${failures.length} failed`],
+    lines: [...failures, phraseIn(language, phrase('cli.rules_summary', { passed, failed: failures.length }))],
     ok: failures.length === 0,
   }
 }
@@ -244,30 +260,31 @@ function readJson(file: string): unknown {
   try {
     return JSON.parse(readFileSync(file, 'utf8'))
   } catch (error) {
-    throw cannotBeUsed(file, `${(error as Error).message}; expected a JSON array as menshen help rules shows it.`)
+    throw cannotBeUsed(file, phrase('cli.expected_json', { reason: (error as Error).message }))
   }
 }
 
-function cannotBeUsed(file: string, why: string): MenshenError {
-  return new MenshenError('bad_settings', `${file} cannot be used: ${why}`)
+function cannotBeUsed(file: string, why: Phrase): MenshenError {
+  return phrasedError('bad_settings', phrase('cli.file_unusable', { file, why }))
 }
 
 /** A sentence without its first capital; `undefined` if there is nothing to say. */
-function pathProblem(path: string): string | undefined {
+function pathProblem(path: string): Phrase | undefined {
   if (path.startsWith('/')) return undefined
-  return `a path begins with /, and ${shorten(path)} does not; did you mean ${shorten(`/${pathIn(path)}`)}?`
+  return phrase('cli.bad_path', { path: shorten(path), likely: shorten(`/${pathIn(path)}`) })
 }
 
-/** Of a whole address the path. */
+/** The path, also of a whole address. */
 function pathIn(text: string): string {
   return URL.canParse(text) ? new URL(text).pathname.slice(1) : text
 }
 
-function methodProblem(method: string): string | undefined {
+function methodProblem(method: string): Phrase | undefined {
   if (METHODS.includes(method)) return undefined
   const likely = likelyMeant(method, METHODS)
-  const remedy = likely === undefined ? 'expected one as in HTTP, for example GET or POST.' : `did you mean ${likely}?`
-  return `there is no method ${shorten(method)}; ${remedy}`
+  return likely === undefined
+    ? phrase('cli.bad_method', { method: shorten(method) })
+    : phrase('cli.bad_method_likely', { method: shorten(method), likely })
 }
 
 const LONGEST_SHOWN = 100
@@ -277,42 +294,50 @@ function shorten(text: string): string {
   return JSON.stringify(text.slice(0, LONGEST_SHOWN))
 }
 
-function unknownRole(role: string, known: readonly string[]): string {
-  return `There is no role ${JSON.stringify(role)}; expected one of ${known.join(', ')}.`
+function unknownRole(role: string, known: readonly string[]): Phrase {
+  return phrase('cli.no_such_role', { role: JSON.stringify(role), known: known.join(', ') })
 }
 
-function unknownHost(host: string, hosts: readonly string[]): string {
-  const expected = hosts.length === 0 ? 'the configuration has no hosts.' : `expected one of ${hosts.join(', ')}.`
-  return `There is no host ${shorten(host)}; ${expected}`
+function unknownHost(host: string, hosts: readonly string[]): Phrase {
+  return hosts.length === 0
+    ? phrase('cli.no_hosts', { host: shorten(host) })
+    : phrase('cli.no_such_host', { host: shorten(host), known: hosts.join(', ') })
 }
 
-function describe(judgeQuery: Judge, query: DerivedQuery, paint: Paint): string {
+function describe(judgeQuery: Judge, query: DerivedQuery, paint: Paint, language: OperatorLanguage): string {
   const verdict = judgeQuery(query)
-  const asked = safeText(`${query.method} ${query.host ?? ''}${query.path} as ${describeAsker(query)}`)
-  return `${asked}: ${paint(COLOURS[verdict.outcome], verdict.outcome)}, ${safeText(reasonOf(verdict))}`
+  const said = (given: Phrase) => phraseIn(language, given)
+  return said(
+    phrase('cli.rules_line', {
+      request: safeText(`${query.method} ${query.host ?? ''}${query.path}`),
+      asker: safeText(said(asker(query))),
+      outcome: paint(COLOURS[verdict.outcome], said(phrase(`cli.outcome_${verdict.outcome}`))),
+      reason: safeText(said(reasonOf(verdict))),
+    }),
+  )
 }
 
-function describeAsker(query: DerivedQuery): string {
+function asker(query: DerivedQuery): Phrase {
   const { role = VISITOR, groups = [], username = '' } = subjectOf(query) ?? {}
-  return [
-    query.isDerived ? `${role} (by roles)` : role,
-    ...(username ? [`user ${username}`] : []),
-    ...(groups.length > 0 ? [`in ${groups.join(' and ')}`] : []),
-  ].join(', ')
+  const bare = query.isDerived ? phrase('cli.asker_by_roles', { role }) : quoted(role)
+  const named = username ? phrase('cli.asker_user', { asker: bare, user: username }) : bare
+  if (groups.length === 0) return named
+  const names = groups.map(name => quoted(name)).reduce((one, other) => phrase('one_and_other', { one, other }))
+  return phrase('cli.asker_groups', { asker: named, groups: names })
 }
 
-const PROBLEMS: Readonly<Record<PathProblem, string>> = {
-  no_single_slash_at_start: 'it does not begin with one slash',
-  forbidden_character: 'it has a backslash, a control character or a character that has to be encoded',
-  broken_encoding: 'its percent-encoding is broken',
-  dot_segment: 'it has a dot segment',
-  too_many_interpretations: 'it has too many interpretations, or a control character that is encoded twice',
-}
+const PATH_PROBLEMS: readonly string[] = [
+  'no_single_slash_at_start',
+  'forbidden_character',
+  'broken_encoding',
+  'dot_segment',
+  'too_many_interpretations',
+  'other_upstream',
+  'too_long',
+] satisfies DestinationProblem[]
 
-function destinationText(problem: DestinationProblem): string {
-  if (problem === 'other_upstream') return 'it leads to another upstream than the path'
-  if (problem === 'too_long') return 'it is longer than 4096 bytes or has more than 100 segments'
-  return problem in PROBLEMS ? PROBLEMS[problem as PathProblem] : 'it is not a path'
+function destinationText(problem: DestinationProblem): Phrase {
+  return PATH_PROBLEMS.includes(problem) ? phrase(`cli.path_${problem as PathProblem}`) : phrase('cli.path_not_a_path')
 }
 
 const UNSAID: Readonly<Record<UncheckedCondition, string>> = {
@@ -322,25 +347,33 @@ const UNSAID: Readonly<Record<UncheckedCondition, string>> = {
   origin: 'origin',
 }
 
-function reasonOf(verdict: RuleVerdict): string {
+function reasonOf(verdict: RuleVerdict): Phrase {
   if ('destinationProblem' in verdict)
-    return `because the destination cannot be judged: ${destinationText(verdict.destinationProblem)}`
-  if (verdict.outcome === 'bad_request') return `because the path is ambiguous: ${PROBLEMS[verdict.problem]}`
-  if (verdict.outcome === 'uri_too_long')
-    return 'because the path is longer than 4096 bytes or has more than 100 segments'
-  if (verdict.outcome === 'own') return 'because Menshen handles it itself'
-  const { rule, interpretation, isBelow, destination, shadow, condition, unsaid } = verdict
-  const affected = destination === undefined ? 'the path' : `the destination ${destination}`
-  const acted = isBelow
-    ? `, because the request acts on what is below ${affected} as well`
-    : destination === undefined
-      ? ''
-      : `, for ${affected}`
-  const read = `${acted}${interpretation === undefined ? '' : `, as an application could read it as ${interpretation}`}`
-  const would = shadow ? `; on trial: ${shadow.outcome}, by the rule ${JSON.stringify(shadow.rule)}` : ''
-  if (isClosed(rule))
-    return `because an application could read it as ${interpretation}, which is for another upstream${would}`
-  const code = condition === undefined ? '' : ` (${condition})`
-  const note = unsaid ? `; not asked about, and so taken as met: ${unsaid.map(name => UNSAID[name]).join(', ')}` : ''
-  return `by the rule ${JSON.stringify(rule)}${code}${read}${note}${would}`
+    return phrase('cli.because_destination', { problem: destinationText(verdict.destinationProblem) })
+  if (verdict.outcome === 'bad_request')
+    return phrase('cli.because_ambiguous', { problem: phrase(`cli.path_${verdict.problem}`) })
+  if (verdict.outcome === 'uri_too_long') return phrase('cli.because_too_long')
+  if (verdict.outcome === 'own') return phrase('cli.because_own')
+  const { rule, interpretation = '', isBelow, destination, shadow, condition, unsaid } = verdict
+  const withShadow = (reason: Phrase) =>
+    shadow
+      ? phrase('cli.with_shadow', {
+          reason,
+          outcome: phrase(`cli.outcome_${shadow.outcome}`),
+          rule: JSON.stringify(shadow.rule),
+        })
+      : reason
+  if (isClosed(rule)) return withShadow(phrase('cli.because_closed', { interpretation }))
+  const text = JSON.stringify(rule)
+  const parts: ((reason: Phrase) => Phrase)[] = []
+  const path = destination === undefined ? phrase('cli.the_path') : phrase('cli.the_destination', { destination })
+  if (isBelow) parts.push(reason => phrase('cli.with_below', { reason, path }))
+  else if (destination !== undefined) parts.push(reason => phrase('cli.with_destination', { reason, path }))
+  if (interpretation) parts.push(reason => phrase('cli.with_interpretation', { reason, interpretation }))
+  const names = unsaid?.map(name => UNSAID[name]).join(', ')
+  if (names) parts.push(reason => phrase('cli.with_unsaid', { reason, names }))
+  const by = condition
+    ? phrase('cli.by_rule_condition', { rule: text, condition })
+    : phrase('cli.by_rule', { rule: text })
+  return withShadow(parts.reduce((reason, add) => add(reason), by))
 }

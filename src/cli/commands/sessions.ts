@@ -10,10 +10,11 @@ import { createSessionListing, type ListedSession, type SessionListing } from '.
 import type { DataKeys } from '../../session/record.ts'
 import { isRecordKey } from '../../session/ticket.ts'
 import { allPages } from '../../stores/pages.ts'
-import { safeJson, safeText } from '../../util/safe-text.ts'
+import { phrase } from '../../text/text.ts'
+import { safeJson } from '../../util/safe-text.ts'
 import { type CommandRun, openStoredRecords, type StoredRecords, writeProblem } from '../stored-records.ts'
-import { type Paint, plainLine, print, word } from '../terminal.ts'
-import { readCommandArguments, refuseArgument, usageError } from '../usage.ts'
+import { createPrinter, type Paint, type Printer, plainLine, print, word } from '../terminal.ts'
+import { operatorLanguage, readCommandArguments, refuseArgument, usageError } from '../usage.ts'
 import { COMMANDS } from './table.ts'
 
 const ROW = COMMANDS.sessions
@@ -25,24 +26,25 @@ export async function runSessionsCommand(args: readonly string[], run: CommandRu
   const { user, session, json } = values
   const [verb, ...more] = positionals
   if (more.length > 0 || (verb !== undefined && verb !== 'end')) throw refuseArgument(more[0] ?? verb ?? '', ROW)
-  if (user === '') throw usageError('The name of the user is missing', ROW)
-  if (session === '') throw usageError('The id of the session is missing', ROW)
+  if (user === '') throw usageError(phrase('cli.no_user_name'), ROW)
+  if (session === '') throw usageError(phrase('cli.no_session_id'), ROW)
   if (verb === 'end' && (user === undefined) === (session === undefined))
-    throw usageError('"end" needs either the name of a user or the id of a session', ROW)
-  if (verb === undefined && session !== undefined) throw usageError('--session is for "end" alone', ROW)
-  if (verb === 'end' && json) throw usageError('"end" lists nothing, so --json has no effect', ROW)
+    throw usageError(phrase('cli.end_needs_one'), ROW)
+  if (verb === undefined && session !== undefined) throw usageError(phrase('cli.session_for_end'), ROW)
+  if (verb === 'end' && json) throw usageError(phrase('cli.end_lists_nothing'), ROW)
+  const printer = createPrinter(operatorLanguage(values.language, run.environment, ROW))
   const records = await openStoredRecords(run)
   try {
     const sessions = listingsOf(records)
     const fieldsOf = createListedFields(records)
     const lineOf = (fields: ListedFields) => (json ? jsonOf(fields) : plainOf(fields, run.paint))
-    if (session !== undefined) await endOne(records, sessions, session, run)
-    else if (verb === 'end' && user !== undefined) await end(records, sessions, user, run)
+    if (session !== undefined) await endOne(records, sessions, session, run, printer)
+    else if (verb === 'end' && user !== undefined) await end(records, sessions, user, run, printer)
     else {
-      const count = await list(sessions, user, async listed => lineOf(await fieldsOf(listed)))
+      const count = await list(sessions, user, async listed => lineOf(await fieldsOf(listed)), printer)
       // Not on stdout: another program may read that.
       if (count === 0 && !json)
-        process.stderr.write(user === undefined ? 'No user is signed in.\n' : `${safeText(user)} is not signed in.\n`)
+        printer.toStderr(user === undefined ? phrase('cli.no_sessions') : phrase('cli.user_not_signed_in', { user }))
     }
   } finally {
     await records.store.close()
@@ -58,7 +60,7 @@ function listingsOf({ store, allKeys: [first, ...others] }: StoredRecords): List
 }
 
 /** Returns how many there are, with those that may be the user's. */
-async function list(sessions: Listings, user: string | undefined, line: LineOf): Promise<number> {
+async function list(sessions: Listings, user: string | undefined, line: LineOf, printer: Printer): Promise<number> {
   let unreadable = 0
   let count = 0
   const countedLine: LineOf = listed => {
@@ -74,10 +76,10 @@ async function list(sessions: Listings, user: string | undefined, line: LineOf):
   await print(linesOf(user === undefined ? counted() : sessionsOf(sessions, user), countedLine))
   if (user !== undefined) unreadable = await countUnreadable(sessions)
   if (unreadable > 0)
-    process.stderr.write(
-      `${unreadable} of the sessions ${unreadable === 1 ? 'was' : 'were'} opened under a secret that is not in SECRET any more${
-        user === undefined ? '' : `, and may be ${safeText(user)}’s`
-      }.\n`,
+    printer.toStderr(
+      user === undefined
+        ? phrase('cli.sessions_unreadable', { count: unreadable })
+        : phrase('cli.sessions_unreadable_of', { count: unreadable, user }),
     )
   return count + unreadable
 }
@@ -176,11 +178,17 @@ function plainOf({ user, since, hosts, session: _short, ...fields }: ListedField
   return plainLine(at, [user === undefined ? '-' : word(user)], { ...fields, hosts: hosts?.join() }, paint)
 }
 
-async function endOne(records: StoredRecords, sessions: Listings, id: string, { now }: CommandRun): Promise<void> {
+async function endOne(
+  records: StoredRecords,
+  sessions: Listings,
+  id: string,
+  { now }: CommandRun,
+  printer: Printer,
+): Promise<void> {
   const listed = isRecordKey(id) ? await sessions[0].getListed(id) : undefined
   const [found] = listed ? await readWithOthers([listed], sessions) : []
   if (!found || !(await sessions[0].end(id))) {
-    process.stderr.write(`There is no session "${safeText(id)}"; menshen sessions lists the ids.\n`)
+    printer.toStderr(phrase('cli.no_such_session', { id }))
     process.exitCode = 1
     return
   }
@@ -188,11 +196,19 @@ async function endOne(records: StoredRecords, sessions: Listings, id: string, { 
   const audit = createAudit({ ...records, now, report: writeProblem })
   audit.onEvent('session_ended', { session: shortKey(id), user, provider, by: 'command', ended: 1 })
   await audit.close(PATIENCE_MS)
-  process.stdout.write(`1 session${user === undefined ? '' : ` of ${safeText(user)}`} ended.\n`)
+  printer.toStdout(
+    user === undefined ? phrase('cli.session_ended') : phrase('cli.sessions_ended_of', { count: 1, user }),
+  )
 }
 
-/** The same name at two providers is two people: one event for each. */
-async function end(records: StoredRecords, sessions: Listings, user: string, { now }: CommandRun): Promise<void> {
+/** One name at two providers is two people: one event for each. */
+async function end(
+  records: StoredRecords,
+  sessions: Listings,
+  user: string,
+  { now }: CommandRun,
+  printer: Printer,
+): Promise<void> {
   const ended = new Map<string | undefined, number>()
   let revoked = 0
   const keys = createKeyListing({ store: records.store, allKeys: async () => records.allKeys })
@@ -216,12 +232,10 @@ async function end(records: StoredRecords, sessions: Listings, user: string, { n
     await audit.close(PATIENCE_MS)
   }
   const count = [...ended.values()].reduce((sum, each) => sum + each, 0)
-  process.stdout.write(`${count} ${count === 1 ? 'session' : 'sessions'} of ${safeText(user)} ended.\n`)
-  if (revoked > 0) process.stdout.write(`${revoked} ${revoked === 1 ? 'key' : 'keys'} of ${safeText(user)} ended.\n`)
+  printer.toStdout(phrase('cli.sessions_ended_of', { count, user }))
+  if (revoked > 0) printer.toStdout(phrase('cli.keys_ended_of', { count: revoked, user }))
   const unreadable = await countUnreadable(sessions)
   if (unreadable === 0) return
-  process.stderr.write(
-    `${unreadable} ${unreadable === 1 ? 'session' : 'sessions'} cannot be read with this SECRET and may be ${safeText(user)}’s; put the former secret behind the present one in SECRET, and end them again.\n`,
-  )
+  printer.toStderr(phrase('cli.end_again', { count: unreadable, user }))
   process.exitCode = 1
 }

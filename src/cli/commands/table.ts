@@ -123,6 +123,7 @@ export const COMMANDS = {
         description: 'a value in the amr of the id_token; can be repeated',
       },
       host: { type: 'string', value: 'HOST', description: 'a host of `hosts`; default: that of BASE_URL' },
+      language: LANGUAGE_ROW,
     },
     examples: [
       ['menshen rules check /reports --role common', 'the decision, and the rule behind it'],
@@ -151,6 +152,7 @@ export const COMMANDS = {
         description: `with revoke: all personal keys that were created before then: ${TIMES}`,
       },
       json: { type: 'boolean', default: false, description: 'with list: one object per line' },
+      language: LANGUAGE_ROW,
     },
     examples: [
       ['menshen keys new backup', 'a key for the machine backup'],
@@ -177,6 +179,7 @@ export const COMMANDS = {
       user: USER_ROW,
       session: { type: 'string', value: 'ID', description: 'with end: the session with this id, as the list shows it' },
       json: { type: 'boolean', default: false, description: 'one object per line' },
+      language: LANGUAGE_ROW,
     },
     examples: [
       ['menshen sessions', 'all users, newest session first'],
@@ -203,6 +206,7 @@ export const COMMANDS = {
       event: { type: 'string', value: 'CODE', description: 'only events with this code, such as sign_in_failed' },
       request: { type: 'string', value: 'ID', description: 'only the request with this id, as shown on error pages' },
       json: { type: 'boolean', default: false, description: 'one object per line' },
+      language: LANGUAGE_ROW,
     },
     examples: [
       ['menshen audit --since 2h --user zhangsan', 'what zhangsan did in the last two hours'],
@@ -215,7 +219,7 @@ export const COMMANDS = {
     usage: ['menshen backup FILE'],
     details:
       'The copy is a complete store: STORE=sqlite:FILE opens it. It can only be decrypted with the secret of the Menshen that wrote it (SECRET, or without it CLIENT_SECRET), which is not in the copy. Only for STORE=sqlite:; back Redis up with its own tools.',
-    options: {},
+    options: { language: LANGUAGE_ROW },
     examples: [['menshen backup /var/backups/menshen-2026-03-01.db', 'a consistent snapshot']],
     fails: 'the store or the file cannot be used',
   },
@@ -236,7 +240,7 @@ export const START = {
   fails: 'a setting is invalid, a port is in use, the store or a file cannot be opened, or the shutdown was incomplete',
 }
 
-/** Those without a command. `--help` may also follow one. */
+/** Options without a command. `--help` can also follow one. */
 export const GLOBAL_OPTIONS = [
   { names: ['-h', '--help'], description: 'this help; after a command, its help' },
   { names: ['-v', '--version'], description: 'prints the version' },

@@ -82,7 +82,7 @@ export const feishu: Preset = {
 
 // Bamboocloud (竹云 BAM, IAM), as universities and state companies have it. From public client code; not tried live.
 // Parameters are in the address. The token answer says who the user is (uid); where it does not, the user is the only account
-// of this application, and nobody if there are several. `redirctToUrl` is spelled so.
+// of this application, and no one if there are several. `redirctToUrl` is their spelling.
 
 export const bamboocloud: Preset = {
   kind: 'oauth2',
@@ -113,7 +113,7 @@ export const bamboocloud: Preset = {
 }
 
 // DingTalk (钉钉). From the vendor's documentation and the clients of JustAuth, Casdoor and Logto; not tried live.
-// JSON with names of its own; the code comes back as authCode. A nick is the user's choice, so it is no username.
+// JSON with its own names; the code comes back as authCode. A nick is the user's choice, so it is not used as a username.
 
 export const dingtalk: Preset = {
   kind: 'oauth2',
@@ -291,7 +291,7 @@ export const ruoyi: Preset = {
   tokenAnswer: { at: 'data', success: { code: [0] } },
   // The refresh token is not valid, or late.
   refreshEnds: ['400', '401'],
-  // Each sign-in has tokens of its own, and one access token ends with its refresh token alone.
+  // Each sign-in has its own tokens, and revoking a refresh token revokes only its own access token.
   revoke: 'always',
   revocationRequest: { method: 'DELETE', as: 'query', token: 'access_token' },
   userInfoRequest: { headers: { 'tenant-id': '{tenant}' } },
@@ -311,8 +311,8 @@ export const ruoyi: Preset = {
 }
 
 // Sa-Token's OAuth2 server. From its documentation and source; not tried live.
-// Fields stand beside `code: 200`, which a server can leave out; errors come with status 200. User info has no id: the token
-// answer says who the user is. Its id_token is signed with a key that nobody else has, so it is not looked at.
+// Fields are beside `code: 200`, which a server can leave out; errors come with status 200. User info has no id: the token
+// response identifies the user. Its id_token is signed with a key that is not published, so it is ignored.
 
 export const saToken: Preset = {
   kind: 'oauth2',
@@ -339,7 +339,7 @@ export const saToken: Preset = {
 }
 
 // WeCom (企业微信), the page with a QR code. From the clients of JustAuth, Casdoor and Logto; not tried live.
-// A flow of its own: the company's token asks who brought the code. The state may have letters and digits only; status is
+// A proprietary flow: a call with the company's token returns the user of the code. The state may have letters and digits only; status is
 // always 200. CLIENT_ID is the corpid and CLIENT_SECRET the secret of the application.
 
 export const wecom: Preset = {

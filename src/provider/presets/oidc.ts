@@ -41,7 +41,7 @@ export const aliyunEiam: Preset = {
 }
 
 // Auth0. From its documentation (logout) and Better Auth's client; not tried live.
-// A regular web application authenticates by post unless it is set otherwise, whatever the metadata lists. The issuer ends in a slash. A nickname is the first half of an e-mail address, so it is nobody's username.
+// A regular web application authenticates by post unless it is set otherwise, whatever the metadata lists. The issuer ends in a slash. A nickname is the first half of an e-mail address, so it is not used as a username.
 
 export const auth0: Preset = {
   ...oidc,

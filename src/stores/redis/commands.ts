@@ -78,7 +78,7 @@ interface CommandClient {
   ping(): Promise<string>
 }
 
-/** The same, with replies as bytes. */
+/** The commands whose replies are read as bytes. */
 interface BinaryClient {
   get(name: string): Promise<Buffer | null>
   getDel(name: string): Promise<Buffer | null>

@@ -320,7 +320,7 @@ async function skipOwnChanges(client: { sendCommand(words: readonly string[]): P
 /** Sentinels may be late to notice that a server is no longer the primary. */
 function assertPrimary(role: unknown): void {
   if (!Array.isArray(role) || role[0] !== 'master')
-    throw new Error('The sentinels named a server that is not the primary.')
+    throw new Error('The sentinels returned a server that is not the primary.')
 }
 
 // Asks the sentinels which server is the primary.
@@ -329,7 +329,7 @@ const makeSentinelClient = RedisClient.factory()
 
 type TlsTo = (host: RedisHost) => Partial<TlsOptions>
 
-/** The first answer counts: sentinels that are down must not delay it. */
+/** Takes the first answer: sentinels that are down must not delay it. */
 export function findPrimary(address: SentinelAddress, tlsTo: TlsTo): Promise<RedisHost> {
   return Promise.any(address.hosts.map(host => askWithOrWithoutPassword({ ...host, ...tlsTo(host) }, address)))
 }
@@ -498,7 +498,7 @@ export interface LimitClient {
 
 const LONGEST_WAIT_MS = 2000
 
-/** `undefined` with sentinels or a cluster, where no single server counts. */
+/** `undefined` with sentinels or a cluster, where no single server is authoritative. */
 export function openLimitClient(address: string): LimitClient | undefined {
   const target = parseRedisAddress(address)
   if (target.kind !== 'single') return undefined

@@ -142,7 +142,7 @@ function createAsk(client: ReconnectingClient, name: string): Ask {
   return async work => {
     const { connection } = client
     try {
-      if (!connection) throw new Error('There is no connection.')
+      if (!connection) throw new Error('Not connected.')
       return await withDeadline(work(connection), DEADLINE_MS)
     } catch (cause) {
       // The server became a replica: another one is the primary.

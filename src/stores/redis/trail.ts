@@ -5,7 +5,7 @@ import { createEventReader, packEvent } from '../entry-bytes.ts'
 import { type Candidate, pageInSteps, pageOf, type Trail, type TrailPage, type TrailQuery } from '../trail.ts'
 import type { Commands, TrailNames } from './commands.ts'
 
-/** Of one slot of a cluster. */
+/** Both keys are in one slot of a cluster. */
 const TRAIL: TrailNames = ['menshen:trail', 'menshen:{menshen:trail}:kinds']
 const [TIME_DIGITS, COUNT_DIGITS] = [16, 10]
 

@@ -46,7 +46,7 @@ const CODES: Partial<Record<FaultKind, string>> = {
   io: 'SQLITE_IOERR',
 }
 
-/** By the primary result code of SQLite. */
+/** Keyed by the primary result code of SQLite. */
 const KINDS = new Map<number, FaultKind>([
   [3, 'no_access'],
   [5, 'locked'],
@@ -60,7 +60,7 @@ const KINDS = new Map<number, FaultKind>([
   [26, 'not_a_database'],
 ])
 
-/** By the code of a system call. */
+/** Keyed by the code of a system call. */
 const SYSTEM_KINDS = new Map<unknown, FaultKind>([
   ['ENOSPC', 'full'],
   ['EDQUOT', 'full'],

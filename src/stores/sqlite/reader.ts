@@ -19,7 +19,7 @@ import { readLabels } from './labels.ts'
 export interface SqliteReader extends Pick<Snapshots, 'beginTurn' | 'isCurrent' | 'invalidate'> {
   /** The latest version of the record, if it has not expired. */
   living(key: string): StoredEntry | undefined
-  /** The same without labels, as of the last snapshot of this event turn. */
+  /** Its value without labels, as of the last snapshot of this event turn. */
   livingValue(key: string): StoredValue | undefined
   list(query: ListQuery): Page
   newest(query: NewestQuery): Page

@@ -125,7 +125,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
   }
 }
 
-/** How soon a store goes on with the file that has taken the place of its own. */
+/** How soon a store continues with the file that replaced its own. */
 const WATCH_EVERY_MS = 1000
 
 /** A file that was deleted or replaced would be written to until the end, and everything in it lost. */

@@ -67,7 +67,7 @@ function startWriter(file: string, deadlineMs: number): SharedWriter {
   let sent: readonly PendingChange[] = []
   let isScheduled = false
   let opened = 0
-  /** By threads that have ended: the next one counts from 1 again. */
+  /** Written by threads that have ended: the next one counts from 1 again. */
   let openedBefore = 0
   /** Resolves when nothing is under way. */
   let idle: PromiseWithResolvers<void> | undefined

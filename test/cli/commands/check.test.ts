@@ -61,7 +61,9 @@ test('menshen check names the preset, the provider and every host that gets toke
     const config = `export default { provider: { ${client}, ${provider} }, roles: [{ role: 'developer', groups: ['ops'] }] }`
     const { text, problems } = await check(t, environment, { 'menshen.config.mjs': config })
     assert.deepEqual(problems, [])
-    return text.filter(line => /^ +(preset|provider|tokens) /.test(line)).map(line => line.trim().replace(/ +/g, ' '))
+    return text
+      .filter(line => /^ +(preset|provider|tokens|预设|平台|令牌) /.test(line))
+      .map(line => line.trim().replace(/ +/g, ' '))
   }
   assert.deepEqual(await lines("preset: 'github'"), [
     'preset github (GitHub)',
@@ -81,9 +83,9 @@ test('menshen check names the preset, the provider and every host that gets toke
     `tokens me.example.com and the hosts named in ${url}`,
   ])
   assert.deepEqual(await lines(oidc, { LC_ALL: 'zh_CN.UTF-8' }), [
-    'preset oidc',
-    'provider oidc https://sso.example.com',
-    `tokens me.example.com 和 ${url} 中列出的主机`,
+    '预设 oidc',
+    '平台 oidc https://sso.example.com',
+    `令牌 me.example.com 和 ${url} 中列出的主机`,
   ])
 })
 
@@ -212,7 +214,7 @@ suite('what is wrong', () => {
       /^PAGE_LANGUAGE is "ja"; expected zh-CN/,
     )
     const bearer = { 'menshen.config.mjs': "export default { rules: [{ path: '/x', roles: ['*'], bearer: true }] }" }
-    assert.match((await check(t, PROVIDER, bearer)).problems.join(), /^rules\.0 says bearer, but .*\.$/)
+    assert.match((await check(t, PROVIDER, bearer)).problems.join(), /^rules\.0 has bearer, but .*\.$/)
     const none = { 'menshen.config.mjs': "export default { provider: { clientAuth: 'none', pkce: true } }" }
     const { CLIENT_SECRET: _, ...client } = PROVIDER
     assert.match((await check(t, client, none)).problems.join(), /^SECRET is not set, and there is no client secret/)
@@ -227,8 +229,11 @@ suite('what is wrong', () => {
     const garbage = file('garbage.pem', 'garbage-CANARY')
     const rows: [env: Environment, says: RegExp][] = [
       [{ TLS_CERT_FILE: garbage, TLS_KEY_FILE: garbage }, /^TLS_CERT_FILE and TLS_KEY_FILE cannot be used/],
-      [{ UPSTREAM_CA_FILE: garbage }, /^UPSTREAM_CA_FILE is ".*", which holds no certificate/],
-      [{ CLIENT_KEY_FILE: garbage, CLIENT_AUTH: 'private_key_jwt' }, /^CLIENT_KEY_FILE holds no such key; expected/],
+      [{ UPSTREAM_CA_FILE: garbage }, /^UPSTREAM_CA_FILE is ".*", which contains no certificate/],
+      [
+        { CLIENT_KEY_FILE: garbage, CLIENT_AUTH: 'private_key_jwt' },
+        /^CLIENT_KEY_FILE contains no private key; expected/,
+      ],
       [{ CLIENT_AUTH: 'tls_client_auth' }, /^CLIENT_AUTH is "tls_client_auth", which needs a certificate and its key;/],
       [{ PAR: 'on' }, /^PAR is "on", but there is no address/],
       [{ DPOP: 'on', FORWARD_ACCESS_TOKEN: 'true' }, /^DPOP is "on" with FORWARD_ACCESS_TOKEN/],
@@ -236,7 +241,7 @@ suite('what is wrong', () => {
       [{ STORE: 'redis://127.0.0.1:99999' }, /^STORE is not a Redis address/],
       [{ STORE: 'rediss://127.0.0.1:9?ca=/nowhere/ca.pem' }, /^STORE names \/nowhere\/ca\.pem as ca/],
       [{ SECRET_FILE: garbage }, /^SECRET_FILE is not usable/],
-      [{ CONFIG: './nowhere.ts' }, /^CONFIG is ".*nowhere\.ts", where there is no file/],
+      [{ CONFIG: './nowhere.ts' }, /^CONFIG is ".*nowhere\.ts", which does not exist/],
     ]
     for (const [env, says] of rows) {
       const { problems } = await check(t, { ...PROVIDER, ...env })
@@ -278,9 +283,9 @@ suite('the settings of an upstream', () => {
     assert.deepEqual(
       problems.map(problem => problem.replace(at, '').replace(/;.*/, '')),
       [
-        '/a.headers.X-Key: ./key is empty, too long or no header value',
+        '/a.headers.X-Key: ./key is empty, too long or not a header value',
         '/a.headers.X-None: ./none cannot be read (ENOENT)',
-        '/b.caFile: ./key holds no certificate',
+        '/b.caFile: ./key contains no certificate',
       ],
     )
     const taken = { '/a': { url: 'http://127.0.0.1:9', headers: { 'X-Forwarded-User': '{sub}' } } }
@@ -289,7 +294,7 @@ suite('the settings of an upstream', () => {
     })
     assert.deepEqual(
       named.problems.map(problem => problem.replace(at, '')),
-      ['/a.headers.X-Forwarded-User: Menshen tells who the user is in this header; expected another one.'],
+      ['/a.headers.X-Forwarded-User: Menshen sends the user in this header; expected another one.'],
     )
     const good = await check(t, PROVIDER, {
       'menshen.config.mjs': `export default { upstreams: { '/a': { url: 'http://127.0.0.1:9', headers: { 'X-Key': { file: './key' } } } } }`,

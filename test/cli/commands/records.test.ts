@@ -118,7 +118,7 @@ test('beside a Menshen that runs', async t => {
     for (const more of [{ SECRET: 'x'.repeat(40), CLIENT_SECRET: 'another' }, { CLIENT_SECRET: 'another' }]) {
       const { code, output } = await run(['audit'], more)
       assert.equal(code, 1)
-      assert.match(output, /^The stored data cannot be decrypted: SECRET, or without it CLIENT_SECRET/)
+      assert.match(output, /^The stored data cannot be decrypted: SECRET \(or CLIENT_SECRET if it is not set\)/)
     }
     assert.equal((await json('audit')).length, 5)
   })
@@ -169,9 +169,13 @@ test('a backup that is made while Menshen runs signs everybody in again where it
 test('a backup overwrites nothing, and says what cannot be copied', async t => {
   const folder = tempFolder(t)
   const sentences: [args: string[], env: Environment, says: RegExp][] = [
-    [['backup'], {}, /^The file for the copy is missing; expected menshen backup FILE\.$/],
+    [['backup'], {}, /^The name of the backup file is missing; expected menshen backup FILE\.$/],
     [['backup', 'a', 'b'], {}, /^Unexpected argument "b"; expected menshen backup FILE\.$/],
-    [['backup', 'a'], { STORE: 'memory:' }, /^Only the embedded store can be copied .* "memory:" keeps nothing\.$/],
+    [
+      ['backup', 'a'],
+      { STORE: 'memory:' },
+      /^Only the embedded store can be copied .* "memory:" has nothing to copy\.$/,
+    ],
     [['backup', 'a'], { STORE: 'redis://127.0.0.1' }, /^Only the embedded store can be copied .* such as BGSAVE\.$/],
     [['backup', 'a'], { STORE: 'sqlite:./none' }, /^No store in \.\/none\. /],
   ]
@@ -183,7 +187,10 @@ test('a backup overwrites nothing, and says what cannot be copied', async t => {
   assert.deepEqual(readdirSync(folder), [])
   const { run, folder: own } = await open(t)
   writeFileSync(join(own, 'file'), 'kept')
-  assert.match((await run(['backup', 'file'])).output, /^The file file exists; expected the name of a new file\.$/)
+  assert.match(
+    (await run(['backup', 'file'])).output,
+    /^The file file already exists; expected the name of a new file\.$/,
+  )
   assert.equal(readFileSync(join(own, 'file'), 'utf8'), 'kept')
 })
 
@@ -205,37 +212,31 @@ test('what cannot be understood is refused in one sentence', async () => {
     [['audit', '--since', '2026-01-01T25:00Z'], '--since is "2026-01-01T25:00Z"; expected'],
     [['audit', '--since', '\u001b[31m'], '--since is "�[31m"; expected'],
     [['audit', '--user'], "Option '--user <value>' argument missing; expected menshen audit"],
-    [['audit', '--user', ''], '--user has no name; expected menshen audit'],
+    [['audit', '--user', ''], '--user needs a name; expected menshen audit'],
     [['audit', '--sinec', '2h'], "Unknown option '--sinec'; did you mean --since? Expected menshen audit"],
     [['sessions', 'ends'], 'Unexpected argument "ends"; did you mean end? Expected menshen sessions'],
     [
       ['audit', '--event', 'sign_inn'],
       '"sign_inn" is not an audited event; did you mean sign_in? Expected menshen audit',
     ],
-    [['audit', '--request', ''], '--request has no id; expected menshen audit'],
+    [['audit', '--request', ''], '--request needs an id; expected menshen audit'],
     [['audit', '--follow'], "Unknown option '--follow'; expected menshen audit"],
     [['audit', 'all'], 'Unexpected argument "all"; expected menshen audit'],
     [['sessions', 'stop'], 'Unexpected argument "stop"; expected menshen sessions'],
-    [['sessions', 'end'], '"end" needs either the name of a user or the id of a session; expected menshen sessions'],
-    [
-      ['sessions', 'end', '--user', 'a', '--session', 'b'],
-      '"end" needs either the name of a user or the id of a session',
-    ],
-    [['sessions', 'end', '--user', ''], 'The name of the user is missing; expected menshen sessions'],
-    [['sessions', 'end', '--session', ''], 'The id of the session is missing; expected menshen sessions'],
-    [['sessions', '--session', 'b'], '--session is for "end" alone; expected menshen sessions'],
-    [
-      ['keys', 'revoke'],
-      '"revoke" needs one of these: the id of a key, the name of a user, a time; expected menshen keys',
-    ],
-    [['keys', 'revoke', 'id', '--user', 'a'], '"revoke" needs one of these'],
-    [['keys', 'revoke', '--user', 'a', '--before', '1d'], '"revoke" needs one of these'],
+    [['sessions', 'end'], '"end" needs either a user name or a session id; expected menshen sessions'],
+    [['sessions', 'end', '--user', 'a', '--session', 'b'], '"end" needs either a user name or a session id'],
+    [['sessions', 'end', '--user', ''], 'The user name is missing; expected menshen sessions'],
+    [['sessions', 'end', '--session', ''], 'The session id is missing; expected menshen sessions'],
+    [['sessions', '--session', 'b'], '--session can only be used with "end"; expected menshen sessions'],
+    [['keys', 'revoke'], '"revoke" needs one of: a key id, a user name, a time; expected menshen keys'],
+    [['keys', 'revoke', 'id', '--user', 'a'], '"revoke" needs one of'],
+    [['keys', 'revoke', '--user', 'a', '--before', '1d'], '"revoke" needs one of'],
     [['keys', 'revoke', '--before', 'yesterday'], '--before is "yesterday"; expected a time, for example'],
     [['keys', 'revoke', '--before', ''], '--before is ""; expected a time, for example'],
-    [['keys', 'revoke', '--user', ''], '--user has no name; expected menshen keys'],
+    [['keys', 'revoke', '--user', ''], '--user needs a name; expected menshen keys'],
     [['keys', 'revoke', 'a', 'b'], 'Unexpected argument "b"; expected menshen keys'],
     [['keys', 'list', 'a'], 'Unexpected argument "a"; expected menshen keys'],
-    [['keys', 'list', '--before', '1d'], '--before has no meaning for "list"; expected menshen keys'],
+    [['keys', 'list', '--before', '1d'], '--before cannot be used with "list"; expected menshen keys'],
     [['keys', 'revok', 'a'], 'Unexpected argument "revok"; did you mean revoke? Expected menshen keys'],
     [['sessions', 'end', 'zhangsan'], 'Unexpected argument "zhangsan"; expected menshen sessions'],
   ]
@@ -261,7 +262,7 @@ test('ending a user’s sessions is done at once, says how many, and is an event
   const [one, two] = [await signedIn(instance, provider), await signedIn(instance, provider)]
   const other = await signedIn(instance, provider, 'lisi')
   const { code, output } = await run(['sessions', 'end', '--user', 'zhangsan'])
-  assert.deepEqual([code, output], [0, '2 sessions of zhangsan ended.'])
+  assert.deepEqual([code, output], [0, 'Ended 2 sessions of zhangsan.'])
   for (const user of [one, two]) assert.ok(isSentToLogin(await user.get(instance)))
   assert.ok(isServed(await other.get(instance)))
   const fields = { event: 'session_ended', user: 'zhangsan', by: 'command', ended: 2 }
@@ -270,7 +271,7 @@ test('ending a user’s sessions is done at once, says how many, and is an event
     events.filter(({ event }) => event === 'session_ended')
   assert.partialDeepStrictEqual(endedIn(await json('audit', '--since', '1h')), [fields])
   assert.partialDeepStrictEqual(endedIn(auditLines(readFileSync(join(folder, 'audit.jsonl'), 'utf8'))), [fields])
-  assert.equal((await run(['sessions', 'end', '--user', 'zhangsan'])).output, '0 sessions of zhangsan ended.')
+  assert.equal((await run(['sessions', 'end', '--user', 'zhangsan'])).output, 'Ended 0 sessions of zhangsan.')
   assert.deepEqual(
     (await json('sessions')).map(({ user }) => user),
     ['lisi'],
@@ -342,7 +343,7 @@ for (const [name, openStore] of Object.entries(STORES)) {
     )
 
     const ended = await run(['sessions', 'end', '--session', String(id)])
-    assert.deepEqual([ended.code, ended.output], [0, '1 session of zhangsan ended.'])
+    assert.deepEqual([ended.code, ended.output], [0, 'Ended 1 session of zhangsan.'])
     await closed.promise
     while (!(await reader.read().catch(() => ({ done: true }))).done);
     assert.ok(isSentToLogin(await ends.get('/', { headers: { accept: 'text/html' } })))
@@ -356,7 +357,7 @@ for (const [name, openStore] of Object.entries(STORES)) {
     for (const unknown of [String(id), String(id).slice(0, 10), 'data-keys', '\u001b[2J']) {
       const { code, out, err } = await run(['sessions', 'end', '--session', unknown])
       assert.deepEqual([code, out, err.split('\n').length], [1, '', 2])
-      assert.match(err.trim(), /^There is no session "[^\p{Cc}"]+"; menshen sessions lists the ids\.$/u)
+      assert.match(err.trim(), /^There is no session "[^\p{Cc}"]+"; menshen sessions shows the ids\.$/u)
     }
     assert.equal((await json('audit', '--event', 'session_ended')).length, 1)
   })
@@ -392,23 +393,23 @@ for (const [name, openStore] of Object.entries(STORES)) {
     for (const key of [old, oldOfLisi, next]) assert.ok(!output.includes(key))
 
     const aged = await run(['keys', 'revoke', '--before', between])
-    assert.deepEqual([aged.code, aged.output], [0, `2 personal keys created before ${between} revoked.`])
+    assert.deepEqual([aged.code, aged.output], [0, `Revoked 2 personal keys created before ${between}.`])
     assert.deepEqual([await statusWith(old), await statusWith(oldOfLisi), await statusWith(next)], [401, 401, 200])
     const last = await make(zhangsan, 'last')
     const one = await run(['keys', 'revoke', keySha256(next)])
-    assert.deepEqual([one.code, one.output], [0, 'The personal key "new laptop" of zhangsan is revoked.'])
+    assert.deepEqual([one.code, one.output], [0, 'Revoked the personal key "new laptop" of zhangsan.'])
     assert.deepEqual([await statusWith(next), await statusWith(last)], [401, 200])
     const whose = await run(['keys', 'revoke', '--user', 'zhangsan'])
-    assert.deepEqual([whose.code, whose.output], [0, '1 personal key of zhangsan revoked.'])
+    assert.deepEqual([whose.code, whose.output], [0, 'Revoked 1 personal key of zhangsan.'])
     assert.equal(await statusWith(last), 401)
     assert.ok(isServed(await zhangsan.get('/')), 'the user stays signed in')
 
     for (const unknown of [keySha256(next), 'data-keys', '../x']) {
       const { code, out, err } = await run(['keys', 'revoke', unknown])
       assert.deepEqual([code, out], [1, ''])
-      assert.match(err, /^There is no personal key ".+"; menshen keys list has the ids\.\n$/)
+      assert.match(err, /^There is no personal key ".+"; menshen keys list shows the ids\.\n$/)
     }
-    assert.equal((await run(['keys', 'revoke', '--user', 'zhangsan'])).output, '0 personal keys of zhangsan revoked.')
+    assert.equal((await run(['keys', 'revoke', '--user', 'zhangsan'])).output, 'Revoked 0 personal keys of zhangsan.')
     const events = await json('audit', '--event', 'key_revoked')
     assert.deepEqual(
       events.map(({ user, by, name, revoked }) => [user, by, name, revoked]).sort(),
@@ -436,7 +437,7 @@ test('a key that was revoked is in an older backup again, and all keys up to the
   assert.equal(JSON.parse((await restored('keys', 'list', '--json')).out).id, keySha256(key))
   assert.match(
     (await restored('keys', 'revoke', '--before', '0s')).output,
-    /^1 personal key created before \S+ revoked\.$/,
+    /^Revoked 1 personal key created before \S+\.$/,
   )
   assert.equal((await restored('keys', 'list')).output, 'There are no personal keys.')
 })
@@ -451,19 +452,19 @@ test('keys of a secret that is gone are not passed over in silence', async t => 
 
   const listed = await now.run(['keys', 'list', '--json'])
   assert.equal(JSON.parse(listed.out).id, keySha256(own))
-  assert.equal(listed.err, '1 personal key was created under a secret that is not in SECRET any more.\n')
+  assert.equal(listed.err, '1 personal key cannot be decrypted: its secret is no longer in SECRET.\n')
   const revoked = await now.run(['keys', 'revoke', '--before', '2999-01-01'])
   assert.deepEqual(
     [revoked.code, revoked.out, revoked.err],
     [
       1,
-      '1 personal key created before 2999-01-01T00:00:00.000Z revoked.\n',
-      '1 personal key cannot be read with this SECRET; put the former secret behind the present one in SECRET, and revoke them again.\n',
+      'Revoked 1 personal key created before 2999-01-01T00:00:00.000Z.\n',
+      '1 personal key cannot be decrypted with this SECRET. Append the previous secret after the current one in SECRET, then run this command again.\n',
     ],
   )
   assert.equal(await before.statusWith(key), 200)
   const again = await now.run(['keys', 'revoke', '--user', 'zhangsan'], { SECRET: `${present},${former}` })
-  assert.deepEqual([again.code, again.output], [0, '1 personal key of zhangsan revoked.'])
+  assert.deepEqual([again.code, again.output], [0, 'Revoked 1 personal key of zhangsan.'])
   assert.equal(await before.statusWith(key), 401)
 })
 
@@ -488,15 +489,15 @@ test('sessions of a secret that is gone are not passed over in silence', async t
 
   const listed = await run(present, 'sessions')
   assert.equal(listed.out.split('\n').length, 3)
-  assert.equal(listed.err, '1 of the sessions was opened under a secret that is not in SECRET any more.\n')
+  assert.equal(listed.err, '1 session cannot be decrypted: its secret is no longer in SECRET.\n')
   const own = await run(present, 'sessions', '--user', 'zhangsan')
-  assert.match(own.err, /^1 of the sessions was opened .*, and may be zhangsan’s\.\n$/)
+  assert.match(own.err, /^1 session cannot be decrypted and may be zhangsan’s: .*\.\n$/)
   const ended = await run(present, 'sessions', 'end', '--user', 'zhangsan')
   assert.equal(ended.code, 1)
-  assert.equal(ended.out, '0 sessions of zhangsan ended.\n')
+  assert.equal(ended.out, 'Ended 0 sessions of zhangsan.\n')
   assert.equal(
     ended.err,
-    '1 session cannot be read with this SECRET and may be zhangsan’s; put the former secret behind the present one in SECRET, and end them again.\n',
+    '1 session cannot be decrypted with this SECRET and may be zhangsan’s. Append the previous secret after the current one in SECRET, then run this command again.\n',
   )
   assert.match((await run(present, 'doctor')).out, /! store keys: some sessions use a secret/)
   assert.match(
@@ -510,7 +511,7 @@ test('sessions of a secret that is gone are not passed over in silence', async t
   assert.match(all.out, / lisi .*\n.* zhangsan /)
   assert.equal(all.err, '')
   const again = await run(both, 'sessions', 'end', '--user', 'zhangsan')
-  assert.deepEqual([again.code, again.output], [0, '1 session of zhangsan ended.'])
+  assert.deepEqual([again.code, again.output], [0, 'Ended 1 session of zhangsan.'])
   assert.ok(isSentToLogin(await user.get(now)))
 })
 
@@ -531,7 +532,7 @@ test('where there is nothing to read, one sentence says so, and nothing is made'
   for (const args of [['audit'], ['sessions'], ['keys', 'list'], ['keys', 'revoke', '--before', '1d']]) {
     const memory = await commands.run({ STORE: 'memory:' }, { cwd, args })
     assert.equal(memory.code, 1)
-    assert.match(memory.output, /^STORE is "memory:", which only the running Menshen can read; .*\.$/)
+    assert.match(memory.output, /^STORE is "memory:", which only the running process can read; .*\.$/)
     const nothing = await commands.run({}, { cwd, args })
     assert.deepEqual([nothing.code, nothing.output.split('\n').length], [1, 1])
     assert.match(nothing.output, /^No store in \.\/data/)

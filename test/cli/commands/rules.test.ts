@@ -44,7 +44,7 @@ test('rules check says what happens, and by which rule', async t => {
     ['/forms --role common', /: admitted, by the rule \{"path":"\/"/],
     ['/forms --role common --method post', /^POST .*: refused, by the rule \{"path":"\/forms"/],
     ['/管理 --role common', /: refused, by the rule \{"path":"\/管理"/],
-    ['/x/%2e%2e/internal --role common', /: bad_request, because the path is ambiguous: it has a dot segment$/],
+    ['/x/%2e%2e/internal --role common', /: bad_request, because the path is ambiguous: it contains a dot segment$/],
     ['/x/%zz --role common', /: bad_request, because the path is ambiguous: its percent-encoding is broken$/],
     ['/x%2Fy;z//%5C%252F --role common', /: admitted, by the rule \{"path":"\/"/],
     [
@@ -62,9 +62,9 @@ test('rules check says what happens, and by which rule', async t => {
     ],
     [
       '/x/%EF%BD%94rial --role common',
-      /: admitted, .*; on trial: refused, by the rule \{"path":"\/x\/trial".*"shadow":true\}$/,
+      /: admitted, .*; shadow: refused, by the rule \{"path":"\/x\/trial".*"shadow":true\}$/,
     ],
-    ['/x/trial --role developer', /: admitted, .*; on trial: admitted, by the rule/],
+    ['/x/trial --role developer', /: admitted, .*; shadow: admitted, by the rule/],
   ]
   const { rules = [] } = await loadConfig(cwd)
   for (const [args, expected] of rows) {
@@ -100,11 +100,11 @@ test('without a role, it is the one that roles give to the user and the groups',
     runRulesCommand(['check', ...args], rules, given).lines.join('\n')
   assert.match(
     check(undefined, '/admin/x', '--user', 'admin'),
-    /^GET \/admin\/x as developer \(by roles\), user admin: admitted, /,
+    /^GET \/admin\/x as developer \(from roles\), user admin: admitted, /,
   )
-  assert.match(check(undefined, '/admin/x', '--user', 'ann'), / as common \(by roles\), user ann: refused, /)
+  assert.match(check(undefined, '/admin/x', '--user', 'ann'), / as common \(from roles\), user ann: refused, /)
   assert.match(check(undefined, '/admin/x', '--user', 'admin', '--role', 'common'), / as common, user admin: refused, /)
-  assert.match(check(roles, '/money', '--group', 'finance'), / as cashier \(by roles\), in finance: admitted, /)
+  assert.match(check(roles, '/money', '--group', 'finance'), / as cashier \(from roles\), in finance: admitted, /)
   assert.match(check(roles, '/money'), / as visitor: login, /)
   const partners = [{ role: 'cashier', provider: ['partners'], groups: ['finance'] }]
   const { lines } = runRulesCommand(
@@ -115,7 +115,7 @@ test('without a role, it is the one that roles give to the user and the groups',
     undefined,
     'staff',
   )
-  assert.match(lines.join('\n'), / as common \(by roles\)/)
+  assert.match(lines.join('\n'), / as common \(from roles\)/)
   const file = join(tempFolder(t), 'table.json')
   writeFileSync(
     file,
@@ -176,19 +176,19 @@ test('rules test runs a table and fails with the rows that are not so', async t 
   assert.throws(() => run('test', join(cwd, 'odd.json')), /odd\.json cannot be used: 0\.expect: [^\n]*$/)
   assert.throws(() => run('check', '/x', '--role', 'boss'), /^UsageError: There is no role "boss"; expected one of/)
   for (const [args, sentence] of [
-    [['check', 'fin'], /^UsageError: A path begins with \/, and "fin" does not; did you mean "\/fin"\?$/],
+    [['check', 'fin'], /^UsageError: A path starts with \/, and "fin" does not; did you mean "\/fin"\?$/],
     [['check', 'https://app.example.com/fin?x'], /; did you mean "\/fin"\?$/],
     [['check', '/x', '--method', 'PSOT'], /^UsageError: There is no method "PSOT"; did you mean POST\?$/],
-    [['check', '/x', '--method', 'fetch it'], /^UsageError: There is no method "FETCH IT"; expected one as in HTTP/],
+    [['check', '/x', '--method', 'fetch it'], /^UsageError: There is no method "FETCH IT"; expected an HTTP method/],
   ] as const)
     assert.throws(() => run(...args), sentence)
   assert.ok(run('check', '/x', '--method', 'propfind').ok)
   writeFileSync(join(cwd, 'no-path.json'), '[{"path":"fin","expect":"admitted"}]')
-  assert.throws(() => run('test', join(cwd, 'no-path.json')), /0\.path: a path begins with \/, and "fin" does not/)
+  assert.throws(() => run('test', join(cwd, 'no-path.json')), /0\.path: A path starts with \/, and "fin" does not/)
   writeFileSync(join(cwd, 'no-method.json'), '[{"path":"/fin","method":"GTE","expect":"admitted"}]')
   assert.throws(
     () => run('test', join(cwd, 'no-method.json')),
-    /0\.method: there is no method "GTE"; did you mean GET\?/,
+    /0\.method: There is no method "GTE"; did you mean GET\?/,
   )
   for (const expectation of ['admitted', 'refused', 'login', 'bad_request', 'own'])
     assert.ok(commandHelpText('rules').includes(`"${expectation}"`), expectation)
@@ -202,22 +202,22 @@ test('rules test runs a table and fails with the rows that are not so', async t 
 
 test('a bad configuration stops the start with the file, the rule and what is expected', async t => {
   const rows: [config: string, expected: RegExp][] = [
-    ["rules: [{ path: 'reports', public: true }]", /rules\.0\.path: expected a plain path that begins with \//],
+    ["rules: [{ path: 'reports', public: true }]", /rules\.0\.path: expected a plain path that starts with \//],
     ["rules: [{ path: '/a%2fb', public: true }]", /rules\.0\.path: expected a plain path/],
     ["rules: [{ path: '/a/../b', public: true }]", /rules\.0\.path: expected a path without empty or dot segments/],
-    ["rules: [{ path: '/login', public: true }]", /rules\.0\.path: this path is our own; leave it out/],
+    ["rules: [{ path: '/login', public: true }]", /rules\.0\.path: this path belongs to Menshen; leave it out/],
     [
       "rules: [{ path: '/a', public: true }, { path: '/b', roles: ['boss'] }]",
       /rules\.1\.roles\.0: .*"developer"\|"common"/,
     ],
-    ["rules: [{ path: '/a', roles: [] }]", /rules\.0\.roles: expected at least one of developer, common/],
+    ["rules: [{ path: '/a', roles: [] }]", /rules\.0\.roles: expected at least one role: developer, common/],
     ["rules: [{ path: '/a' }]", /rules\.0: expected either roles, groups or users, or public: true/],
     [
       "rules: [{ path: '/a', public: true, roles: ['common'] }]",
       /rules\.0: has both public: true and roles, groups or users; expected either roles, groups or users, or public: true/,
     ],
     ["rules: [{ path: '/a', public: true, methods: ['get'] }]", /rules\.0\.methods\.0: expected methods in capitals/],
-    ["rules: [{ path: '/a', public: true, methods: ['HEAD'] }]", /rules\.0\.methods: HEAD counts as GET; name GET/],
+    ["rules: [{ path: '/a', public: true, methods: ['HEAD'] }]", /rules\.0\.methods: HEAD is treated as GET; use GET/],
     [
       "rules: [{ path: '/a', public: true }, { path: '/b', public: true }, { path: '/a', roles: ['common'] }]",
       /rules\.2: rules\.0 already decides \/a; expected one rule, or methods that differ\.$/,
@@ -227,7 +227,7 @@ test('a bad configuration stops the start with the file, the rule and what is ex
       /rules\.1: rules\.0 already decides PUT of \/a; expected/,
     ],
     ["upstreams: { '/a': '127.0.0.1:8080' }", /upstreams\.\/a: expected an http, https or h2c address .*"http:\/\/127/],
-    ["upstreams: { '/a/': 'http://127.0.0.1:1' }", /upstreams\.\/a\/: .*no slash at the end: a prefix covers/],
+    ["upstreams: { '/a/': 'http://127.0.0.1:1' }", /upstreams\.\/a\/: .*no trailing slash: a prefix covers/],
     ["rules: [{ path: '/a', public: true, role: 'x' }]", /rules\.0: there is no "role"; did you mean roles\?/],
     ['rule: []', /the default export: there is no "rule"; did you mean rules\?/],
     ["upstreams: { '/api': 'ftp://a' }", /upstreams\.\/api: /],
@@ -274,9 +274,9 @@ test('rules check and rules test ask for groups, users and roles of the operator
     [[], `as visitor: login, ${rule}`],
     [['--role', 'common'], `as common: refused, ${rule}`],
     [['--role', 'auditor'], `as auditor: admitted, ${rule}`],
-    [['--group', 'x', '--group', 'cfo'], `as common (by roles), in x and cfo: admitted, ${rule}`],
-    [['--group', 'x'], `as common (by roles), in x: refused, ${rule}`],
-    [['--user', 'lisi'], `as common (by roles), user lisi: admitted, ${rule}`],
+    [['--group', 'x', '--group', 'cfo'], `as common (from roles), in x and cfo: admitted, ${rule}`],
+    [['--group', 'x'], `as common (from roles), in x: refused, ${rule}`],
+    [['--user', 'lisi'], `as common (from roles), user lisi: admitted, ${rule}`],
     [['--user', 'cfo', '--role', 'developer'], `as developer, user cfo: refused, ${rule}`],
   ]
   const { rules = [], roles } = await loadConfig(cwd)
@@ -300,7 +300,7 @@ test('rules check refuses a path that could belong to two upstreams', () => {
   const check = (path: string) =>
     runRulesCommand(['check', path, '--role', 'developer'], [], undefined, undefined, undefined, undefined, ['/api'])
   const [line = ''] = check('/api%2Fx').lines
-  assert.match(line, /: refused, because an application could read it as \/api\/x, which is for another upstream$/)
+  assert.match(line, /: refused, because an application could read it as \/api\/x, which belongs to another upstream$/)
   assert.match(check('/api/a%2Fx').lines.join(), /: admitted, /)
 })
 
@@ -317,7 +317,7 @@ test('rules check judges conditions by --from, --at, --auth-age, --acr and --amr
     ['/office --from 10.1.2.3', /: admitted, by the rule \{"path":"\/office"[^;]*$/],
     ['/office --from ::1', /: admitted, /],
     ['/office --from 192.0.2.1', /: refused, by the rule \{.*\} \(outside_network\)$/],
-    ['/office', /: admitted, by the rule .*; not asked about, and so taken as met: networks \(--from\)$/],
+    ['/office', /: admitted, by the rule .*; not specified, assumed met: networks \(--from\)$/],
     ['/desk --at 2026-11-16T09:00', /: admitted, by the rule \{.*\}$/],
     ['/desk --at 2026-11-16T20:00', /: refused, .* \(outside_hours\)$/],
     ['/desk --at 2026-11-16T12:30Z', /: refused, .* \(outside_hours\)$/],
@@ -329,7 +329,7 @@ test('rules check judges conditions by --from, --at, --auth-age, --acr and --amr
     ['/vault --acr gold', /: step_up, /],
     ['/vault --acr gold --amr pwd', /: step_up, /],
     ['/vault --acr bronze --acr gold --amr pwd --amr mfa', /: admitted, /],
-    ['/api --method POST', /: admitted, .*taken as met: origin$/],
+    ['/api --method POST', /: admitted, .*assumed met: origin$/],
     ['/api', /: admitted, by the rule \{[^}]*\}$/],
   ]
   for (const [args, expected] of rows) {

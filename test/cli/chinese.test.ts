@@ -1,0 +1,76 @@
+// The commands with LANG=zh_CN.UTF-8: Chinese sentences, and the same data, exit codes and names as in English.
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, suite, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { COMMAND_NAMES } from '../../src/cli/commands/table.ts'
+import { commandHelpText, helpText } from '../../src/cli/usage.ts'
+
+const BIN = fileURLToPath(new URL('../../bin/menshen.js', import.meta.url))
+const HAN = /\p{Script=Han}/u
+/** Three lowercase words in a row that are not a command to type. */
+const ENGLISH = /(?<!menshen )\b(?!menshen )[a-z]{2,} [a-z]{2,} [a-z]{2,}\b/
+
+function assertChinese(text: string): void {
+  assert.match(text, HAN)
+  for (const line of text.split('\n')) {
+    const words = line.replaceAll(/\bmenshen [^，。；]*|[\w./-]*\/[\w./-]*|\{[^}]*\}/g, '')
+    assert.doesNotMatch(words, ENGLISH, line)
+  }
+}
+
+test('with a Chinese locale every command explains itself in Chinese', () => {
+  assertChinese(helpText('zh-CN'))
+  assert.match(helpText('zh-CN'), /^命令：$/m)
+  for (const name of COMMAND_NAMES) {
+    assertChinese(commandHelpText(name, 'zh-CN'))
+    assert.match(commandHelpText(name, 'zh-CN'), new RegExp(`^menshen ${name}：.*。$`, 'm'))
+    assert.doesNotMatch(commandHelpText(name, 'en'), HAN)
+  }
+})
+
+suite('commands with a Chinese locale', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'menshen-chinese-'))
+  after(() => rmSync(folder, { recursive: true, force: true }))
+  writeFileSync(join(folder, 'menshen.config.mjs'), "export default { rules: [{ path: '/f', groups: ['finance'] }] }\n")
+  const STORE = `sqlite:${join(folder, 'none.db')}`
+
+  function run(args: readonly string[], more = {}) {
+    const env = { PATH: process.env.PATH, STORE, SECRET: 's'.repeat(40), LANG: 'zh_CN.UTF-8', ...more }
+    return new Promise<{ code: number; text: string }>(resolve => {
+      const child = execFile(process.execPath, [BIN, ...args], { cwd: folder, env }, (_error, stdout, stderr) =>
+        resolve({ code: child.exitCode ?? -1, text: stdout + stderr }),
+      )
+    })
+  }
+
+  const cases: readonly [args: readonly string[], more: object, code: number, says: RegExp][] = [
+    [['--help'], {}, 0, /^用法：$/m],
+    [['check'], { STORE: 'memory:' }, 0, /存储 {2}memory:/],
+    [['rules', 'check', '/f', '--role', 'common'], {}, 0, /拒绝（refused），依据规则/],
+    [['keys', 'new', 'backup'], {}, 0, /backup 的密钥/],
+    [['sessions'], {}, 1, /中没有存储/],
+    [['keys', 'list'], {}, 1, /中没有存储/],
+    [['audit'], {}, 1, /中没有存储/],
+    [['backup', 'copy.db'], {}, 1, /中没有存储/],
+    [['sesions'], {}, 2, /未知命令“sesions”；您是不是想写 sessions？/],
+    [['rules', 'check', 'f'], {}, 2, /路径须以 \/ 开头/],
+    [['check'], { PORT: 'abc' }, 1, /PORT 的值不可用：“abc”；应为：1 到 65535 的整数/],
+    [[], { PORT: 'abc' }, 1, /PORT 的值不可用/],
+    [['sesions', '--language', 'zh-CN'], { LANG: 'en_US.UTF-8' }, 2, /未知命令/],
+  ]
+  for (const [args, more, code, says] of cases)
+    test(`menshen ${args.join(' ')} answers in Chinese${'PORT' in more ? ' about a wrong setting' : ''}`, async () => {
+      const ran = await run(args, more)
+      assert.equal(ran.code, code, ran.text)
+      assert.match(ran.text, says)
+      assertChinese(ran.text)
+    })
+
+  test('--language en is stronger than a Chinese locale', async () => {
+    assert.doesNotMatch((await run(['check', '--language', 'en'], { PORT: 'abc' })).text, HAN)
+  })
+})
