@@ -41,7 +41,7 @@ function filter() {
   }
   nothing.hidden = shown > 0
   const { all = '', shown: some = '' } = status.dataset
-  const text = field.value.trim() === '' ? all : some.replace('{shown}', String(shown))
+  const text = field.value.trim() === '' ? all : some.replace('%shown%', String(shown))
   // The same text again would be read out again.
   if (status.textContent !== text) status.textContent = text
 }

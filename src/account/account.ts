@@ -61,6 +61,7 @@ export async function accountAnswer(
     others,
     signIns,
     ended: ended?.ended,
+    hasPortal: context.applications.length > 0,
     keys: hasKeys ? { keys, problem, draft, maxDays: settings.PERSONAL_KEY_MAX_DAYS } : undefined,
   })
   return pageAnswer(pages, page, {

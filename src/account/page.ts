@@ -41,6 +41,8 @@ export interface AccountView {
   readonly ended: number | undefined
   /** Where users can have keys of their own. */
   readonly keys: KeysView | undefined
+  /** Whether the portal has any application. */
+  readonly hasPortal?: boolean
 }
 
 export interface SessionEnds {
@@ -89,6 +91,7 @@ ${view.signIns ? signInSection(words, view.signIns, view.now) : ''}
 <h2 id="sign-out">${t('account.sign_out')}</h2>
 ${signOutForm(words)}
 ${everywhere(words, view)}
+${view.hasPortal ? html`<p><a class="button quiet" href="${OWN_PATHS.portal}">${t('portal.title')}</a></p>` : ''}
 ${consoleLink(words, loaded)}
 <p><a class="button quiet" href="/">${t('page.home')}</a></p>
 </section>

@@ -63,11 +63,11 @@ ${quietLanguageSwitch(words)}</footer>
   })
 }
 
-/** How many there are, and how many of them the filter has left. The script fills in `{shown}`. */
+/** How many there are, and how many of them the filter has left. The script fills in `%shown%`. */
 function status({ t }: Words, total: number, found: number | undefined): Html {
   const all = t('portal.count', { count: total })
   const text = found === undefined ? all : t('portal.shown', { shown: found, total })
-  return html`<p class="lead" id="status" role="status" data-all="${all}" data-shown="${t('portal.shown', { shown: '{shown}', total })}">${text}</p>`
+  return html`<p class="lead" id="status" role="status" data-all="${all}" data-shown="${t('portal.shown', { shown: '%shown%', total })}">${text}</p>`
 }
 
 function filterForm({ t }: Words, typed: string): Html {

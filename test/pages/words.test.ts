@@ -26,6 +26,9 @@ import {
   refusedPage,
 } from '../../src/pages/notices.ts'
 import { checkMessages, createLanguages, type Words } from '../../src/pages/words.ts'
+import { createIcon } from '../../src/portal/icon.ts'
+import { portalPage } from '../../src/portal/page.ts'
+import { deriveKeys } from '../../src/session/derived-keys.ts'
 import { newFreshness } from '../../src/stores/store.ts'
 import { en } from '../../src/text/en.ts'
 import type { Sentences } from '../../src/text/placeholders.ts'
@@ -137,6 +140,15 @@ function allPages(words: Words): string[] {
     { kind: 'recovered' as const, provider: '', failures: 2, until: NOW },
     ...ALARMING.map(code => ({ kind: 'event' as const, code, times: 2 })),
   ]
+  const hours = { from: '09:00', to: '17:00', zone: 'UTC' }
+  const shown = Array.from({ length: 9 }, (_, n) => {
+    const title = `wiki ${n}`
+    const icon = createIcon(undefined, title, deriveKeys({ SECRET: undefined, CLIENT_SECRET: undefined }))
+    const application = { title, description: '', url: '/', path: '/', host: undefined, icon, text: title, tile: '' }
+    const code = (['outside_network', 'outside_hours', 'step_up_failed', 'foreign_origin'] as const)[n]
+    const unavailable = code && { code, hours: code === 'outside_hours' ? hours : undefined }
+    return unavailable ? { application, unavailable } : { application }
+  })
   return [
     loginPage(words, { ...login, missing: ['CLIENT_ID'], signedOut: 'here' }),
     loginPage(words, { ...login, ways: [way, { ...way, id: 'b' }], lastUsed: 'b', signedOut: 'everywhere' }),
@@ -171,6 +183,10 @@ function allPages(words: Words): string[] {
         { ...account, ended: 0, keys: { keys: [{ ...KEY, usedAt: NOW }], problem, maxDays: 366 } },
       ),
     ),
+    ...sessions.flatMap(session => {
+      const signedIn = { ...loaded, session, user: session }
+      return [[], shown].flatMap(shown => ['', 'wiki'].map(filter => portalPage(words, signedIn, { shown, filter })))
+    }),
     newKeyPage(words, { ...KEY, key: 'mk_' }),
     signInForKeyPage(words, '/x', 10),
     ...consoleSamples(words),

@@ -376,6 +376,15 @@ suite('the page', () => {
     assert.deepEqual(await linksOf('admin'), ['/_menshen/account', '/_menshen/console'])
   })
 
+  test('the account page leads to the portal, where there are applications', async t => {
+    const hosts = { 'wiki.test': { upstream: APP } }
+    for (const config of [{ hosts }, {}]) {
+      const { signedIn } = await openPortal(t, config)
+      const { text } = await (await signedIn()).get(`${PORTAL}/_menshen/account`)
+      assert.equal(text.includes('href="/_menshen/portal"'), 'hosts' in config)
+    }
+  })
+
   test('a user without any application reads a sentence and whom to ask', async t => {
     const { signedIn } = await openPortal(
       t,
