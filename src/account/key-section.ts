@@ -51,7 +51,7 @@ ${confirm(
   html`<summary class="button small quiet" aria-label="${t('keys.revoke_label', { name })}">${t('keys.revoke')}</summary>`,
   html`<p>${t('keys.revoke_question', { name })}</p>
 <form method="post" action="${OWN_PATHS.accountKeysRevoke}"><input type="hidden" name="key" value="${id}">
-<button type="submit" class="button small danger">${t('keys.revoke')}</button></form>`,
+<button type="submit" class="button small danger" aria-label="${t('keys.revoke_label', { name })}">${t('keys.revoke')}</button></form>`,
 )}</li>`
 }
 

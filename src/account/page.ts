@@ -48,8 +48,10 @@ export interface AccountView {
 export interface SessionEnds {
   /** When the session ends, whatever happens. */
   readonly end: number
-  /** When it ends without activity. */
+  /** When it ends without activity, where SESSION_IDLE_MINUTES is set. */
   readonly idleEnd: number | undefined
+  /** When it ends unless a request refreshes it before. */
+  readonly unusedEnd?: number | undefined
 }
 
 /**
@@ -63,7 +65,8 @@ export function sessionEnds(
 ): SessionEnds {
   const isInStep = session.refreshToken && expiresAt === tokenExpiresAt(session)
   if (!isInStep) return { end: expiresAt, idleEnd }
-  return { end: latestEnd(signedInAt, maxHours), idleEnd: Math.min(idleEnd ?? expiresAt, expiresAt) }
+  const isIdleFirst = idleEnd !== undefined && idleEnd <= expiresAt
+  return { end: latestEnd(signedInAt, maxHours), idleEnd, unusedEnd: isIdleFirst ? undefined : expiresAt }
 }
 
 export function accountPage(words: Words, loaded: LoadedSession, view: AccountView): string {
@@ -119,6 +122,7 @@ ${fact(t('session.role'), html`${nameBefore(roleName(words, session.userRole), s
 ${groups.length > 0 ? fact(t('account.groups'), html`${groups.slice(0, MOST_GROUPS_SHOWN).map(group => html`<code>${group}</code> `)}${more}`) : ''}
 ${fact(t('session.expires'), moment(words, ends.end))}
 ${ends.idleEnd === undefined ? '' : fact(t('session.idle_ends'), moment(words, ends.idleEnd))}
+${ends.unusedEnd === undefined ? '' : fact(t('session.unused_ends'), moment(words, ends.unusedEnd))}
 </dl>`
 }
 
@@ -199,7 +203,7 @@ function endForm({ t }: Words, { key, name, address = t('device.address_unknown'
     html`<summary class="button small quiet" aria-label="${t('account.end_label', { device: name, address })}">${t('account.end')}</summary>`,
     html`<p>${t('account.end_question', { device: name, address })}</p>
 <form method="post" action="${OWN_PATHS.accountEnd}"><input type="hidden" name="session" value="${key}">
-<button type="submit" class="button small danger">${t('account.end')}</button></form>`,
+<button type="submit" class="button small danger" aria-label="${t('account.end_label', { device: name, address })}">${t('account.end')}</button></form>`,
   )
 }
 

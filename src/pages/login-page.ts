@@ -108,7 +108,7 @@ function signInForm(
   const { id, name = t('login.provider'), authorizationUrl, remembered } = way
   const mark = providerMark(way.preset)
   return html`<form id="${isMain ? 'sign-in' : `sign-in-${id}`}" class="sign-in" method="post" action="${paths.login}" data-callback="${paths.callback}" data-authorize="${authorizationUrl}" data-remembered="${remembered ? 'true' : 'false'}" data-visitor="${isVisitor ? 'true' : 'false'}" data-retry="${isRetry ? 'true' : 'false'}">
-${signed === undefined ? '' : html`<input type="hidden" name="${RETURN_FIELD}" value="${signed}">`}${isVisitor ? html`<input type="hidden" name="${VISITOR_FIELD}" value="true">` : ''}${isOnly ? '' : html`<input type="hidden" name="provider" value="${id}">`}<button type="submit" class="${quiet ? 'button provider quiet' : 'button provider'}" ${mark ? '' : html`data-mark="${initialOf(way.name)}"`} ${unusable ? 'disabled' : ''}>${mark ?? ''}${t('login.button', { name })}${isLastUsed ? html` <small>${t('login.last_used')}</small>` : ''}</button>
+${signed === undefined ? '' : html`<input type="hidden" name="${RETURN_FIELD}" value="${signed}">`}${isVisitor ? html`<input type="hidden" name="${VISITOR_FIELD}" value="true">` : ''}${isOnly ? '' : html`<input type="hidden" name="provider" value="${id}">`}<button type="submit" class="${quiet ? 'button quiet' : 'button'}" ${mark ? '' : html`data-mark="${initialOf(way.name)}"`} ${unusable ? 'disabled' : ''}>${mark ?? ''}${t('login.button', { name })}${isLastUsed ? html` <small>${t('login.last_used')}</small>` : ''}</button>
 </form>`
 }
 

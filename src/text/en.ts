@@ -701,6 +701,7 @@ export const en: Sentences<typeof zhCN> = {
   'session.idle_stay': 'Stay signed in',
   'session.sign_out': 'Sign out',
   'session.idle_ends': 'Signed out if idle until',
+  'session.unused_ends': 'Expires if unused',
   'session.if_idle': 'If idle: {time}',
 
   'session_ended.title': 'Your session has ended',

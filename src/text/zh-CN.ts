@@ -647,6 +647,7 @@ export const zhCN = {
   'session.idle_stay': '继续使用',
   'session.sign_out': '退出登录',
   'session.idle_ends': '无操作自动退出时间',
+  'session.unused_ends': '闲置到期时间',
   'session.if_idle': '无操作则 {time}退出',
 
   'session_ended.title': '登录已失效',

@@ -227,7 +227,7 @@ test('有效期至 is the end of the session: requests refresh its tokens until 
   for (const path of [ACCOUNT, '/']) {
     const { text } = await user.get(path)
     assert.match(text, /<dt>有效期至<\/dt><dd><time datetime="2026-03-01T20:00/)
-    assert.match(text, /<dt>无操作自动退出时间<\/dt><dd><time datetime="2026-03-01T10:00/)
+    assert.match(text, /<dt>闲置到期时间<\/dt><dd><time datetime="2026-03-01T10:00/)
   }
   const alone = await setUp(t, { provider: { expiresIn: 7200, refreshTokens: false }, application: false })
   const { text } = await (await alone.user()).get(ACCOUNT)

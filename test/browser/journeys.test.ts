@@ -278,10 +278,10 @@ test('a user ends another device of theirs from a phone, and stays signed in', a
   await phone.getByRole('link', { name: '我的账号和设备' }).tap()
   await phone.getByRole('heading', { name: '我的设备' }).waitFor()
   assert.equal(await phone.getByText('当前设备', { exact: true }).count(), 1)
-  await phone
-    .getByRole('button', { name: /^下线：Chrome · Linux，127\.0\.0\.1$/ })
-    .first()
-    .tap()
+  const name = /^下线：Chrome · Linux，127\.0\.0\.1$/
+  await phone.locator('summary').and(phone.getByLabel(name)).first().tap()
+  await phone.getByText('要让 Chrome · Linux（127.0.0.1）退出登录吗？').waitFor()
+  await phone.getByRole('button', { name }).tap()
   await phone.getByRole('status').getByText('已下线 1 台其他设备。').waitFor()
   await desk.reload()
   await desk.getByRole('button', { name: SIGN_IN }).waitFor()

@@ -65,6 +65,6 @@ test('a user creates a key after a fresh sign-in, signs in again for the next, a
   await create()
   await page.getByRole('heading', { name: '新密钥' }).waitFor()
   await page.getByRole('link', { name: '返回我的账号' }).click()
-  await page.getByText('second & last').waitFor()
+  await page.locator('strong', { hasText: 'second & last' }).waitFor()
   assert.deepEqual(problems, [])
 })

@@ -111,7 +111,7 @@ function allPages(words: Words): string[] {
     deviceName: ({ t }: Words) => t('device.unknown'),
   }
   const device = { key: 'a', kind: 'phone' as const, name: 'Chrome', signedInAt: NOW, seenAt: NOW }
-  const ends = { end: NOW, idleEnd: NOW }
+  const ends = { end: NOW, idleEnd: NOW, unusedEnd: NOW }
   const account = {
     now: NOW,
     ends,
