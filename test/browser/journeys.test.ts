@@ -280,8 +280,9 @@ test('a user ends another device of theirs from a phone, and stays signed in', a
   assert.equal(await phone.getByText('当前设备', { exact: true }).count(), 1)
   const name = /^下线：Chrome · Linux，127\.0\.0\.1$/
   await phone.locator('summary').and(phone.getByLabel(name)).first().tap()
-  await phone.getByText('要让 Chrome · Linux（127.0.0.1）退出登录吗？').waitFor()
-  await phone.getByRole('button', { name }).tap()
+  const question = phone.locator('.question').filter({ visible: true })
+  await question.getByText('要让 Chrome · Linux（127.0.0.1）退出登录吗？').waitFor()
+  await question.getByRole('button', { name }).tap()
   await phone.getByRole('status').getByText('已下线 1 台其他设备。').waitFor()
   await desk.reload()
   await desk.getByRole('button', { name: SIGN_IN }).waitFor()

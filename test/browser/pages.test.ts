@@ -488,7 +488,7 @@ function readOutline() {
   for (const field of all('input:not([type=hidden]), select, textarea') as HTMLInputElement[])
     if (!field.labels?.length && !field.ariaLabel) faults.push(`${field.outerHTML} has no label`)
   for (const control of all('a, button'))
-    if (!control.innerText.trim() && !control.ariaLabel) faults.push(`${control.outerHTML} has no name`)
+    if (!control.textContent?.trim() && !control.ariaLabel) faults.push(`${control.outerHTML} has no name`)
   for (const image of all('img')) if (!image.hasAttribute('alt')) faults.push(`${image.outerHTML} has no alt`)
   for (const element of all('[tabindex]')) if (element.tabIndex > 0) faults.push(`${element.outerHTML} jumps the queue`)
   const ids = all('[id]').map(element => element.id)
