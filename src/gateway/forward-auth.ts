@@ -155,7 +155,7 @@ export function createForwardAuth(context: GatewayContext): ForwardAuth {
     if (isOwn(context, original.path)) return refuse(request, OWN_PATH_ASKED)
     if (lacksDestination(original)) return refuse(request, NO_DESTINATION)
     if (original.method === 'TRACE') return errorAnswer(pages, original, 'method_not_allowed')
-    return authorize(context, handlers, request, original, FOR_ENVOY)
+    return authorize(context, handlers, original, request, FOR_ENVOY)
   }
 
   return request => {
@@ -166,7 +166,7 @@ export function createForwardAuth(context: GatewayContext): ForwardAuth {
     if ('reason' in original) return refuse(request, original)
     if (lacksDestination(original)) return refuse(request, NO_DESTINATION)
     const kind = KINDS[path][isProxy ? 1 : 0]
-    return authorize(context, handlers, request, original, kind)
+    return authorize(context, handlers, original, request, kind)
   }
 }
 

@@ -18,7 +18,7 @@ import { readCookie } from '../http/cookies.ts'
 import { type GatewayRequest, type RequestHead, rawPath, readGatewayRequest, wasReset } from '../http/request.ts'
 import type { Admission } from '../identify/admission.ts'
 import { admit } from '../identify/admit.ts'
-import type { IdentifyContext } from '../identify/context.ts'
+import type { CredentialRequest, IdentifyContext } from '../identify/context.ts'
 import { ticketOf } from '../identify/session.ts'
 import { type ObservedRequest, type RequestOutcome, requestFields } from '../observe/observed-request.ts'
 import { isOwnPath, isResourceMetadataPath } from '../paths.ts'
@@ -138,17 +138,17 @@ export function isOwn({ paths, resources }: IdentifyContext, path: string): bool
   return isOwnPath(path, paths.signIn) || (resources !== undefined && isResourceMetadataPath(path))
 }
 
-/** `asked` is the request that the rules judge: another than `request` where a proxy asks about it. */
+/** The rules judge `asked`. Where a proxy asks about it, `outer` is the proxy's own request, which carries the credentials. */
 export function authorize<Target, Answer extends WithOutcome, Result>(
   context: IdentifyContext,
   handlers: Handlers<Target, Answer, Result>,
-  request: GatewayRequest,
   asked: GatewayRequest,
+  outer: CredentialRequest,
   target: Target,
 ): MaybePromise<Result> {
   const refusal = handlers.precheck(asked, target)
-  if (refusal) return reply(handlers, request.observed, refusal, target)
-  return andThen(admit(context, request, asked), admission => decide(handlers, asked, admission, target))
+  if (refusal) return reply(handlers, outer.observed, refusal, target)
+  return andThen(admit(context, asked, outer), admission => decide(handlers, asked, admission, target))
 }
 
 function decide<Target, Answer extends WithOutcome, Result>(

@@ -7,24 +7,24 @@ import { requestFields } from '../observe/observed-request.ts'
 import { isForPage, isPartOfPage } from '../util/fetch-metadata.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 import type { Admission, CallerIdentification } from './admission.ts'
-import type { IdentifyContext } from './context.ts'
+import type { CredentialRequest, IdentifyContext } from './context.ts'
 import { applyRules } from './judge.ts'
 import { identify, noteActivity } from './session.ts'
 import { identifyByToken } from './token.ts'
 
-/** `asked` is the request that the rules judge: another than `request` where a proxy asks about it. */
+/** The rules judge `asked`. Where a proxy asks about it, `outer` is the proxy's own request, which carries the credentials. */
 export function admit(
   context: IdentifyContext,
-  request: GatewayRequest,
-  asked: GatewayRequest = request,
+  asked: GatewayRequest,
+  outer: CredentialRequest = asked,
 ): MaybePromise<Admission> {
-  return andThen(identify(context, request), identification => admitCaller(context, request, asked, identification))
+  return andThen(identify(context, outer), identification => admitCaller(context, asked, outer, identification))
 }
 
 function admitCaller(
   context: IdentifyContext,
-  request: GatewayRequest,
   asked: GatewayRequest,
+  outer: CredentialRequest,
   identification: CallerIdentification,
 ): MaybePromise<Admission> {
   if (identification.loaded) {
@@ -32,8 +32,7 @@ function admitCaller(
     return recordAdmission(context, asked, applyRules(context, asked, identification))
   }
   const found =
-    context.auth.identifyByKey(request, asked, identification) ??
-    identifyByToken(context, request, asked, identification)
+    context.auth.identifyByKey(outer, asked, identification) ?? identifyByToken(context, outer, asked, identification)
   return andThen(found, identification =>
     andThen(limitFailures(context, asked, applyRules(context, asked, identification)), admission =>
       recordAdmission(context, asked, admission),
@@ -83,8 +82,8 @@ function reportRefused(report: Report, request: GatewayRequest, admission: Admis
 
 /**
  * Counts tickets that failed. A visitor who opens a page is always sent to the login page, and a part of a page is not counted:
- * each of its images carries the ticket of a session that has ended, and must not shut out the rest of the office. Tickets are counted after the store was asked, because others behind the same address may have sessions that this
- * process has not cached.
+ * each of its images carries the ticket of a session that has ended, and must not shut out the rest of the office. Tickets are
+ * counted after the store was asked, because others behind the same address may have sessions that this process has not cached.
  */
 function limitFailures(
   { auth }: IdentifyContext,
