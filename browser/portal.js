@@ -5,7 +5,11 @@ const status = /** @type {HTMLElement} */ (document.getElementById('status'))
 const nothing = /** @type {HTMLElement} */ (document.getElementById('nothing'))
 const tiles = [...document.querySelectorAll('.applications > li')].map(element => /** @type {HTMLElement} */ (element))
 
-field.addEventListener('input', filter)
+field.addEventListener('input', event => {
+  // Letters of pinyin match nothing until they have become characters.
+  if (!(event instanceof InputEvent && event.isComposing)) filter()
+})
+field.addEventListener('compositionend', filter)
 field.form?.addEventListener('submit', event => {
   event.preventDefault()
   const [first, ...others] = linksShown()

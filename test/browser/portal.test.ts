@@ -151,6 +151,21 @@ test('by keyboard alone: / goes to the filter, Escape clears it, Enter opens the
   assert.deepEqual(problems, [])
 })
 
+test('while Chinese is being typed in, nothing is filtered until the characters are there', async t => {
+  const { open, origin } = await openPortal(t, 12)
+  const { page } = await open()
+  const shown = () => page.locator('.applications > li:visible').count()
+  const devtools = await page.context().newCDPSession(page)
+  await page.keyboard.press('/')
+  await devtools.send('Input.imeSetComposition', { text: 'bao xiao', selectionStart: 8, selectionEnd: 8 })
+  assert.equal(await page.inputValue('#filter'), 'bao xiao')
+  assert.equal(await shown(), 12)
+  await devtools.send('Input.insertText', { text: '报销' })
+  assert.equal(await page.inputValue('#filter'), '报销')
+  assert.equal(await shown(), 1)
+  assert.equal(page.url(), `${origin}/`)
+})
+
 test('Tab reaches everything once, in the order of the page, each with a focus that can be seen', async t => {
   const { open } = await openPortal(t, 10)
   const { page } = await open({ user: { username: 'admin', nickname: '管理员' } })
@@ -183,7 +198,8 @@ test('axe-core finds nothing in any language, by day or by night, on a phone or 
     const { open } = await openPortal(t, count, count === 12 ? { 'endless.test': endless } : NOT_FOR_THEM)
     for (const lang of LANGUAGES)
       for (const device of [DESK, PHONE]) {
-        const { page } = await open({ lang, ...device })
+        const user = { username: count === 12 ? 'admin' : 'zhangsan', nickname: '张三' }
+        const { page } = await open({ lang, user, ...device })
         await page.evaluate(axe)
         for (const colorScheme of SCHEMES) {
           await page.emulateMedia({ colorScheme })
@@ -266,6 +282,13 @@ if (pictures)
     await page.screenshot({ path: join(pictures, '40-wide-filtered.png') })
     await page.locator('#filter').fill('zzz')
     await page.screenshot({ path: join(pictures, '40-wide-nothing.png') })
+    const developer = { username: 'admin', nickname: '管理员' }
+    const narrow = { ...PHONE, viewport: { width: 320, height: 640 }, deviceScaleFactor: 2 }
+    const { page: phone } = await open({ ...narrow, user: developer })
+    await phone.screenshot({ path: join(pictures, '40-narrow-developer.png') })
+    const { page: forced } = await open({ forcedColors: 'active', colorScheme: 'dark' })
+    await forced.locator('.applications a').nth(1).focus()
+    await forced.screenshot({ path: join(pictures, '40-forced-colors.png') })
   })
 
 // What follows runs in the page, each function by itself.
