@@ -205,6 +205,25 @@ test('by keyboard alone: the focus can be seen wherever it goes, and Enter signs
   }
 })
 
+test('a menu of the console closes by Escape, with the focus back, and by a click elsewhere', async () => {
+  const page = await createVisits()({ name: '', who: 'developer', url: () => `${usual.url}/_menshen/console/sessions` })
+  const menu = page.locator('details.menu').first()
+  const opener = menu.locator('summary')
+  const isOpen = (open: boolean) =>
+    page.waitForFunction(open => document.querySelector('details.menu')?.hasAttribute('open') === open, open)
+  await opener.focus()
+  await page.keyboard.press('Enter')
+  await isOpen(true)
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Escape')
+  await isOpen(false)
+  assert.ok(await opener.evaluate(element => element === document.activeElement))
+  await opener.click()
+  await isOpen(true)
+  await page.getByRole('heading', { level: 1 }).click()
+  await isOpen(false)
+})
+
 test('by ear: every page has one heading, one main part, a title, a language, and a name for all that can be used', async () => {
   const titles = new Map<string, string>()
   for (const { stop, outline, mains, headings } of await seenOnDesk()) {

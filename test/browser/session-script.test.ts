@@ -95,6 +95,35 @@ test('a session that ended elsewhere: the dialog comes, the form stays, a sign-i
   assert.ok(me() < 10, `it asked ${me()} times`)
 })
 
+test('the dialog has a heading and a name, looks like our pages, and closes by Escape and by a click outside, with the focus back', async t => {
+  const { page } = await openForm(t)
+  await page.getByLabel('内容').focus()
+  await signOutElsewhere(page)
+  await leave(page)
+  await comeBack(page)
+  const dialog = page.getByRole('dialog', { name: '登录已失效' })
+  await dialog.getByRole('heading', { name: '登录已失效' }).waitFor()
+  const look = await dialog.evaluate(element => {
+    const link = element.querySelector('a')
+    return [getComputedStyle(element).backgroundColor, link && getComputedStyle(link).backgroundColor]
+  })
+  assert.deepEqual(look, ['rgb(255, 255, 255)', 'rgb(29, 91, 143)'])
+  await dialog.getByRole('heading').click()
+  assert.equal(await dialog.isVisible(), true, 'a click inside does not close it')
+  await page.mouse.click(3, 3)
+  await dialog.waitFor({ state: 'hidden' })
+  const hasFocus = () => page.evaluate(() => document.activeElement?.tagName)
+  assert.equal(await hasFocus(), 'TEXTAREA')
+  await page.evaluate(() => {
+    const host = [...document.querySelectorAll('div')].find(({ shadowRoot }) => shadowRoot)
+    host?.shadowRoot?.querySelector('dialog')?.showModal()
+  })
+  await dialog.waitFor()
+  await page.keyboard.press('Escape')
+  await dialog.waitFor({ state: 'hidden' })
+  assert.equal(await hasFocus(), 'TEXTAREA')
+})
+
 test('a session that was ended from the console, on a page that says so itself: one event, no dialog', async t => {
   const { page } = await openForm(t, { user: { username: 'lisi' } }, '/form?quiet')
   const admin = createClient(menshen.url)
