@@ -146,7 +146,7 @@ export function createLanguages(
       // One that we have needs only the sentences that are to differ; what the doctor says is English elsewhere.
       const problems = checkMessages(path, table, TABLES[DEFAULT_LANGUAGE], {
         whole: !Object.hasOwn(OURS, name),
-        mayLack: isPhrase,
+        mayLack: isForOperators,
       })
       return problems.map(message => ({ path, message }))
     }),
@@ -195,8 +195,9 @@ function choose(acceptLanguage: string, names: readonly string[]): string | unde
   return undefined
 }
 
-function isPhrase(key: string): boolean {
-  return key.startsWith('phrase.')
+/** A row for operators, which no page shows. */
+function isForOperators(key: string): boolean {
+  return /^(?:phrase|cli|config)\./.test(key)
 }
 
 function primary(tag: string): string {

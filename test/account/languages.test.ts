@@ -121,6 +121,12 @@ suite('the configuration', () => {
     assert.match(text, /<html lang="ja">[\s\S]*<title>ログイン · /)
   })
 
+  test('a language of the configuration needs no text of commands and of their errors, which no page shows', async t => {
+    const ja = Object.fromEntries(Object.entries(zhCN).filter(([key]) => !/^(?:phrase|cli|config)\./.test(key)))
+    const { visitor } = await setUp(t, { env: { PAGE_LANGUAGE: 'ja' }, config: { languages: { ja } } })
+    assert.equal((await visitor().get('/login')).status, 200)
+  })
+
   test('the configuration is refused with a sentence for each thing that is wrong with it', async () => {
     const { 'page.home': _, ...incomplete } = zhCN
     const rows: [config: unknown, expected: RegExp][] = [

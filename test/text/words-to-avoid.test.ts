@@ -1,5 +1,6 @@
-// Words that must not come back in the English that people read. The rows are read, not the source: code may use any word.
+// Words that must not come back in the English that people read. Rows and pages are read, not the source: code may use any word.
 import assert from 'node:assert/strict'
+import { globSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { COMMANDS, EXIT_CODES, GLOBAL_OPTIONS, START } from '../../src/cli/commands/table.ts'
 import { SETTINGS } from '../../src/config/settings.ts'
@@ -8,6 +9,8 @@ import { COMMON_FIELDS, EVENTS } from '../../src/events.ts'
 import { METRICS } from '../../src/observe/metrics.ts'
 import { PROCESS_METRICS } from '../../src/observe/process-metrics.ts'
 import { TABLES } from '../../src/text/text.ts'
+
+const ROOT = new URL('../../', import.meta.url)
 
 /** Each with what to write instead. */
 const AVOID: readonly (readonly [word: RegExp, instead: string])[] = [
@@ -51,6 +54,29 @@ test('what people read in English has no word that the style avoids', () => {
   assert.ok(TEXTS.length > 1000, `only ${TEXTS.length} texts were read`)
   const found = TEXTS.flatMap(([path, text]) =>
     AVOID.filter(([word]) => word.test(text)).map(([, instead]) => `${path}: "${text}"; write: ${instead}`),
+  )
+  assert.deepEqual(found, [])
+})
+
+/** Pages that quote the titles of tests. */
+const QUOTING = ['docs/security-statements.md', 'docs/specification.md']
+
+/** The prose of a page: without code, and without the label `count` of a metric. */
+function proseIn(page: string): string {
+  return page.replaceAll(/^```[\s\S]*?^```/gm, '').replaceAll(/`[^`\n]*`|\bcount,/g, '_')
+}
+
+test('the documentation in English has no word that the style avoids', () => {
+  const pages = globSync(['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'docs/*.md', 'examples/*/README.md'], {
+    cwd: ROOT,
+  }).filter(page => !QUOTING.includes(page))
+  assert.ok(pages.length > 25, `only ${pages.length} pages were read`)
+  const found = pages.flatMap(page =>
+    proseIn(readFileSync(new URL(page, ROOT), 'utf8'))
+      .split('\n')
+      .flatMap(line =>
+        AVOID.filter(([word]) => word.test(line)).map(([, instead]) => `${page}: "${line}"; write: ${instead}`),
+      ),
   )
   assert.deepEqual(found, [])
 })
