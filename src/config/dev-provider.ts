@@ -1,5 +1,7 @@
 // The development provider: the client that Menshen is to it, and the users that the configuration gives it.
 import { z } from 'zod'
+import { phrase } from '../text/text.ts'
+import { issueText } from './issue-text.ts'
 
 /** The client of Menshen at the development provider. */
 export const DEVELOPMENT_CLIENT = { CLIENT_ID: 'menshen-development', CLIENT_SECRET: 'development-only' }
@@ -24,8 +26,10 @@ export interface DevUserConfig {
 const MOST_USERS = 100
 const MOST_GROUPS = 50
 
-const text = z.string('expected text').max(200, 'expected at most 200 characters')
-const name = text.regex(/^\S(.*\S)?$/u, 'expected a name, without spaces around it')
+const text = z
+  .string(issueText(phrase('config.expected_text')))
+  .max(200, issueText(phrase('config.expected_at_most', { limit: 200 })))
+const name = text.regex(/^\S(.*\S)?$/u, issueText(phrase('config.name_without_spaces')))
 
 const userShape = z.strictObject({
   username: name,
@@ -36,16 +40,16 @@ const userShape = z.strictObject({
   ou_id: text.optional(),
   ou_name: text.optional(),
   groups: z
-    .array(name, 'expected a list of names')
-    .max(MOST_GROUPS, `expected at most ${MOST_GROUPS} groups`)
+    .array(name, issueText(phrase('config.name_list')))
+    .max(MOST_GROUPS, issueText(phrase('config.at_most_groups', { limit: MOST_GROUPS })))
     .optional(),
 })
 
 export const devProviderShape = z.strictObject({
   users: z
-    .array(userShape, "expected a list of users, for example [{ username: 'ann', groups: ['finance'] }]")
-    .min(1, 'expected at least one user')
-    .max(MOST_USERS, `expected at most ${MOST_USERS} users`)
+    .array(userShape, issueText(phrase('config.user_list', { example: "[{ username: 'ann', groups: ['finance'] }]" })))
+    .min(1, issueText(phrase('config.at_least_one_user')))
+    .max(MOST_USERS, issueText(phrase('config.at_most_users', { limit: MOST_USERS })))
     .superRefine(refuseTwins)
     .optional(),
 })
@@ -60,7 +64,7 @@ function refuseTwins(users: readonly DevUserConfig[], context: z.RefinementCtx):
         context.addIssue({
           code: 'custom',
           path: [n, field],
-          message: 'another user has the same value; expected a different one',
+          message: issueText(phrase('config.same_user')),
         })
       seen[field].add(own[field])
     }

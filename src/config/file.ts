@@ -4,8 +4,10 @@ import { METHODS } from 'node:http'
 import { z } from 'zod'
 import { MenshenError } from '../errors.ts'
 import type { PluralForms, Sentence } from '../text/placeholders.ts'
+import { type Phrase, phrase } from '../text/text.ts'
 import { type DevProviderConfig, devProviderShape } from './dev-provider.ts'
 import { hostName } from './host-names.ts'
+import { issueText, placedProblem } from './issue-text.ts'
 import { audience } from './kinds.ts'
 import { type MachineConfig, machinesShape } from './machines.ts'
 import { pathPrefix } from './path-prefix.ts'
@@ -24,9 +26,9 @@ const LONGEST_SENTENCE = 500
 export const AUTO_LANGUAGE = 'auto'
 
 const ownSentence = z
-  .string('expected text')
-  .regex(/\S/, 'expected text')
-  .max(LONGEST_SENTENCE, `expected at most ${LONGEST_SENTENCE} characters`)
+  .string(issueText(phrase('config.expected_text')))
+  .regex(/\S/, issueText(phrase('config.expected_text')))
+  .max(LONGEST_SENTENCE, issueText(phrase('config.expected_at_most', { limit: LONGEST_SENTENCE })))
 const pluralForms = z.strictObject({
   ...Object.fromEntries(['zero', 'one', 'two', 'few', 'many'].map(form => [form, ownSentence.optional()])),
   other: ownSentence,
@@ -34,12 +36,15 @@ const pluralForms = z.strictObject({
 
 export const wordsShape = z.record(
   z.string(),
-  z.union([ownSentence, z.custom<PluralForms>(row => pluralForms.safeParse(row).success, 'expected text')]),
+  z.union([
+    ownSentence,
+    z.custom<PluralForms>(row => pluralForms.safeParse(row).success, issueText(phrase('config.expected_text'))),
+  ]),
 )
 
 const languageTag = z
   .string()
-  .refine(tag => tag !== AUTO_LANGUAGE && isLanguageTag(tag), 'expected a language tag, for example ja or pt-BR')
+  .refine(tag => tag !== AUTO_LANGUAGE && isLanguageTag(tag), issueText(phrase('config.expected_language_tag')))
 
 export const languagesShape = z.record(languageTag, wordsShape, {
   // Otherwise it would only say that the key is invalid.
@@ -70,7 +75,10 @@ export interface LinkConfig {
 }
 
 const line = (longest: number) =>
-  z.string('expected text').regex(/\S/, 'expected text').max(longest, `expected at most ${longest} characters`)
+  z
+    .string(issueText(phrase('config.expected_text')))
+    .regex(/\S/, issueText(phrase('config.expected_text')))
+    .max(longest, issueText(phrase('config.expected_at_most', { limit: longest })))
 
 const textShape = (longest: number) =>
   z.unknown().transform((given, context): TextConfig => {
@@ -81,7 +89,7 @@ const textShape = (longest: number) =>
     const { success, data } = shape.safeParse(given)
     if (success) return data
     context.addIssue(
-      `expected text of at most ${longest} characters, or one text per language: { 'zh-CN': '…', en: '…' }`,
+      issueText(phrase('config.expected_texts', { limit: longest, example: "{ 'zh-CN': '…', en: '…' }" })),
     )
     return z.NEVER
   })
@@ -97,10 +105,10 @@ export const loginPageShape = z.strictObject({
         href: z
           .string()
           .max(1000)
-          .refine(isHarmless, 'expected a path, or an address with https:, http:, mailto: or tel:'),
+          .refine(isHarmless, issueText(phrase('config.expected_link'))),
       }),
     )
-    .max(MOST_LINKS, `expected at most ${MOST_LINKS} links`)
+    .max(MOST_LINKS, issueText(phrase('config.at_most_links', { limit: MOST_LINKS })))
     .optional(),
 })
 
@@ -225,73 +233,69 @@ export function defineConfig<R extends Role = DefaultRole, F extends string = ne
 const name = z
   .string()
   .min(1)
-  .refine(
-    text => !/[*]|^\^/.test(text),
-    "names are compared exactly, and patterns never match; write complete names, or roles: ['*'] in a rule for every signed-in user",
-  )
+  .refine(text => !/[*]|^\^/.test(text), issueText(phrase('config.name_not_a_pattern')))
 
-const names = z.array(name).min(1, 'expected at least one name')
+const names = z.array(name).min(1, issueText(phrase('config.at_least_one_name')))
 
 /** The methods that Node accepts: a rule for another one would cover nothing. */
 const method = z
   .string()
-  .refine(
-    text => text !== '*' && !/^(all|any)$/i.test(text),
-    'a rule without methods covers all of them; leave methods out',
-  )
+  .refine(text => text !== '*' && !/^(all|any)$/i.test(text), issueText(phrase('config.methods_left_out')))
   .superRefine((text, context) => {
-    if (!/^[A-Z-]+$/.test(text)) return void context.addIssue('expected methods in capitals, for example "GET"')
+    if (!/^[A-Z-]+$/.test(text)) return void context.addIssue(issueText(phrase('config.methods_in_capitals')))
     const likely = likelyMeantOf(text, METHODS)
     if (!METHODS.includes(text))
-      context.addIssue(`there is no such method${likely === undefined ? '' : `; did you mean ${likely}?`}`)
+      context.addIssue(
+        issueText(
+          likely === undefined ? phrase('config.no_such_method') : phrase('config.no_such_method_likely', { likely }),
+        ),
+      )
   })
 
 /** The `audience` of a rule that accepts introspected tokens of every client. */
 export const ANY_AUDIENCE = 'any'
 
 /** The audience of a token; a wildcard would match none. */
-const tokenAudience = audience.check.refine(text => !text.includes('*'), 'expected a complete audience name, without *')
+const tokenAudience = audience.check.refine(
+  text => !text.includes('*'),
+  issueText(phrase('config.audience_without_star')),
+)
 
 /** RFC 6749, 3.3. */
-const scope = z
-  .string()
-  .regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/, 'expected one scope, without spaces, for example "mcp:read"')
+const scope = z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/, issueText(phrase('config.one_scope')))
 
-const SCOPES_EXPECTED = "expected a list with at least one scope, for example ['mcp:read']"
+const SCOPES_EXPECTED = issueText(phrase('config.scope_list'))
 
 const role = z
   .strictObject({
-    role: z.string().regex(/^[\w.:-]{1,100}$/, 'expected a role of letters, digits and . : _ -'),
+    role: z.string().regex(/^[\w.:-]{1,100}$/, issueText(phrase('config.role_name'))),
     provider: names.optional(),
     username: names.optional(),
     groups: names.optional(),
     claim: accepted.optional(),
   })
   .refine(({ username, groups, claim }) => (username ?? groups ?? claim) !== undefined, {
-    message: 'expected username, groups or claim, to say who gets the role',
+    message: issueText(phrase('config.role_for_whom')),
   })
 
 /** It is part of who a user is, and of what a form sends. */
 const providerId = z
   .string()
-  .regex(/^[a-z][a-z\d-]{0,39}$/, 'expected a short name of lowercase letters, digits and dashes')
-  .refine(id => id !== 'default' && id !== 'machine', 'this name is reserved; choose another')
+  .regex(/^[a-z][a-z\d-]{0,39}$/, issueText(phrase('config.provider_id')))
+  .refine(id => id !== 'default' && id !== 'machine', issueText(phrase('config.reserved_name')))
 
 const rule = z
   .strictObject({
-    path: pathPrefix('a rule'),
+    path: pathPrefix(phrase('config.a_rule')),
     exact: z.boolean().optional(),
     methods: z
       .array(method)
       .min(1)
-      .refine(
-        methods => !methods.includes('HEAD') || methods.includes('GET'),
-        'HEAD is treated as GET; use GET instead',
-      )
+      .refine(methods => !methods.includes('HEAD') || methods.includes('GET'), issueText(phrase('config.head_is_get')))
       .optional(),
     roles: z
       .array(z.string().min(1))
-      .min(1, 'expected at least one role: developer, common or one of your own')
+      .min(1, issueText(phrase('config.at_least_one_role')))
       .optional(),
     groups: names.optional(),
     users: names.optional(),
@@ -300,34 +304,34 @@ const rule = z
       .union([tokenAudience, z.array(tokenAudience).min(1)])
       .refine(
         given => !Array.isArray(given) || !given.includes(ANY_AUDIENCE),
-        `expected audience: '${ANY_AUDIENCE}', not in a list`,
+        issueText(phrase('config.audience_alone', { audience: ANY_AUDIENCE })),
       )
       .optional(),
     scopes: z.array(scope, SCOPES_EXPECTED).min(1, SCOPES_EXPECTED).optional(),
-    keys: z.literal([true, false, 'personal'], 'expected true or "personal"').optional(),
+    keys: z.literal([true, false, 'personal'], issueText(phrase('config.keys_value'))).optional(),
     public: z.literal(true).optional(),
     shadow: z.boolean().optional(),
     ...conditionShapes,
   })
   .refine(({ roles, groups, users, public: everybody }) => !(roles ?? groups ?? users) !== (everybody === undefined), {
     error: ({ input }) =>
-      `${hasPublic(input) ? 'has both public: true and roles, groups or users; ' : ''}expected either roles, groups or users, or public: true`,
+      issueText(hasPublic(input) ? phrase('config.who_and_public') : phrase('config.who_or_public')),
   })
   .refine(({ bearer, public: everybody }) => !(bearer && everybody), {
-    message: 'a public page needs no token; expected either bearer or public',
+    message: issueText(phrase('config.bearer_and_public')),
   })
   .refine(({ keys, public: everybody }) => !(keys && everybody), {
-    message: 'a public page needs no key; expected either keys or public',
+    message: issueText(phrase('config.keys_and_public')),
   })
   .refine(({ bearer, audience }) => bearer || audience === undefined, {
-    message: 'audience applies to tokens; expected bearer: true as well',
+    message: issueText(phrase('config.audience_needs_bearer')),
   })
   .refine(({ bearer, scopes }) => bearer || scopes === undefined, {
-    message: 'scopes apply to tokens; expected bearer: true as well',
+    message: issueText(phrase('config.scopes_need_bearer')),
   })
   .refine(rule => !rule.public || conditionsOfUsers(rule).length === 0, {
     error: ({ input }) =>
-      `a visitor of a public page cannot meet ${conditionsOfUsers(Object(input)).join(', ')}; expected networks or hours, or roles, groups or users in place of public: true`,
+      issueText(phrase('config.public_conditions', { conditions: conditionsOfUsers(Object(input)).join(', ') })),
   })
 
 function hasPublic(rule: unknown): boolean {
@@ -338,7 +342,7 @@ function hasPublic(rule: unknown): boolean {
 const keyMessage = (issue: z.core.$ZodRawIssue) => (issue.code === 'invalid_key' ? issue.issues[0]?.message : undefined)
 
 const rulesShape = z.array(rule).superRefine(refuseDuplicates)
-const upstreamsShape = z.record(pathPrefix('a prefix'), upstreamOrObject, { error: keyMessage })
+const upstreamsShape = z.record(pathPrefix(phrase('config.a_prefix')), upstreamOrObject, { error: keyMessage })
 
 const host = z
   .strictObject({
@@ -348,7 +352,7 @@ const host = z
     ...portalShape,
   })
   .refine(({ upstream, upstreams }) => upstream === undefined || upstreams?.['/'] === undefined, {
-    message: 'has both upstream and upstreams["/"], which mean the same; expected one of them',
+    message: issueText(phrase('config.upstream_twice')),
   })
 
 const configShape = z
@@ -376,7 +380,7 @@ export function checkConfig(config: unknown, source: string, whole: string): Con
   if ('data' in result) return result.data
   throw new MenshenError(
     'bad_settings',
-    result.problems.map(({ path, message }) => ({ path, message: `${source}: ${path || whole}: ${message}` })),
+    result.problems.map(({ path, phrase: given }) => placedProblem(source, path, given, path || whole)),
   )
 }
 
@@ -385,7 +389,7 @@ export function checkConfig(config: unknown, source: string, whole: string): Con
 export function refuseDuplicates(rules: readonly Rule[], context: z.RefinementCtx): void {
   for (const [i, rule] of rules.entries()) {
     const first = rules.findIndex(other => isDuplicate(rule, other))
-    if (first < i) context.addIssue({ code: 'custom', path: [i], message: duplicateSentence(rule, first) })
+    if (first < i) context.addIssue({ code: 'custom', path: [i], message: issueText(duplicatePhrase(rule, first)) })
   }
 }
 
@@ -396,39 +400,34 @@ function isDuplicate(one: Rule, other: Rule): boolean {
   return one.methods.some(method => other.methods?.includes(method))
 }
 
-function duplicateSentence({ path, methods }: Rule, first: number): string {
-  const what = methods ? `${methods.join(', ')} of ${path}` : path
-  return `rules.${first} already decides ${what}; expected one rule, or methods that differ`
+function duplicatePhrase({ path, methods }: Rule, first: number): Phrase {
+  const what = methods ? phrase('config.methods_of_path', { methods: methods.join(', '), path }) : path
+  return phrase('config.duplicate_rule', { first, what })
 }
 
 // Names that do not exist: a role that no row gives, a provider that is not configured. A misspelt rule would refuse everyone.
 
-type Refuse = (path: PropertyKey[], message: string) => void
+type Refuse = (path: PropertyKey[], given: Phrase) => void
 
 export function refuseUnknownNames(config: Config, context: z.RefinementCtx): void {
   const { provider, providers, roles = [] } = config
-  const refuse: Refuse = (path, message) => context.addIssue({ code: 'custom', path, message })
-  if (provider !== undefined && providers !== undefined) refuse(['provider'], 'expected either provider or providers')
+  const refuse: Refuse = (path, given) => context.addIssue({ code: 'custom', path, message: issueText(given) })
+  if (provider !== undefined && providers !== undefined) refuse(['provider'], phrase('config.provider_or_providers'))
   const ids = Object.keys(providers ?? {})
-  if (providers !== undefined && ids.length === 0) refuse(['providers'], 'expected at least one provider')
+  if (providers !== undefined && ids.length === 0) refuse(['providers'], phrase('config.at_least_one_provider'))
   for (const [i, row] of roles.entries())
     for (const [j, id] of (row.provider ?? []).entries())
-      if (!ids.includes(id))
-        refuse(['roles', i, 'provider', j], `expected a name of providers${listed(ids)}${meant(id, ids)}`)
+      if (!ids.includes(id)) refuse(['roles', i, 'provider', j], unknownProvider(id, ids))
   for (const { path, prefix, option } of placedUpstreams(config))
     if (prefix === '/' && typeof option === 'object' && option.stripPrefix)
-      refuse([...path, 'stripPrefix'], 'there is no prefix to strip from /; leave stripPrefix out')
+      refuse([...path, 'stripPrefix'], phrase('config.no_prefix_to_strip'))
   refuseUnknownFields(config, refuse)
   refuseForeignStarts(config, refuse)
   const known = [...new Set([...DEFAULT_ROLE_NAMES, ...roles.map(({ role }) => role), ANY_ROLE])]
   for (const { path, rules = [] } of ruleListsOf(config))
     for (const [i, rule] of rules.entries())
       for (const [j, role] of (rule.roles ?? []).entries())
-        if (!known.includes(role))
-          refuse(
-            [...path, i, 'roles', j],
-            `no row of roles gives this role; expected one of ${quoted(known)}${meant(role, known)}`,
-          )
+        if (!known.includes(role)) refuse([...path, i, 'roles', j], unknownRole(role, known))
 }
 
 /** Rules, and where they are in the configuration. */
@@ -442,13 +441,19 @@ function ruleListsOf({ rules, hosts = {} }: Config): RuleList[] {
   return [{ path: ['rules'], rules }, ...ofHosts]
 }
 
-function meant(given: string, names: readonly string[]): string {
-  const likely = likelyMeantOf(given, names)
-  return likely === undefined ? '' : `; did you mean ${JSON.stringify(likely)}?`
+function unknownProvider(id: string, known: readonly string[]): Phrase {
+  const likely = likelyMeantOf(id, known)
+  const ids = quoted(known)
+  if (likely !== undefined) return phrase('config.provider_name_likely', { ids, likely: JSON.stringify(likely) })
+  return known.length > 0 ? phrase('config.provider_name_of', { ids }) : phrase('config.provider_name')
 }
 
-function listed(ids: readonly string[]): string {
-  return ids.length > 0 ? `: ${quoted(ids)}` : ''
+function unknownRole(role: string, names: readonly string[]): Phrase {
+  const likely = likelyMeantOf(role, names)
+  const known = quoted(names)
+  return likely === undefined
+    ? phrase('config.role_not_given', { known })
+    : phrase('config.role_not_given_likely', { known, likely: JSON.stringify(likely) })
 }
 
 function quoted(names: readonly string[]): string {

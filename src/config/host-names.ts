@@ -2,34 +2,37 @@
 
 import { z } from 'zod'
 import { type Problem, refuseIf } from '../errors.ts'
+import { type Phrase, phrase, phrasedProblem } from '../text/text.ts'
+import { issueText, placedProblem, withFullStop } from './issue-text.ts'
 import type { Settings } from './settings.ts'
 
-const EXAMPLE = 'for example "wiki.example.com"'
 const LONGEST_SHOWN = 60
 
 /** A name, with a port if that is not the scheme's own. */
 export const hostName = z.string().superRefine((given, context) => {
   const problem = problemOf(given)
-  if (problem !== undefined) context.addIssue(problem)
+  if (problem !== undefined) context.addIssue(issueText(problem))
 })
 
-function problemOf(given: string): string | undefined {
-  const shown = JSON.stringify(given.slice(0, LONGEST_SHOWN))
+function problemOf(given: string): Phrase | undefined {
+  const host = JSON.stringify(given.slice(0, LONGEST_SHOWN))
   const likely = likelyHost(given)
-  const meant = likely === undefined ? EXAMPLE : `did you mean "${likely}"?`
-  const refuse = (reason: string) => `${shown} ${reason}; expected only the name of a host, ${meant}`
-  if (/^[a-z][a-z\d+.-]*:\/\//i.test(given)) return refuse('has a scheme')
-  if (given.includes('@')) return refuse('has a user')
-  if (/[/?#\\]/.test(given)) return refuse('has a path')
-  if (/[*^$|()]/.test(given)) return refuse('looks like a pattern')
-  if (/[^\x21-\x7e]/.test(given)) return refuse('is not in the form that browsers send')
-  if (given !== given.toLowerCase()) return refuse('has capitals')
-  if (/\.(?::\d*)?$/.test(given)) return refuse('ends with a dot')
+  const refuse = (reason: Phrase) =>
+    likely === undefined
+      ? phrase('config.host_name', { host, reason })
+      : phrase('config.host_name_likely', { host, reason, likely: `"${likely}"` })
+  if (/^[a-z][a-z\d+.-]*:\/\//i.test(given)) return refuse(phrase('config.host_has_scheme'))
+  if (given.includes('@')) return refuse(phrase('config.host_has_user'))
+  if (/[/?#\\]/.test(given)) return refuse(phrase('config.host_has_path'))
+  if (/[*^$|()]/.test(given)) return refuse(phrase('config.host_is_pattern'))
+  if (/[^\x21-\x7e]/.test(given)) return refuse(phrase('config.host_form'))
+  if (given !== given.toLowerCase()) return refuse(phrase('config.host_capitals'))
+  if (/\.(?::\d*)?$/.test(given)) return refuse(phrase('config.host_dot'))
   if (!/^(?:[a-z\d_](?:[a-z\d_.-]*[a-z\d_])?|\[[\da-f:.]+\])(?::[1-9]\d{0,4})?$/.test(given) || given.includes('..'))
-    return refuse('is not the name of a host')
+    return refuse(phrase('config.host_no_name'))
   // Of two schemes: each leaves its own port out.
   const hosts = ['http', 'https'].map(scheme => URL.parse(`${scheme}://${given}`)?.host)
-  return hosts.includes(given) ? undefined : refuse('is not in the form that browsers send')
+  return hosts.includes(given) ? undefined : refuse(phrase('config.host_form'))
 }
 
 /** What a browser would send as Host. */
@@ -54,32 +57,20 @@ export function refuseHosts(
   const byName = new Map([[authHost.hostname, 'BASE_URL']])
   for (const host of Object.keys(hosts)) {
     const path = `hosts.${host}`
-    const refuse = (message: string, setting?: string) =>
-      problems.push({
-        path,
-        ...(setting !== undefined && { namedSettings: [setting] }),
-        message: `${source ? `${source}: ` : ''}${path}: ${message}`,
-      })
+    const refuse = (given: Phrase, setting?: string) =>
+      problems.push(placedProblem(source, path, given, path, setting === undefined ? {} : { namedSettings: [setting] }))
     const { host: asSent, hostname } = new URL(`${authHost.protocol}//${host}`)
     const other = byName.get(hostname)
     if (host === authHost.host || (asSent === authHost.host && asSent !== host))
-      refuse(
-        'this is the host of BASE_URL, whose upstreams and rules are at the top level; expected another host.',
-        'BASE_URL',
-      )
+      refuse(phrase('config.host_of_base_url'), 'BASE_URL')
     else if (asSent !== host)
-      refuse(`browsers omit the default port of ${authHost.protocol.slice(0, -1)}; expected "${asSent}".`)
-    else if (other)
-      refuse(
-        `has the same name as ${other} with another port, and cookies are shared by all ports; expected another name.`,
-        other === 'BASE_URL' ? other : undefined,
-      )
+      refuse(phrase('config.host_port', { scheme: authHost.protocol.slice(0, -1), expected: `"${asSent}"` }))
+    else if (other) refuse(phrase('config.host_twice', { other }), other === 'BASE_URL' ? other : undefined)
     byName.set(hostname, `hosts.${host}`)
   }
   if (DEVICE_BOUND_SESSIONS === 'on' && Object.keys(hosts).length > 0)
-    problems.push({
-      setting: 'DEVICE_BOUND_SESSIONS',
-      message: `DEVICE_BOUND_SESSIONS is "on" with hosts: a browser binds a session to one host, and cookies of the other hosts could still be stolen; expected only one of the two.`,
-    })
+    problems.push(
+      phrasedProblem({ setting: 'DEVICE_BOUND_SESSIONS' }, withFullStop(phrase('config.devices_with_hosts'))),
+    )
   refuseIf(problems)
 }

@@ -1,7 +1,9 @@
 // `machines`: programs with a key of their own. The configuration has the hash of each key, never the key.
 
 import { z } from 'zod'
+import { phrase } from '../text/text.ts'
 import { isKey } from '../util/key-form.ts'
+import { issueText } from './issue-text.ts'
 
 /** The usernames of machines start with this, and no others do. */
 export const MACHINE_PREFIX = 'machine:'
@@ -17,8 +19,7 @@ export interface MachineConfig {
 }
 
 const NAME_FORM = /^[A-Za-z\d][\w.-]{0,59}$/
-export const MACHINE_NAME_EXPECTED =
-  'expected up to 60 letters, digits, dots, underscores and dashes, for example "backup"'
+const MACHINE_NAME_EXPECTED = issueText(phrase('config.machine_name'))
 
 export function isMachineName(text: string): boolean {
   return NAME_FORM.test(text)
@@ -26,11 +27,7 @@ export function isMachineName(text: string): boolean {
 
 const keyHash = z.string().transform((text, context): string => {
   if (/^[\da-f]{64}$/i.test(text)) return text.toLowerCase()
-  context.addIssue(
-    isKey(text.trim())
-      ? 'this is the key itself, which only the machine should know; create a new key with `menshen keys new`, and write its SHA-256 here'
-      : 'expected the SHA-256 of a key, 64 hex digits, as `menshen keys new` prints it',
-  )
+  context.addIssue(issueText(isKey(text.trim()) ? phrase('config.key_itself') : phrase('config.key_hash')))
   return z.NEVER
 })
 
@@ -38,7 +35,7 @@ const expiry = z
   .string()
   .refine(
     text => z.iso.date().safeParse(text).success || z.iso.datetime({ offset: true }).safeParse(text).success,
-    'expected a date such as "2027-01-01", or a time with an offset such as "2027-01-01T08:00:00+08:00"',
+    issueText(phrase('config.expiry')),
   )
 
 const machine = z.strictObject({
@@ -49,9 +46,9 @@ const machine = z.strictObject({
       z
         .string()
         .min(1)
-        .refine(text => !text.includes('*'), 'expected complete group names, without *'),
+        .refine(text => !text.includes('*'), issueText(phrase('config.group_without_star'))),
     )
-    .min(1, 'expected at least one name')
+    .min(1, issueText(phrase('config.at_least_one_name')))
     .optional(),
   expires: expiry.optional(),
 })
@@ -60,13 +57,17 @@ export const machinesShape = z.array(machine).superRefine((machines, context) =>
   for (const [i, { name, keySha256 }] of machines.entries()) {
     const sameName = machines.findIndex(other => other.name.toLowerCase() === name.toLowerCase())
     if (sameName < i)
-      context.addIssue({ code: 'custom', path: [i, 'name'], message: `machines.${sameName} has the same name` })
+      context.addIssue({
+        code: 'custom',
+        path: [i, 'name'],
+        message: issueText(phrase('config.same_machine_name', { index: sameName })),
+      })
     const sameKey = machines.findIndex(other => other.keySha256 === keySha256)
     if (sameKey < i)
       context.addIssue({
         code: 'custom',
         path: [i, 'keySha256'],
-        message: `machines.${sameKey} has the same key; expected a different key for each machine`,
+        message: issueText(phrase('config.same_machine_key', { index: sameKey })),
       })
   }
 })

@@ -2,6 +2,8 @@
 // would be compared letter by letter, and so protect nothing; it is refused with the prefix that was probably meant.
 import { z } from 'zod'
 import { OWN_PREFIX } from '../paths.ts'
+import { type Phrase, phrase } from '../text/text.ts'
+import { issueText } from './issue-text.ts'
 
 /** As other products write the type of a parameter: `/admin/int:id`, `/admin/id:int`. */
 const TYPE =
@@ -29,39 +31,40 @@ const PATTERN = new RegExp(
 /** `/admin(x|y)`. */
 const ALTERNATIVES = /^(\/[^()|]*)\(([\w-]+(?:\|[\w-]+)+)\)([^()|]*)$/
 
-/** `covering` is what covers everything below its path: `a rule`, `a prefix`. */
-export function pathPrefix(covering: string): z.ZodType<string, string> {
+/** `covering` is what covers everything below its path: a rule or a prefix. */
+export function pathPrefix(covering: Phrase): z.ZodType<string, string> {
   return z.custom<string>().transform((given: unknown, context) => {
     const problem = problemOf(given, covering)
     if (problem === undefined) return given as string
-    context.addIssue(problem)
+    context.addIssue(issueText(problem))
     return z.NEVER
   })
 }
 
-function problemOf(given: unknown, covering: string): string | undefined {
-  if (given instanceof RegExp) return patternSentence(given.source.replaceAll('\\/', '/'), covering)
-  if (Array.isArray(given)) return `expected one path as text; write ${covering} for each path`
-  if (typeof given !== 'string') return 'expected a plain path that starts with /, for example "/reports"'
-  if (PATTERN.test(given)) return patternSentence(given, covering)
-  if (!/^\/[^#;%\p{Cc}]*$/u.test(given)) return plainPathSentence(given)
-  if (/\/\/|\/\s*\.(?![\p{L}\p{N}_-])/u.test(given)) return 'expected a path without empty or dot segments'
-  if (/\s(?:\/|$)|\/\s/.test(given)) return 'expected a path without spaces around its segments'
-  if (given !== '/' && given.endsWith('/')) return `expected no trailing slash: ${covering} covers everything below it`
-  if (given === OWN_PREFIX || given.startsWith(`${OWN_PREFIX}/`)) return 'this path belongs to Menshen; leave it out'
+function problemOf(given: unknown, covering: Phrase): Phrase | undefined {
+  if (given instanceof RegExp) return patternPhrase(given.source.replaceAll('\\/', '/'), covering)
+  if (Array.isArray(given)) return phrase('config.one_path', { covering })
+  if (typeof given !== 'string') return phrase('config.plain_path')
+  if (PATTERN.test(given)) return patternPhrase(given, covering)
+  if (!/^\/[^#;%\p{Cc}]*$/u.test(given)) return plainPathPhrase(given)
+  if (/\/\/|\/\s*\.(?![\p{L}\p{N}_-])/u.test(given)) return phrase('config.path_segments')
+  if (/\s(?:\/|$)|\/\s/.test(given)) return phrase('config.path_spaces')
+  if (given !== '/' && given.endsWith('/')) return phrase('config.path_trailing_slash', { covering })
+  if (given === OWN_PREFIX || given.startsWith(`${OWN_PREFIX}/`)) return phrase('config.own_path')
   return undefined
 }
 
-function patternSentence(text: string, covering: string): string {
-  const shown = JSON.stringify(text.slice(0, LONGEST_SHOWN))
-  const [, before = '', names = '', after = ''] = ALTERNATIVES.exec(text) ?? []
+function patternPhrase(given: string, covering: Phrase): Phrase {
+  const text = JSON.stringify(given.slice(0, LONGEST_SHOWN))
+  const [, before = '', names = '', after = ''] = ALTERNATIVES.exec(given) ?? []
   const paths = names.split('|').map(name => `\`${before}${name}${after}\``)
   if (names && !PATTERN.test(before + after))
-    return `${shown} looks like a pattern; write ${covering} for each path: ${paths.join(', ')}`
-  const plain = plainPart(text)
+    return phrase('config.pattern_each', { text, covering, paths: paths.join(', ') })
+  const plain = plainPart(given)
   // `/` would be everything: as a public rule, all of the application.
-  const remedy = plain === '/' ? `write ${covering} for each path` : `write \`${plain}\``
-  return `${shown} looks like a pattern; ${covering} covers its path and everything below; ${remedy}`
+  return plain === '/'
+    ? phrase('config.pattern', { text, covering })
+    : phrase('config.pattern_plain', { text, covering, plain })
 }
 
 const LONGEST_SHOWN = 60
@@ -74,7 +77,8 @@ function plainPart(text: string): string {
   return plain.startsWith('/') ? plain : '/'
 }
 
-function plainPathSentence(text: string): string {
-  const likely = /^[\w-][\w/-]*$/.test(text) ? `; did you mean "/${text}"?` : ', for example "/reports"'
-  return `expected a plain path that starts with /${likely}`
+function plainPathPhrase(text: string): Phrase {
+  return /^[\w-][\w/-]*$/.test(text)
+    ? phrase('config.plain_path_likely', { likely: `"/${text}"` })
+    : phrase('config.plain_path')
 }

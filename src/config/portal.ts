@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import type { Problem } from '../errors.ts'
 import { isOwnPath } from '../paths.ts'
+import { type Phrase, phrase } from '../text/text.ts'
 import { type Image, readImage } from './image-file.ts'
 
 export interface PortalKeys {
@@ -84,12 +85,12 @@ export function portalEntries({ upstreams = {}, hosts = {} }: WithApplications):
 /** A start outside of the prefix would open another application. */
 export function refuseForeignStarts(
   config: WithApplications,
-  refuse: (path: PropertyKey[], message: string) => void,
+  refuse: (path: PropertyKey[], given: Phrase) => void,
 ): void {
   for (const { path, prefix, keys } of portalEntries(config)) {
     const start = decoded(keys.start?.replace(/[?#].*$/s, '') ?? prefix) ?? ''
     if (prefix !== '/' && start !== prefix && !start.startsWith(`${prefix}/`))
-      refuse([...path, 'start'], `expected a path at or below ${prefix}, for example "${prefix}${keys.start}"`)
+      refuse([...path, 'start'], phrase('config.start_below', { prefix, example: `"${prefix}${keys.start}"` }))
   }
 }
 

@@ -7,6 +7,8 @@
 //   default   `plan.par` is 'auto' where neither the preset nor the operator sets it
 
 import { z } from 'zod'
+import { type Phrase, phrase } from '../text/text.ts'
+import { issueText } from './issue-text.ts'
 import type { Row } from './kinds.ts'
 import * as kind from './kinds.ts'
 import type { Secret } from './secret.ts'
@@ -95,14 +97,12 @@ const text = z.string().min(1)
 const texts = z.record(z.string(), z.string())
 /** A path in an answer: names with dots between them; a list means each of its elements. */
 const path = z.string().min(1)
-const address = z
-  .string()
-  .regex(/^(https?:\/\/|\{)/, 'expected an http or https address, for example "https://idp.example.com/token"')
+const address = z.string().regex(/^(https?:\/\/|\{)/, issueText(phrase('config.provider_address')))
 
 /** For each path the values that are accepted; `null` is for an absent one. Without a path, everything would fit. */
 export const accepted = z
   .record(path, z.array(z.union([z.string(), z.number(), z.boolean(), z.null()])).min(1))
-  .refine(paths => Object.keys(paths).length > 0, 'expected at least one path with its values')
+  .refine(paths => Object.keys(paths).length > 0, issueText(phrase('config.at_least_one_path')))
 
 /** The first path that has a value; several in one pair of brackets are joined by a dash. */
 export const sources = z.array(z.union([path, z.array(path).min(2)]))
@@ -132,9 +132,9 @@ const userFields = z
   .catchall(sources)
   .superRefine((given, context) => {
     for (const name of Object.keys(given)) {
-      const refuse = (message: string) => context.addIssue({ code: 'custom', path: [name], message })
-      if (!/^[a-z]\w{0,39}$/i.test(name)) refuse('expected a field of letters, digits and _, for example "employee_no"')
-      if (TAKEN_NAMES.includes(name)) refuse('this name has another meaning; choose another')
+      const refuse = (given: Phrase) => context.addIssue({ code: 'custom', path: [name], message: issueText(given) })
+      if (!/^[a-z]\w{0,39}$/i.test(name)) refuse(phrase('config.field_name'))
+      if (TAKEN_NAMES.includes(name)) refuse(phrase('config.field_taken'))
     }
   })
 

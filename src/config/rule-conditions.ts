@@ -2,6 +2,8 @@
 
 import { isIP, isIPv6 } from 'node:net'
 import { z } from 'zod'
+import { type Phrase, phrase } from '../text/text.ts'
+import { issueText } from './issue-text.ts'
 import { likelyMeantOf } from './suggestions.ts'
 
 export const DAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const
@@ -38,25 +40,28 @@ export interface RuleConditions {
 
 // Networks.
 
-const NETWORK_EXPECTED = 'expected an address or a network, for example "10.0.0.0/8" or "2001:db8::/32"'
+const NETWORK_EXPECTED = phrase('config.network')
 
 const network = z.string().superRefine((text, context) => {
   const problem = networkProblem(text)
-  if (problem) context.addIssue(problem)
+  if (problem) context.addIssue(issueText(problem))
 })
 
-function networkProblem(text: string): string | undefined {
+function networkProblem(text: string): Phrase | undefined {
   const [base = '', bits, more] = text.split('/')
   const version = isIP(base)
   if (!version || more !== undefined || base.includes('%')) return NETWORK_EXPECTED
   const all = version === 6 ? 128 : 32
   if (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) <= all)) return NETWORK_EXPECTED
-  if (/^0{0,4}(?::0{0,4})*:ffff:/i.test(base))
-    return 'write an IPv4 address in its own form; expected for example "10.0.0.0/8"'
+  if (/^0{0,4}(?::0{0,4})*:ffff:/i.test(base)) return phrase('config.mapped_address')
   const kept = Number(bits ?? all)
   const masked = formatGroups(maskGroups(groupsOf(base), kept, version), version)
   if (masked === formatGroups(groupsOf(base), version)) return undefined
-  return `${JSON.stringify(text)} has host bits set, so it is unclear which network is meant; expected "${masked}/${bits}", or "${base}" for a single address`
+  return phrase('config.host_bits', {
+    network: JSON.stringify(text),
+    masked: `"${masked}/${bits}"`,
+    address: `"${base}"`,
+  })
 }
 
 /** The numbers of an address: four of eight bits, or eight of sixteen. */
@@ -91,35 +96,45 @@ function formatGroups(groups: readonly number[], version: number): string {
 const day = z.string().superRefine((text, context) => {
   if (DAYS.some(day => day === text)) return
   const likely = DAYS.find(day => text.toLowerCase().startsWith(day)) ?? likelyMeantOf(text, DAYS)
-  context.addIssue(`expected days such as ${quoted(DAYS)}${likely === undefined ? '' : `; did you mean "${likely}"?`}`)
+  const days = quoted(DAYS)
+  context.addIssue(
+    issueText(
+      likely === undefined
+        ? phrase('config.days', { days })
+        : phrase('config.days_likely', { days, likely: `"${likely}"` }),
+    ),
+  )
 }) as unknown as z.ZodType<Day, Day>
 
-const TIME_EXPECTED = 'expected a time as HH:MM, from "00:00" to "23:59"'
 const TIME = /^(?:[01]\d|2[0-3]):[0-5]\d$/
 
 const hours = z
   .strictObject({
-    days: z.array(day).min(1, 'expected at least one day; leave days out for every day').optional(),
-    from: z.string().regex(TIME, TIME_EXPECTED),
-    to: z
-      .string()
-      .refine(text => TIME.test(text) || text === '24:00', `${TIME_EXPECTED}, or "24:00" for the end of the day`),
+    days: z
+      .array(day)
+      .min(1, issueText(phrase('config.at_least_one_day')))
+      .optional(),
+    from: z.string().regex(TIME, issueText(phrase('config.time'))),
+    to: z.string().refine(text => TIME.test(text) || text === '24:00', issueText(phrase('config.end_time'))),
     zone: z.string().superRefine((zone, context) => {
       if (isAbbreviation(zone)) return void context.addIssue(ABBREVIATION)
       if (isZone(zone)) return
       const likely = likelyMeantOf(zone, Intl.supportedValuesOf('timeZone'))
-      const meant = likely === undefined ? '' : `; did you mean "${likely}"?`
-      context.addIssue(`unknown time zone; expected a name such as "Asia/Shanghai"${meant}`)
+      context.addIssue(
+        issueText(
+          likely === undefined
+            ? phrase('config.time_zone')
+            : phrase('config.time_zone_likely', { likely: `"${likely}"` }),
+        ),
+      )
     }),
   })
   .refine(({ from, to }) => from !== to, {
     path: ['to'],
-    message:
-      'is the same as from, so it is unclear whether that means never or all day; expected a different time, or "00:00" to "24:00" for the whole day',
+    message: issueText(phrase('config.same_hours')),
   })
 
-const ABBREVIATION =
-  'an abbreviation can mean several time zones (CST would be Chicago); expected a name such as "Asia/Shanghai"'
+const ABBREVIATION = issueText(phrase('config.zone_abbreviation'))
 const CLEAR = new Set(['UTC', 'UCT', 'GMT', 'PRC', 'ROC', 'ROK'])
 
 function isAbbreviation(zone: string): boolean {
@@ -138,22 +153,20 @@ function isZone(zone: string): boolean {
 // How and when the user signed in.
 
 /** It goes into a list with spaces, and into a header with quotes. */
-const reference = z
-  .string()
-  .regex(
-    /^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/,
-    'expected a value as it appears in the id_token, without spaces or quotes',
-  )
+const reference = z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/, issueText(phrase('config.token_value')))
 
-const references = z.array(reference).min(1, 'expected at least one value')
+const references = z.array(reference).min(1, issueText(phrase('config.at_least_one_value')))
 
-const MAX_AGE_EXPECTED = 'expected whole seconds, 1 or more, for example 300'
+const MAX_AGE_EXPECTED = issueText(phrase('config.max_age'))
 
 /** The keys of a rule. */
 export const conditionShapes = {
-  networks: z.array(network).min(1, 'expected at least one network').optional(),
+  networks: z
+    .array(network)
+    .min(1, issueText(phrase('config.at_least_one_network')))
+    .optional(),
   hours: hours.optional(),
-  origin: z.literal('own', 'expected "own": requests from the application’s own pages').optional(),
+  origin: z.literal('own', issueText(phrase('config.origin_own'))).optional(),
   maxAge: z.int(MAX_AGE_EXPECTED).min(1, MAX_AGE_EXPECTED).optional(),
   acr: references.optional(),
   amr: references.optional(),

@@ -1,6 +1,8 @@
-// Checks a value by a schema, and says in one sentence each what is wrong and what was probably meant.
+// Checks a value by a schema. Each problem is one sentence: what is wrong and what was probably meant.
 
 import type { z } from 'zod'
+import { type Phrase, phrase, phraseIn, quoted } from '../text/text.ts'
+import { issueText, phraseInIssue, withFullStop } from './issue-text.ts'
 import { likelyMeantOf } from './suggestions.ts'
 
 export interface ShapeProblem {
@@ -8,6 +10,8 @@ export interface ShapeProblem {
   readonly path: string
   /** With its full stop. */
   readonly message: string
+  /** The message in all languages. */
+  readonly phrase: Phrase
 }
 
 type Issue = z.core.$ZodIssue
@@ -15,14 +19,14 @@ type RawIssue = z.core.$ZodRawIssue
 /** The names that the object has, by the list of those that it has not. */
 type KnownKeys = Map<readonly string[], readonly string[]>
 
-const TYPES: Readonly<Record<string, string>> = {
-  string: 'text',
-  number: 'a number',
-  int: 'a whole number',
-  boolean: 'true or false',
-  array: 'a list',
-  object: 'an object',
-  record: 'an object',
+const TYPES: Readonly<Record<string, Phrase>> = {
+  string: phrase('config.type_text'),
+  number: phrase('config.type_number'),
+  int: phrase('config.type_whole_number'),
+  boolean: phrase('config.type_boolean'),
+  array: phrase('config.type_list'),
+  object: phrase('config.type_object'),
+  record: phrase('config.type_object'),
 }
 const LONGEST_SHOWN = 60
 
@@ -34,12 +38,17 @@ export function checkShape<T>(
   const knownKeys: KnownKeys = new Map()
   const error = (issue: RawIssue) => {
     if (issue.code === 'unrecognized_keys') knownKeys.set(issue.keys, keysOf(issue.inst))
-    return sentenceFor(issue)
+    return issueText(phraseFor(issue))
   }
   const result = schema.safeParse(value, { error })
   if (result.success) return { data: result.data }
   const problems = problemsIn(result.error.issues, knownKeys)
-  return { problems: problems.map(({ path, message }) => ({ path: path.join('.'), message: withFullStop(message) })) }
+  return { problems: problems.map(({ path, message }) => ({ path: path.join('.'), ...described(message) })) }
+}
+
+function described(issueMessage: string): Pick<ShapeProblem, 'message' | 'phrase'> {
+  const whole = withFullStop(phraseInIssue(issueMessage))
+  return { message: phraseIn('en', whole), phrase: whole }
 }
 
 interface PathProblem {
@@ -53,7 +62,7 @@ function problemsIn(issues: readonly Issue[], knownKeys: KnownKeys): PathProblem
     const { path } = issue
     if (issue.code === 'invalid_union') return problemsOfUnion(issue, knownKeys)
     if (issue.code !== 'unrecognized_keys') return [{ path, message: issue.message }]
-    return issue.keys.map(key => ({ path, message: unknownKey(key, knownKeys.get(issue.keys) ?? []) }))
+    return issue.keys.map(key => ({ path, message: issueText(unknownKey(key, knownKeys.get(issue.keys) ?? [])) }))
   })
 }
 
@@ -67,38 +76,54 @@ function problemsOfUnion(issue: Extract<Issue, { code: 'invalid_union' }>, known
   const expected = errors.flatMap(issues =>
     issues.flatMap(issue => (issue.code === 'invalid_type' ? [issue.expected] : [])),
   )
-  const types = [...new Set(expected.map(type => TYPES[type] ?? type))]
-  return [{ path, message: `expected ${types.join(' or ') || 'another value'}` }]
+  const types = [...new Set(expected.map(typePhrase))]
+  const what = types.length > 0 ? types.reduce((one, other) => phrase('config.type_or', { one, other })) : OTHER_VALUE
+  return [{ path, message: issueText(phrase('config.expected', { what })) }]
+}
+
+const OTHER_VALUE = phrase('config.type_other_value')
+
+function typePhrase(type: string): Phrase {
+  return TYPES[type] ?? quoted(type)
 }
 
 /** For issues whose schema has no message. */
-function sentenceFor(issue: RawIssue): string {
+function phraseFor(issue: RawIssue): Phrase {
   switch (issue.code) {
     case 'invalid_type':
-      return `expected ${TYPES[issue.expected] ?? issue.expected}, ${given(issue.input)}`
+      return phrase('config.expected_not', { type: typePhrase(issue.expected), given: given(issue.input) })
     case 'invalid_value':
       return unknownValue(issue.input, issue.values)
     case 'too_small':
-      return issue.origin === 'array' ? 'expected at least one' : `expected ${amount(issue.minimum, 'at least', issue)}`
+      if (issue.origin === 'array') return phrase('config.at_least_one')
+      return phrase('config.expected', { what: atLeast(String(issue.minimum), issue.origin) })
     case 'too_big':
-      return `expected ${amount(issue.maximum, 'at most', issue)}`
+      return phrase('config.expected', { what: atMost(String(issue.maximum), issue.origin) })
     default:
-      return 'this value is not allowed here'
+      return phrase('config.not_allowed')
   }
 }
 
-function unknownKey(key: string, known: readonly string[]): string {
-  const likely = likelyMeantOf(key, known)
-  const shown = JSON.stringify(key.slice(0, LONGEST_SHOWN))
-  if (likely !== undefined) return `there is no ${shown}; did you mean ${likely}?`
-  return known.length > 0 ? `there is no ${shown}; expected one of ${known.join(', ')}` : `there is no ${shown}`
+function unknownKey(name: string, known: readonly string[]): Phrase {
+  const likely = likelyMeantOf(name, known)
+  const key = JSON.stringify(name.slice(0, LONGEST_SHOWN))
+  if (likely !== undefined) return phrase('config.no_such_key_likely', { key, likely })
+  return known.length > 0
+    ? phrase('config.no_such_key_of', { key, known: known.join(', ') })
+    : phrase('config.no_such_key', { key })
 }
 
-function unknownValue(input: unknown, known: readonly unknown[]): string {
-  const texts = known.filter(value => typeof value === 'string')
+function unknownValue(input: unknown, values: readonly unknown[]): Phrase {
+  const texts = values.filter(value => typeof value === 'string')
   const likely = typeof input === 'string' ? likelyMeantOf(input, texts) : undefined
-  const expected = known.length === 1 ? known[0] : `one of ${known.join(', ')}`
-  return likely === undefined ? `expected ${expected}` : `expected ${expected}; did you mean ${likely}?`
+  const known = values.join(', ')
+  if (values.length === 1)
+    return likely === undefined
+      ? phrase('config.expected_value', { value: known })
+      : phrase('config.expected_value_likely', { value: known, likely })
+  return likely === undefined
+    ? phrase('config.expected_one_of', { known })
+    : phrase('config.expected_one_of_likely', { known, likely })
 }
 
 function keysOf(schema: RawIssue['inst']): string[] {
@@ -106,17 +131,18 @@ function keysOf(schema: RawIssue['inst']): string[] {
   return Object.keys(shape ?? {})
 }
 
-function given(input: unknown): string {
-  if (input === undefined) return 'but it is missing'
-  if (input === null) return 'not null'
-  return `not ${Array.isArray(input) ? 'a list' : (TYPES[typeof input] ?? `a ${typeof input}`)}`
+function given(input: unknown): Phrase {
+  if (input === undefined) return phrase('config.given_nothing')
+  if (input === null) return phrase('config.given_null')
+  const type = Array.isArray(input) ? 'array' : typeof input
+  return phrase('config.given_type', { type: TYPES[type] ?? quoted(`a ${type}`) })
 }
 
-function amount(limit: number | bigint, bound: string, { origin }: { origin: string }): string {
-  if (origin === 'string') return limit === 1 ? 'text that is not empty' : `${bound} ${limit} characters`
-  return `${bound} ${limit}`
+function atLeast(limit: string, origin: string): Phrase {
+  if (origin !== 'string') return phrase('config.at_least', { limit })
+  return limit === '1' ? phrase('config.not_empty') : phrase('config.at_least_characters', { limit })
 }
 
-function withFullStop(message: string): string {
-  return /[.?]$/.test(message) ? message : `${message}.`
+function atMost(limit: string, origin: string): Phrase {
+  return origin === 'string' ? phrase('config.at_most_characters', { limit }) : phrase('config.at_most', { limit })
 }

@@ -4,6 +4,8 @@ import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import { type Problem, refuseIf } from '../errors.ts'
+import { type Phrase, phrase } from '../text/text.ts'
+import { placedProblem } from './issue-text.ts'
 import { filesOfIcons, iconProblems } from './portal.ts'
 import { HEADER_TEXT, LONGEST_TEXT, type PlacedUpstreams, placedUpstreams, type UpstreamConfig } from './upstreams.ts'
 
@@ -57,31 +59,25 @@ function readChecked(
   source: string | undefined,
   problems: Problem[],
 ): UpstreamFiles {
-  const refuse = (place: string, what: string) => {
-    const path = `${below}.${place}`
-    problems.push({ path, message: `${source ? `${source}: ` : ''}${path}: ${what}.` })
-  }
+  const refuse = (place: string, given: Phrase) => void problems.push(placedProblem(source, `${below}.${place}`, given))
   const read = (place: string, file: string | undefined): string | undefined => {
     if (file === undefined) return undefined
     try {
       return readFileSync(file, 'utf8')
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException
-      refuse(place, `${file} cannot be read (${code}); expected the path of a readable file`)
+      refuse(place, phrase('config.file_unreadable', { file, code: String(code) }))
       return undefined
     }
   }
   const { caFile, certFile, keyFile, headers = {} } = option
   const [ca, cert, key] = [read('caFile', caFile), read('certFile', certFile), read('keyFile', keyFile)]
   if (ca !== undefined && !holdsCertificate(ca))
-    refuse('caFile', `${caFile} contains no certificate; expected one in PEM`)
+    refuse('caFile', phrase('config.no_certificate', { file: String(caFile) }))
   if (cert !== undefined && key !== undefined) {
     const code = pairProblem(cert, key)
     if (code !== undefined)
-      refuse(
-        'certFile',
-        `${certFile} and ${keyFile} cannot be used (${code}); expected a certificate and its key in PEM`,
-      )
+      refuse('certFile', phrase('config.pair_unusable', { cert: String(certFile), key: String(keyFile), code }))
   }
   const values: Record<string, string> = {}
   for (const [name, value] of Object.entries(headers)) {
@@ -89,10 +85,7 @@ function readChecked(
     if (text === undefined || typeof value === 'string') continue
     values[name] = text
     if (!HEADER_TEXT.test(text) || text.length > LONGEST_TEXT)
-      refuse(
-        `headers.${name}`,
-        `${value.file} is empty, too long or not a header value; expected one line of visible ASCII characters, at most ${LONGEST_TEXT}`,
-      )
+      refuse(`headers.${name}`, phrase('config.header_file', { file: value.file, limit: LONGEST_TEXT }))
   }
   return { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }), headers: values }
 }

@@ -1,8 +1,10 @@
 // The configuration of an application behind: its schema, and the templates of its headers.
 
 import { z } from 'zod'
+import { type Phrase, phrase, quoted } from '../text/text.ts'
 import { NEVER_KEPT, plainName } from '../util/header-names.ts'
-import { audience, upstream } from './kinds.ts'
+import { issueText } from './issue-text.ts'
+import { audience, type Kind, upstream } from './kinds.ts'
 import { type PortalKeys, portalShape } from './portal.ts'
 import { likelyMeantOf } from './suggestions.ts'
 
@@ -91,7 +93,7 @@ export function placedUpstreams({ upstreams = {}, hosts = {} }: PlacedUpstreams)
 const NAME = /^[\w!#$%&'*+.^`|~-]{1,100}$/
 /** What a header can carry as it is. Space at the ends would be lost. */
 export const HEADER_TEXT = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/
-const TEXT_EXPECTED = 'expected text of visible ASCII characters and spaces between them'
+const TEXT_EXPECTED = issueText(phrase('config.header_text'))
 /** A header that is longer breaks many applications. */
 export const LONGEST_TEXT = 8192
 /** The rest of LONGEST_VALUE is for the fields. */
@@ -110,26 +112,27 @@ const NOT_TO_BROWSER: ReadonlySet<string> = new Set([
   ...['clear-site-data', 'x-request-id'],
 ])
 
-function nameProblem(name: string, refused: ReadonlySet<string>): string | undefined {
-  if (!NAME.test(name)) return 'expected the name of a header, for example "X-Tenant"'
+function nameProblem(name: string, refused: ReadonlySet<string>): Phrase | undefined {
+  if (!NAME.test(name)) return phrase('config.header_name')
   const plain = plainName(name)
   if (!refused.has(plain) && !plain.startsWith('sec-websocket-')) return undefined
-  return 'Menshen sets this header itself, or it applies to a single connection; expected another one'
+  return phrase('config.header_taken')
 }
 
 /** One problem for each name that cannot be used; several spellings of one name are one header. */
 function refuseNames(names: readonly string[], refused: ReadonlySet<string>, context: z.RefinementCtx): void {
   for (const [i, name] of names.entries()) {
     const twin = names.slice(0, i).find(other => plainName(other) === plainName(name))
-    const message =
-      twin === undefined ? nameProblem(name, refused) : `this is the same header as ${JSON.stringify(twin)}`
-    if (message !== undefined) context.addIssue({ code: 'custom', path: [name], message })
+    const problem =
+      twin === undefined ? nameProblem(name, refused) : phrase('config.header_twice', { twin: JSON.stringify(twin) })
+    if (problem !== undefined) context.addIssue({ code: 'custom', path: [name], message: issueText(problem) })
   }
 }
 
 const headerText = z.string().superRefine((text, context) => {
   if (!HEADER_TEXT.test(text)) context.addIssue(TEXT_EXPECTED)
-  else if (text.length > LONGEST_TEXT) context.addIssue(`expected at most ${LONGEST_TEXT} characters`)
+  else if (text.length > LONGEST_TEXT)
+    context.addIssue(issueText(phrase('config.expected_at_most', { limit: LONGEST_TEXT })))
 })
 
 // Templates: text with fields of the user.
@@ -150,11 +153,11 @@ export function parseTemplate(text: string): Template {
 
 const template = headerText.superRefine((text, context) => {
   const { texts, fields } = parseTemplate(text)
-  if (/[$%]\{/.test(text)) context.addIssue('a field is written {username}, without a sign before it')
+  if (/[$%]\{/.test(text)) context.addIssue(issueText(phrase('config.field_sign', { username: '{username}' })))
   else if (texts.some(part => /[{}]/.test(part)))
-    context.addIssue('expected text with fields such as {username} and no other braces')
+    context.addIssue(issueText(phrase('config.field_braces', { username: '{username}' })))
   else if (fields.length > 0 && text.length > LONGEST_TEMPLATE)
-    context.addIssue(`expected at most ${LONGEST_TEMPLATE} characters around the fields`)
+    context.addIssue(issueText(phrase('config.template_length', { limit: LONGEST_TEMPLATE })))
 })
 
 /** Fields of every user. A provider can map others. */
@@ -162,7 +165,7 @@ export const TEMPLATE_FIELDS: readonly string[] = [
   ...['sub', 'username', 'nickname', 'email', 'phone_number', 'ou_id', 'ou_name', 'role', 'groups'],
 ]
 
-type Refuse = (path: PropertyKey[], message: string) => void
+type Refuse = (path: PropertyKey[], given: Phrase) => void
 
 /** As far as a configuration is needed here. */
 interface WithUpstreams extends PlacedUpstreams {
@@ -185,29 +188,39 @@ export function refuseUnknownFields(config: WithUpstreams, refuse: Refuse): void
         if (!known.includes(field)) refuse(at, unknownField(field, known))
       // As other products write it; it would be sent to the letter.
       const [, likely = ''] = /^\$(\w+)$/.exec(given) ?? []
-      if (known.includes(likely)) refuse(at, `did you mean {${likely}}?`)
+      if (known.includes(likely)) refuse(at, phrase('config.field_likely', { likely: `{${likely}}` }))
     }
 }
 
-function unknownField(field: string, known: readonly string[]): string {
-  const likely = likelyMeantOf(field, known)
-  const meant = likely === undefined ? `expected one of ${known.join(', ')}` : `did you mean {${likely}}?`
-  return `there is no field {${field}}; ${meant}`
+function unknownField(name: string, known: readonly string[]): Phrase {
+  const likely = likelyMeantOf(name, known)
+  const field = `{${name}}`
+  return likely === undefined
+    ? phrase('config.no_such_field', { field, known: known.join(', ') })
+    : phrase('config.no_such_field_likely', { field, likely: `{${likely}}` })
 }
 
 // The schema.
+
+function expectedKind({
+  expected,
+  expectedZh,
+  example,
+}: Pick<Kind<unknown>, 'expected' | 'expectedZh' | 'example'>): string {
+  return issueText(
+    phrase('config.expected_kind', { expected: quoted(expected, expectedZh), example: JSON.stringify(example) }),
+  )
+}
 
 /** zod would say what is wrong with one kind of address, and not what is expected. */
 const upstreamUrl = z.string().transform((given, context) => {
   const { success, data } = upstream.check.safeParse(given)
   if (success) return data
-  context.addIssue(`expected ${upstream.expected}, for example "${upstream.example}"`)
+  context.addIssue(expectedKind(upstream))
   return z.NEVER
 })
 
-const sentHost = z
-  .string()
-  .refine(isSentHost, 'expected "browser", "upstream" or the name of a host, for example "app.example.com"')
+const sentHost = z.string().refine(isSentHost, issueText(phrase('config.sent_host')))
 
 /** `Browser` is a mistake, not the name of a host. */
 function isSentHost(text: string): boolean {
@@ -222,20 +235,23 @@ const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/
 
 export const tokenExchange = z
   .strictObject({
-    audience: z.string().regex(AUDIENCE, 'expected text of visible ASCII characters, for example "wiki"').optional(),
+    audience: z
+      .string()
+      .regex(AUDIENCE, issueText(phrase('config.ascii_text')))
+      .optional(),
     resource: z
       .string()
-      .refine(isResource, 'expected an absolute address without a fragment, for example "https://api.example.com"')
+      .refine(isResource, issueText(phrase('config.resource')))
       .optional(),
     scope: z
       .string()
       .max(1000)
-      .regex(SCOPE, 'expected scopes with one space between them, for example "read write"')
+      .regex(SCOPE, issueText(phrase('config.scopes_text')))
       .optional(),
-    exchange: z.literal('entra', { error: 'expected "entra", or nothing for RFC 8693' }).optional(),
+    exchange: z.literal('entra', { error: issueText(phrase('config.exchange_value')) }).optional(),
   })
   .refine(({ audience, resource, scope }) => audience !== undefined || resource !== undefined || scope !== undefined, {
-    message: 'expected an audience, a resource or a scope: what the token of this application is for',
+    message: issueText(phrase('config.exchange_target')),
     when: ({ issues }) => issues.length === 0,
   })
 
@@ -254,10 +270,7 @@ export const upstreamOrObject = z.union([
       url: upstreamUrl,
       audience: z
         .string()
-        .refine(
-          text => audience.check.safeParse(text).success,
-          `expected ${audience.expected}, for example "${audience.example}"`,
-        )
+        .refine(text => audience.check.safeParse(text).success, expectedKind(audience))
         .optional(),
       host: sentHost.optional(),
       stripPrefix: z.boolean().optional(),
@@ -278,13 +291,11 @@ export const upstreamOrObject = z.union([
       ...portalShape,
     })
     .superRefine(({ url, certFile, keyFile, caFile }, context) => {
-      const refuse: Refuse = (path, message) => context.addIssue({ code: 'custom', path, message })
-      if (certFile !== undefined && keyFile === undefined)
-        refuse(['certFile'], 'a certificate needs its key; expected keyFile as well')
-      if (keyFile !== undefined && certFile === undefined)
-        refuse(['keyFile'], 'a key needs its certificate; expected certFile as well')
+      const refuse: Refuse = (path, given) => context.addIssue({ code: 'custom', path, message: issueText(given) })
+      if (certFile !== undefined && keyFile === undefined) refuse(['certFile'], phrase('config.certificate_needs_key'))
+      if (keyFile !== undefined && certFile === undefined) refuse(['keyFile'], phrase('config.key_needs_certificate'))
       if (url.startsWith('https:')) return
       for (const [name, file] of Object.entries({ caFile, certFile, keyFile }))
-        if (file !== undefined) refuse([name], 'this applies to TLS; expected a url that starts with https')
+        if (file !== undefined) refuse([name], phrase('config.only_for_tls'))
     }),
 ])

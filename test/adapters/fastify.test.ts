@@ -133,7 +133,7 @@ suite('menshen/fastify', () => {
       app.post('/login', page)
       app.register(menshen, { auth: NOBODY })
     })
-    await assert.rejects(before, { message: /^menshen: the application has a route \/login, and that is an address/ })
+    await assert.rejects(before, { message: /^menshen: the application has a route \/login, which is an address/ })
     for (const url of ['/callback', '/_menshen/mine', '/callback/staff']) {
       const after = start(async app => {
         await app.register(menshen, { auth: { ...NOBODY, callbackPaths: ['/callback/staff'] } })
@@ -142,7 +142,7 @@ suite('menshen/fastify', () => {
       await assert.rejects(after, { message: new RegExp(`has a route ${url}`) })
     }
     const twice = start(app => app.register(menshen, { auth: NOBODY }).register(menshen, { auth: NOBODY }))
-    await assert.rejects(twice, { message: /there is a request\.user already/ })
+    await assert.rejects(twice, { message: /request\.user already exists/ })
     await assert.rejects(
       start(app => app.register(menshen, {} as never)),
       { message: /expected app\.register/ },

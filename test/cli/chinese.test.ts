@@ -36,6 +36,10 @@ suite('commands with a Chinese locale', () => {
   const folder = mkdtempSync(join(tmpdir(), 'menshen-chinese-'))
   after(() => rmSync(folder, { recursive: true, force: true }))
   writeFileSync(join(folder, 'menshen.config.mjs'), "export default { rules: [{ path: '/f', groups: ['finance'] }] }\n")
+  writeFileSync(
+    join(folder, 'wrong.mjs'),
+    "export default { rules: [{ path: 'reports', public: true }, { path: '/a', roels: ['*'] }], upstreams: { '/b': 5 } }\n",
+  )
   const STORE = `sqlite:${join(folder, 'none.db')}`
 
   function run(args: readonly string[], more = {}) {
@@ -60,10 +64,13 @@ suite('commands with a Chinese locale', () => {
     [['rules', 'check', 'f'], {}, 2, /路径须以 \/ 开头/],
     [['check'], { PORT: 'abc' }, 1, /PORT 的值不可用：“abc”；应为：1 到 65535 的整数/],
     [[], { PORT: 'abc' }, 1, /PORT 的值不可用/],
+    [['check'], { CONFIG: './wrong.mjs' }, 1, /rules\.0\.path：应为以 \/ 开头的普通路径；您是不是想写 "\/reports"？/],
+    [['check'], { CONFIG: './wrong.mjs' }, 1, /rules\.1：没有 "roels" 这一项；您是不是想写 roles？/],
+    [[], { CONFIG: './wrong.mjs' }, 1, /upstreams\.\/b：应为文本或对象。/],
     [['sesions', '--language', 'zh-CN'], { LANG: 'en_US.UTF-8' }, 2, /未知命令/],
   ]
   for (const [args, more, code, says] of cases)
-    test(`menshen ${args.join(' ')} answers in Chinese${'PORT' in more ? ' about a wrong setting' : ''}`, async () => {
+    test(`menshen ${args.join(' ')} answers in Chinese: ${says.source}`, async () => {
       const ran = await run(args, more)
       assert.equal(ran.code, code, ran.text)
       assert.match(ran.text, says)

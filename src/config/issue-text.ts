@@ -1,0 +1,35 @@
+// zod takes the message of an issue as text. `issueText` puts a phrase into it, and `phraseInIssue` takes it out again, so that a
+// problem exists in all languages:
+//
+//   z.string().regex(/\S/, issueText(phrase('config.expected_text')))
+
+import type { Problem } from '../errors.ts'
+import { type Phrase, phrase, phrasedProblem, phraseIn, quoted } from '../text/text.ts'
+
+/** No text of a schema begins with it. */
+const MARK = '\u0000'
+
+/** A phrase as the message of a zod issue. */
+export function issueText(given: Phrase): string {
+  return MARK + JSON.stringify(given)
+}
+
+export function phraseInIssue(message: string): Phrase {
+  return message.startsWith(MARK) ? JSON.parse(message.slice(1)) : quoted(message)
+}
+
+export function withFullStop(given: Phrase): Phrase {
+  return /[.?]$/.test(phraseIn('en', given)) ? given : phrase('config.sentence', { message: given })
+}
+
+/** A problem at a path of the configuration. `source` is its file or function, `name` what the message calls the path. */
+export function placedProblem(
+  source: string | undefined,
+  path: string,
+  given: Phrase,
+  name = path,
+  more: Omit<Problem, 'message'> = {},
+): Problem {
+  const message = phrase('config.at_path', { path: name, message: withFullStop(given) })
+  return phrasedProblem({ path, ...more }, source ? phrase('config.in_source', { source, message }) : message)
+}
