@@ -17,8 +17,8 @@ function useOwnZone(zone) {
   for (const name of ['since', 'until']) {
     const field = /** @type {HTMLInputElement | null} */ (document.querySelector(`#filters [name=${name}]`))
     if (!field?.value) continue
-    const at = Date.parse(`${field.value}Z`) + (given - own) * 60_000
-    field.value = new Date(at).toISOString().slice(0, 16)
+    const at = Date.parse(`${field.value.replace(' ', 'T')}Z`) + (given - own) * 60_000
+    if (!Number.isNaN(at)) field.value = new Date(at).toISOString().slice(0, 16).replace('T', ' ')
   }
 }
 

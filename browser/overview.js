@@ -15,6 +15,7 @@ const language = document.documentElement.lang
 const COLOURS = ['#2f7d5b', '#c0322a', '#3465a4', '#a06a00', '#7a4fa3', '#5c6470']
 /** Nobody signs in by halves. */
 const WHOLE = [1, 2, 5].flatMap(step => [0, 1, 2, 3, 4, 5, 6].map(power => step * 10 ** power)).sort((a, b) => a - b)
+const HEIGHT = 200
 const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3]]
 /** @type {Map<string, { labels: string, chart: uPlot }>} */
 const drawn = new Map()
@@ -37,17 +38,16 @@ const SHOWN = {
   ],
   /** @type {(plot: Plot) => Line[]} */
   times: ({ times }) =>
-    Object.entries(times).flatMap(([name, { p50, p99 }]) => [line(name, p50, 'p50'), line(name, p99, 'p99')]),
+    Object.entries(times).flatMap(([name, { p50, p99 }]) => [line(`${name}_p50`, p50), line(`${name}_p99`, p99)]),
 }
 
 /**
  * @param {string} name
  * @param {Line[1]} column
- * @param {string} [more]
  * @returns {Line}
  */
-function line(name, column, more = '') {
-  return [`${words[name] ?? name} ${more}`.trim(), column]
+function line(name, column) {
+  return [words[name] ?? name, column]
 }
 
 /** @param {string} id */
@@ -86,12 +86,12 @@ function optionsFor(name, place, lines) {
   }
   const times = new Intl.DateTimeFormat(language, { dateStyle: 'short', timeStyle: 'short' })
   return {
-    width: place.clientWidth,
-    height: 180,
+    width: widthFor(place),
+    height: HEIGHT,
     cursor: { y: false },
     axes: [
-      { ...axis, values: (_chart, ticks) => ticks.map(tick => shortTime(tick, ticks)) },
-      { ...axis, size: 56, ...(name === 'times' ? { grid: { ...axis.grid, filter: tens } } : { incrs: WHOLE }) },
+      { ...axis, space: 72, values: (_chart, ticks) => ticks.map(tick => shortTime(tick, ticks)) },
+      { ...axis, size: 56, ...(name === 'times' ? logarithmic(axis.grid) : { incrs: WHOLE, space: 36 }) },
     ],
     // Times of a tenth of a millisecond and of ten seconds have to fit into one plot.
     scales: { y: name === 'times' ? { distr: 3 } : { range: (_chart, _least, most) => [0, Math.max(1, most ?? 1)] } },
@@ -106,6 +106,21 @@ function optionsFor(name, place, lines) {
       ...lines.map(([label], n) => seriesFor(label, n)),
     ],
   }
+}
+
+/** @param {uPlot.Axis.Grid} grid */
+function logarithmic(grid) {
+  return { filter: tens, grid: { ...grid, filter: tens }, ticks: { ...grid, size: 6, filter: tens } }
+}
+
+/**
+ * The plot without its legend, which is beside it where there is room.
+ * @param {HTMLElement} place
+ */
+function widthFor(place) {
+  const legend = Number.parseFloat(getComputedStyle(place).getPropertyValue('--legend')) || 0
+  const rem = Number.parseFloat(getComputedStyle(document.documentElement).fontSize)
+  return Math.max(160, place.clientWidth - legend * rem)
 }
 
 /**
@@ -150,7 +165,7 @@ function shortTime(tick, ticks) {
 }
 
 function redraw() {
-  for (const [name, { chart }] of drawn) chart.setSize({ width: byId(`plot-${name}`).clientWidth, height: 180 })
+  for (const [name, { chart }] of drawn) chart.setSize({ width: widthFor(byId(`plot-${name}`)), height: HEIGHT })
 }
 
 /** @type {Map<string, string>} */
@@ -165,7 +180,10 @@ function show(id, markup) {
   if (shown.get(id) === markup) return
   shown.set(id, markup)
   const place = byId(id)
+  const wasOpen = place.querySelector('details')?.open ?? false
   place.innerHTML = markup
+  const details = place.querySelector('details')
+  if (details) details.open = wasOpen
   showMoments(place)
 }
 
@@ -173,13 +191,69 @@ function show(id, markup) {
 let latest
 
 listen(() => plots.dataset.live ?? '', {
+  state: markup => show('state', markup),
   problems: markup => show('problems', markup),
   figures: markup => show('figures', markup),
+  advice: markup => {
+    show('advice', markup)
+    hideDismissed()
+  },
   plot: plot => {
     latest = plot
     drawAll()
   },
 })
+
+// Advice that the reader has dismissed, by its fingerprint: advice that says something else has another one.
+
+const DISMISSED = 'menshen-dismissed-advice'
+
+/** @returns {string[]} */
+function readDismissed() {
+  try {
+    const kept = JSON.parse(localStorage.getItem(DISMISSED) ?? '[]')
+    return Array.isArray(kept) ? kept.map(String) : []
+  } catch {
+    // The browser keeps nothing for this page.
+    return []
+  }
+}
+
+/** @param {string[]} fingerprints */
+function dismiss(fingerprints) {
+  try {
+    localStorage.setItem(DISMISSED, JSON.stringify(fingerprints))
+  } catch {
+    // It is hidden until the page is loaded again.
+  }
+  hideDismissed(fingerprints)
+}
+
+function hideDismissed(dismissed = readDismissed()) {
+  const lines = /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll('[data-advice]'))
+  for (const line of lines) {
+    line.hidden = dismissed.includes(line.dataset.advice ?? '')
+    for (const button of line.querySelectorAll('button')) button.hidden = false
+  }
+  const left = [...lines].filter(line => !line.hidden).length
+  const details = /** @type {HTMLElement | null} */ (document.querySelector('#advice details'))
+  if (details) details.hidden = left === 0
+  const count = document.querySelector('#advice summary .tag')
+  if (count) count.textContent = String(left)
+  const again = document.getElementById('dismissed')
+  if (again) again.hidden = left === lines.length
+}
+
+byId('advice').addEventListener('click', event => {
+  const button = event.target instanceof Element ? event.target.closest('button') : null
+  if (!button) return
+  const line = /** @type {HTMLElement | null} */ (button.closest('[data-advice]'))
+  const others = [...document.querySelectorAll('[data-advice]')].map(other => String(other.getAttribute('data-advice')))
+  // What is not on the page any more need not be kept.
+  if (line) dismiss([...readDismissed().filter(kept => others.includes(kept)), line.dataset.advice ?? ''])
+  else dismiss([])
+})
+hideDismissed()
 
 function drawAll() {
   if (!latest) return

@@ -1,4 +1,4 @@
-// The fields of an audit event in words, besides the user and the address: each field by its name, each code with its meaning.
+// The fields of an audit event in words, besides those that most events have: each field by its name, each code with its meaning.
 // A field that this version does not know is shown as it is.
 import { html } from 'hono/html'
 import { ERRORS, type ErrorCode, isLoginError } from '../errors.ts'
@@ -54,10 +54,23 @@ const CODES = {
   ],
 } as const
 
-export function fieldLines(words: Words, fields: Readonly<Record<string, Value>>): Html {
+/** Fields that every event may have, or that mean nothing to a reader. */
+const COMMON = new Set(['user', 'sub', 'address', 'userAgent', 'provider', 'requestId', 'session'])
+
+/** What tells most of an event, below its name: where a request went, or why something happened. */
+export function headline(words: Words, { method, path, reason, name }: AuditEvent['fields']): Html {
+  const line = (content: Html) => html`<br><span class="small">${content}</span>`
+  if (path !== undefined) return line(html`<code>${method === undefined ? '' : `${method} `}${path}</code>`)
+  if (reason !== undefined) return line(valueInWords(words, 'reason', reason))
+  return name === undefined ? html`` : line(html`${name}`)
+}
+
+export function otherFields(words: Words, fields: Readonly<Record<string, Value>>): Html {
   const rank = (name: string) => (isFieldName(name) ? NAMES.indexOf(name) : NAMES.length)
-  const sorted = Object.entries(fields).sort(([one], [other]) => rank(one) - rank(other))
-  return html`${sorted.map(([name, value]) => html`<br><span class="small">${fieldName(words, name)}${valueInWords(words, name, value)}</span>`)}`
+  const sorted = Object.entries(fields)
+    .filter(([name]) => !COMMON.has(name))
+    .sort(([one], [other]) => rank(one) - rank(other))
+  return html`${sorted.map(([name, value]) => html`<div><dt>${fieldName(words, name)}</dt><dd>${valueInWords(words, name, value)}</dd></div>`)}`
 }
 
 function isFieldName(name: string): name is FieldName {
@@ -65,7 +78,7 @@ function isFieldName(name: string): name is FieldName {
 }
 
 function fieldName({ t }: Words, name: string): Html {
-  return isFieldName(name) ? html`${t(`audit.fact_${name}`)}` : html`${name}: `
+  return isFieldName(name) ? html`${t(`audit.fact_${name}`)}` : html`<code>${name}</code>`
 }
 
 function valueInWords(words: Words, name: string, value: Value): Html {

@@ -4,18 +4,21 @@ import { html } from 'hono/html'
 import { ifReachable, languageOf, type OwnAnswer, pageAnswer, safetyHeaders } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import type { SignedInCaller } from '../identify/admission.ts'
+import type { AuditedCode } from '../events.ts'
 import { AUDITED, type AuditEvent, jsonLine } from '../observe/audit-event.ts'
 import { type AuditFilter, CSV_HEAD, csvLine, type FoundEvent, type FoundPage } from '../observe/audit-trail.ts'
 import { type DeviceNames, loadDeviceNames } from '../pages/device-name.ts'
 import { deviceIcon, icon } from '../pages/icon.ts'
-import { type Html, moment } from '../pages/layout.ts'
+import { exactMoment, type Html } from '../pages/layout.ts'
 import type { Words } from '../pages/words.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { GuardedHandler } from '../sign-in/guarded.ts'
-import { fieldLines } from './audit-fields.ts'
+import { headline, otherFields } from './audit-fields.ts'
 import type { ConsoleContext } from './context.ts'
-import { consoleFrame, longCell, row, table, type Viewer, viewerOf } from './frame.ts'
+import { type DisplayNames, findDisplayNames } from './display-names.ts'
+import { consoleFrame, type Viewer, viewerOf } from './frame.ts'
 import type { LiveStreams } from './live-streams.ts'
+import { type Column, table, tableRows } from './table.ts'
 
 const PAGE_SIZE = 50
 
@@ -26,7 +29,7 @@ export async function showAudit(
 ): Promise<OwnAnswer> {
   const query = readQuery(request)
   const { before } = query
-  const filter = { ...filterOf(query), ...(before && { before }), limit: PAGE_SIZE }
+  const filter = { ...filterOf(query, context.now()), ...(before && { before }), limit: PAGE_SIZE }
   const page = await ifReachable(context.observe.report, request, context.observe.auditTrail.find(filter))
   const view = {
     viewer: viewerOf(caller),
@@ -34,7 +37,7 @@ export async function showAudit(
     page,
     pageSize: PAGE_SIZE,
     keep: context.settings.AUDIT_KEEP,
-    names: { providers: context.auth.providers.names, deviceName: await loadDeviceNames() },
+    names: await loadAuditNames(context, page?.events ?? []),
   }
   return pageAnswer(context.pages, auditPage(languageOf(context.pages, request), view), {
     cookies: caller.cookies,
@@ -47,25 +50,38 @@ export async function showAudit(
 const MINUTE_MS = 60_000
 const DAY_MS = 1440 * MINUTE_MS
 const DAY = /^\d{4}-\d\d-\d\d$/
-const LOCAL_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?$/
+const LOCAL_TIME = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?$/
+
+/** How far back the quick ranges go. */
+const QUICK_RANGES = { '15m': 15 * MINUTE_MS, '1h': 60 * MINUTE_MS, '1d': DAY_MS } as const
+type QuickRange = keyof typeof QUICK_RANGES
+
+function isQuickRange(text: string): text is QuickRange {
+  return Object.hasOwn(QUICK_RANGES, text)
+}
 
 export function readQuery({ search }: Pick<GatewayRequest, 'search'>): AuditQuery {
   const fields = new URLSearchParams(search)
   const given = (name: string) => fields.get(name)?.trim() ?? ''
+  const [since, until, range] = [given('since'), given('until'), given('range')]
   return {
     requestId: given('requestId'),
     user: given('user'),
     event: given('event'),
     session: given('session'),
-    since: given('since'),
-    until: given('until'),
+    since,
+    until,
+    // Times that were typed in apply instead of it.
+    range: isQuickRange(range) && since === '' && until === '' ? range : '',
     zone: /^-?\d{1,3}$/.test(given('zone')) ? given('zone') : '',
     before: given('before'),
   }
 }
 
-export function filterOf({ requestId, user, event, session, since, until, zone }: AuditQuery): AuditFilter {
-  const [from, to] = [timeIn(since, zone), timeIn(until, zone)]
+export function filterOf(query: AuditQuery, now: number): AuditFilter {
+  const { requestId, user, event, session, since, until, range, zone } = query
+  const from = range === '' ? timeIn(since, zone) : now - QUICK_RANGES[range]
+  const to = timeIn(until, zone)
   // The end of what was named: of that day, or of that minute.
   const length = DAY.test(until) ? DAY_MS : MINUTE_MS
   return {
@@ -80,7 +96,7 @@ export function filterOf({ requestId, user, event, session, since, until, zone }
 
 /** In the reader's time zone, which the script tells (minutes from it to UTC); without it in the server's own. */
 function timeIn(text: string, zone: string): number | undefined {
-  const local = DAY.test(text) ? `${text}T00:00` : text
+  const local = DAY.test(text) ? `${text}T00:00` : text.replace(' ', 'T')
   if (!LOCAL_TIME.test(local)) return undefined
   const at = zone === '' ? Date.parse(local) : Date.parse(`${local}Z`) + Number(zone) * MINUTE_MS
   return Number.isNaN(at) ? undefined : at
@@ -101,11 +117,9 @@ async function streamAudit(
   request: GatewayRequest,
   caller: SignedInCaller,
 ): Promise<OwnAnswer> {
-  const { providers } = context.auth
   const { auditTrail } = context.observe
   const words = languageOf(context.pages, request)
-  const filter = filterOf(readQuery(request))
-  const names = { providers: providers.names, deviceName: await loadDeviceNames() }
+  const filter = filterOf(readQuery(request), context.now())
   let newest = new URLSearchParams(request.search).get('after') ?? ''
   let count = 0
   return liveStreams.open(context, request, caller, async () => {
@@ -115,7 +129,8 @@ async function streamAudit(
     if (!latest) return []
     newest = latest.position
     count += fresh.length
-    const rows = fresh.map(event => String(auditRow(words, event, names))).join('')
+    const columns = auditColumns(words, await loadAuditNames(context, fresh))
+    const rows = String(tableRows(columns, fresh))
     return [['events', { rows, said: words.t('audit.new_events', { count }), after: newest }]]
   })
 }
@@ -171,13 +186,13 @@ async function send(
 }
 
 async function* partsOf(
-  { settings, observe }: ConsoleContext,
+  { settings, observe, now }: ConsoleContext,
   request: GatewayRequest,
   { head, line }: Format,
 ): AsyncGenerator<string, void, void> {
   let lines = head
   let count = 0
-  const events: AsyncIterable<FoundEvent | 'unreadable'> = observe.auditTrail.walk(filterOf(readQuery(request)))
+  const events: AsyncIterable<FoundEvent | 'unreadable'> = observe.auditTrail.walk(filterOf(readQuery(request), now()))
   for await (const event of events) {
     if (event === 'unreadable') continue
     lines += line(event)
@@ -216,6 +231,8 @@ export interface AuditQuery {
   readonly session: string
   readonly since: string
   readonly until: string
+  /** The last minutes, hour or day, until now. */
+  readonly range: QuickRange | ''
   /** Minutes from the reader's time zone to UTC. */
   readonly zone: string
   /** The page that begins there. */
@@ -246,37 +263,55 @@ ${page ? found(words, view, page) : html`<p class="notice bad" role="alert">${t(
   })
 }
 
-function filterForm({ t }: Words, { requestId, user, event, session, since, until, zone }: AuditQuery): Html {
+function filterForm(words: Words, query: AuditQuery): Html {
+  const { t } = words
+  const { requestId, user, event, session, since, until, range, zone } = query
   const options = AUDITED.map(
     code => html`<option value="${code}" ${code === event ? html`selected` : ''}>${t(`audit.event_${code}`)}</option>`,
   )
   const isFiltered = [requestId, user, event, session, since, until].some(given => given !== '')
-  return html`<details class="filters" ${isFiltered ? html`open` : ''}><summary>${t('audit.filters')}</summary>
+  return html`${quickRanges(words, query)}
+<details class="filters" ${isFiltered ? html`open` : ''}><summary>${t('audit.filters')}</summary>
 <form method="get" action="${OWN_PATHS.consoleAudit}" class="search fields" role="search" id="filters">
-<label>${t('audit.request')}<input name="requestId" value="${requestId}" autocomplete="off" spellcheck="false"></label>
 <label>${t('console.user')}<input name="user" value="${user}" autocomplete="off"></label>
 <label>${t('audit.event')}<select name="event"><option value="">${t('audit.all_events')}</option>${options}</select></label>
+<label>${t('audit.request')}<input name="requestId" value="${requestId}" autocomplete="off" spellcheck="false"></label>
 <label>${t('audit.session')}<input name="session" value="${session}" autocomplete="off" spellcheck="false"></label>
-<label>${t('audit.since')}<input type="datetime-local" name="since" value="${since}"></label>
-<label>${t('audit.until')}<input type="datetime-local" name="until" value="${until}"></label>
-<input type="hidden" name="zone" value="${zone}">
+${timeField(t('audit.since'), 'since', since)}
+${timeField(t('audit.until'), 'until', until)}
+${range === '' ? '' : html`<input type="hidden" name="range" value="${range}">`}<input type="hidden" name="zone" value="${zone}">
 <button type="submit" class="button small">${t('console.search_button')}</button>
 <a class="button small quiet" href="${OWN_PATHS.consoleAudit}">${t('audit.clear')}</a>
 </form></details>`
+}
+
+/** A browser's own field has the language of the browser, which need not be that of the page. */
+function timeField(label: string, name: string, value: string): Html {
+  return html`<label>${label}<input name="${name}" value="${value.replace('T', ' ')}" placeholder="2026-11-16 09:00" title="2026-11-16 09:00" autocomplete="off" spellcheck="false"></label>`
+}
+
+/** The other filters stay as they are. */
+function quickRanges({ t }: Words, query: AuditQuery): Html {
+  const link = (range: QuickRange | '', text: string) => {
+    const url = auditUrl({ ...query, range, since: '', until: '', zone: '', before: '' }, OWN_PATHS.consoleAudit)
+    const isCurrent = query.range === range && query.since === '' && query.until === ''
+    return html`<a class="button small quiet" href="${url}" ${isCurrent ? html`aria-current="true"` : ''}>${text}</a>
+`
+  }
+  return html`<div class="ranges" role="group" aria-label="${t('overview.range')}">${link('15m', t('audit.last_15m'))}${link('1h', t('audit.last_1h'))}${link('1d', t('audit.last_1d'))}${link('', t('audit.any_time'))}</div>`
 }
 
 function found(words: Words, view: AuditView, page: FoundPage): Html {
   const { t } = words
   const { query, names } = view
   const { events, unreadable } = page
-  const rows = events.map(event => auditRow(words, event, names))
   return html`<p class="exports"><a href="${auditUrl(query, OWN_PATHS.consoleAuditCsv)}" download>${t('audit.csv')}</a>
 <a href="${auditUrl(query, OWN_PATHS.consoleAuditJson)}" download>${t('audit.jsonl')}</a></p>
 <p id="news" role="status" class="hint"></p>
 <p id="copied" aria-live="polite" class="unseen"></p>
 ${unreadable > 0 ? html`<p class="notice">${t('audit.unreadable', { count: unreadable })}</p>` : ''}
 ${events.length === 0 ? html`<p class="hint" id="nothing">${t('audit.nothing')}</p>` : ''}
-<div id="trail" ${liveAddress(query, page)} ${events.length === 0 ? html`hidden` : ''}>${table({ label: { text: t('console.audit') }, columns: auditColumns(words, names), rows })}</div>
+<div id="trail" ${liveAddress(query, page)} ${events.length === 0 ? html`hidden` : ''}>${table({ label: { text: t('console.audit') }, columns: auditColumns(words, names), rows: events })}</div>
 ${further(words, view, page)}`
 }
 
@@ -296,67 +331,138 @@ function further({ t }: Words, { query, pageSize }: AuditView, { events, next }:
 ${next === undefined ? html`<span class="hint">${t('audit.end')}</span>` : isWhole ? older(t('audit.older'), next) : html`${t('audit.looked')} ${older(t('audit.further'), next)}`}</p>`
 }
 
-// One event of the audit trail as a row of its table, with links to everything about its request, user and session.
+// One event of the audit trail as a row of its table. Everything that is known of it is in a drawer beside the page, with links to
+// all events of its request, user and session.
 
 /** What is known under another name. */
 export interface AuditNames {
   /** What each of several providers is called, by its id; absent where there is one. */
   readonly providers: ReadonlyMap<string, string> | undefined
   readonly deviceName: DeviceNames
+  readonly displayName: DisplayNames
 }
 
-/** Fields that have their own column, or mean nothing to a reader. */
-const ELSEWHERE = new Set(['user', 'sub', 'address', 'userAgent', 'provider', 'requestId', 'session'])
+export async function loadAuditNames(
+  context: ConsoleContext,
+  events: readonly Pick<AuditEvent, 'fields'>[],
+): Promise<AuditNames> {
+  const [deviceName, displayName] = await Promise.all([loadDeviceNames(), findDisplayNames(context, events)])
+  return { providers: context.auth.providers.names, deviceName, displayName }
+}
 
-/** The columns of the table. */
-export function auditColumns({ t }: Words, { providers }: AuditNames): string[] {
+export function auditColumns(words: Words, names: AuditNames): Column<AuditEvent>[] {
+  const { t } = words
   return [
-    t('audit.time'),
-    t('audit.event'),
-    t('console.user'),
-    t('audit.from'),
-    ...(providers ? [t('session.provider')] : []),
-    t('audit.request'),
+    { title: t('audit.time'), cell: ({ time }) => exactMoment(words, time) },
+    {
+      title: t('audit.event'),
+      cell: ({ event, fields }) =>
+        html`${outcomeIcon(words, event)} ${eventName(words, event)}${headline(words, fields)}`,
+    },
+    { title: t('console.user'), cell: ({ fields }) => userCell(fields, names) },
+    {
+      title: t('audit.from'),
+      cell: ({ fields: { address = '', userAgent = '' } }) =>
+        html`${address}${userAgent === '' ? '' : html`<br><span class="small">${deviceIcon(String(userAgent))} ${names.deviceName(words, String(userAgent))}</span>`}`,
+    },
+    { title: t('audit.details'), kind: 'buttons', cell: event => drawer(words, event, names) },
   ]
 }
 
-export function auditRow(
-  words: Words,
-  { time, event, fields }: AuditEvent,
-  { providers, deviceName }: AuditNames,
-): Html {
-  const { t } = words
-  const text = (name: string) => String(fields[name] ?? '')
-  const [provider, userAgent] = [text('provider'), text('userAgent')]
-  return row(moment(words, time), [
-    longCell(t('audit.event'), html`${eventName(words, event)}${details(words, fields)}`),
-    longCell(t('console.user'), linked('user', text('user'))),
-    longCell(
-      t('audit.from'),
-      html`${text('address')}<br><span class="small" title="${userAgent}">${userAgent && html`${deviceIcon(userAgent)} ${deviceName(words, userAgent)}`}</span>`,
-    ),
-    ...(providers ? [longCell(t('session.provider'), providers.get(provider) ?? provider)] : []),
-    longCell(
-      t('audit.request'),
-      html`${linked('requestId', text('requestId'))}${copyButton(words, text('requestId'))} ${fields.session === undefined ? '' : html`<span class="small">${t('audit.session')} ${linked('session', text('session'))}</span>`}`,
-    ),
-  ])
+type Outcome = 'success' | 'failure' | 'info'
+
+const OUTCOMES: Readonly<Record<AuditedCode, Outcome>> = {
+  sign_in: 'success',
+  step_up: 'success',
+  step_up_failed: 'failure',
+  sign_in_failed: 'failure',
+  host_entered: 'success',
+  sign_out: 'info',
+  session_ended: 'info',
+  device_bound: 'success',
+  device_refused: 'failure',
+  device_missing: 'failure',
+  session_refresh_failed: 'failure',
+  identity_changed: 'info',
+  refused: 'failure',
+  rate_limited: 'failure',
+  key_created: 'info',
+  key_used: 'success',
+  key_revoked: 'info',
+  config_reloaded: 'info',
 }
 
-/** Seen only where a script can copy. */
-function copyButton({ t }: Words, id: string): Html {
-  if (id === '') return html``
-  return html` <button type="button" class="copy" data-copy="${id}" data-copied="${t('audit.copied')}" title="${t('audit.copy')}" aria-label="${t('audit.copy_label', { id })}">${icon('copy')}</button>`
+/** Told apart by its shape, too. */
+function outcomeIcon({ t }: Words, event: string): Html {
+  const code = knownCode(event)
+  const outcome = code ? OUTCOMES[code] : 'info'
+  return html`<span class="outcome ${outcome}" title="${t(`audit.outcome_is_${outcome}`)}">${icon(outcome)}<span class="unseen">${t(`audit.outcome_is_${outcome}`)}</span></span>`
+}
+
+function knownCode(event: string): AuditedCode | undefined {
+  return AUDITED.find(known => known === event)
 }
 
 /** For an event that this version does not know, its code. */
 function eventName({ t }: Words, event: string): Html {
-  const code = AUDITED.find(known => known === event)
+  const code = knownCode(event)
   return code ? html`<strong>${t(`audit.event_${code}`)}</strong>` : html`<code>${event}</code>`
 }
 
-function details(words: Words, fields: AuditEvent['fields']): Html {
-  return fieldLines(words, Object.fromEntries(Object.entries(fields).filter(([name]) => !ELSEWHERE.has(name))))
+function userCell(fields: AuditEvent['fields'], { displayName }: AuditNames): Html {
+  const name = displayName(fields)
+  return html`${name === '' ? '' : html`<bdi>${name}</bdi> `}${linked('user', String(fields.user ?? ''))}`
+}
+
+function drawer(words: Words, event: AuditEvent, names: AuditNames): Html {
+  const { t } = words
+  const id = `event-${event.id}`
+  return html`<button type="button" class="button small quiet" popovertarget="${id}" aria-haspopup="dialog">${t('audit.details')}</button>
+<div popover id="${id}" class="drawer" role="dialog" aria-labelledby="${id}-title">
+<div class="drawer-head"><h2 id="${id}-title">${outcomeIcon(words, event.event)} ${eventName(words, event.event)}</h2>
+<button type="button" class="button small quiet" popovertarget="${id}" popovertargetaction="hide">${t('audit.close')}</button></div>
+<dl>${commonFields(words, event, names).map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}${otherFields(words, event.fields)}</dl></div>`
+}
+
+/** What most events have; empty fields are left out. */
+function commonFields(words: Words, { time, fields }: AuditEvent, names: AuditNames): [string, Html][] {
+  const { t } = words
+  const text = (name: string) => String(fields[name] ?? '')
+  const [address, userAgent, provider, requestId, session] = [
+    'address',
+    'userAgent',
+    'provider',
+    'requestId',
+    'session',
+  ].map(text)
+  const shown: [string, string | undefined, () => Html][] = [
+    [t('audit.time'), 'always', () => exactMoment(words, time)],
+    [t('console.user'), text('user'), () => userCell(fields, names)],
+    [t('device.address'), address, () => html`${address}`],
+    [
+      t('device.title'),
+      userAgent,
+      () =>
+        html`${deviceIcon(userAgent)} ${names.deviceName(words, userAgent)}<br><code class="dim">${userAgent}</code>`,
+    ],
+    [
+      t('session.provider'),
+      names.providers && provider,
+      () => html`${names.providers?.get(provider ?? '') ?? provider}`,
+    ],
+    [
+      t('audit.request'),
+      requestId,
+      () => html`${linked('requestId', requestId ?? '')}${copyButton(words, requestId ?? '')}`,
+    ],
+    [t('audit.session'), session, () => linked('session', session ?? '')],
+  ]
+  return shown.flatMap(([name, given, value]) => (given ? [[name, value()]] : []))
+}
+
+/** Seen only where a script can copy. */
+function copyButton({ t }: Words, id: string): Html {
+  return html` <button type="button" class="copy" data-copy="${id}" data-copied="${t('audit.copied')}" title="${t('audit.copy')}" aria-label="${t('audit.copy_label', { id })}">${icon('copy')}</button>`
 }
 
 function linked(name: 'user' | 'requestId' | 'session', value: string): Html {

@@ -1,4 +1,10 @@
-// Ending a session or all of its user from the console: GET /_menshen/console/sessions/end asks, POST /_menshen/console/end does.
+// Ending sessions from the console: GET /_menshen/console/sessions/end names them and asks, POST /_menshen/console/end does it.
+//
+//   session=K   one session
+//   user=K      all sessions and personal keys of the user of session K
+//   all         every `session` means its user
+//
+// Both can be given several times.
 
 import { html } from 'hono/html'
 import { foreignAnswer, languageOf, type OwnAnswer, pageAnswer, redirectAnswer } from '../http/answers.ts'
@@ -7,8 +13,9 @@ import type { GatewayRequest } from '../http/request.ts'
 import type { SignedInCaller } from '../identify/admission.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { type DeviceNames, loadDeviceNames } from '../pages/device-name.ts'
-import { icon } from '../pages/icon.ts'
+import { deviceIcon, icon } from '../pages/icon.ts'
 import { type Html, moment } from '../pages/layout.ts'
+import { displayName, nameBefore } from '../pages/shown-text.ts'
 import type { Words } from '../pages/words.ts'
 import { OWN_PATHS } from '../paths.ts'
 import { shortKey } from '../session/fields.ts'
@@ -17,7 +24,35 @@ import type { Sessions } from '../session/sessions.ts'
 import { isRecordKey } from '../session/ticket.ts'
 import { isOwnForm } from '../util/fetch-metadata.ts'
 import type { ConsoleContext } from './context.ts'
+import { userIdOf } from './find-users.ts'
 import { consoleFrame, type Viewer, viewerOf } from './frame.ts'
+
+/** What ends together: one session, or all of its user. */
+interface Choice {
+  readonly session: ListedSession
+  readonly all: boolean
+}
+
+/** Their names fit on a page and into an address. */
+const MOST_AT_ONCE = 100
+
+/** Those that exist, each once. A session of a user who is chosen as a whole is not listed again. */
+async function choicesIn(sessions: Sessions, fields: URLSearchParams): Promise<Choice[] | 'too many'> {
+  const [ofUsers, single] = [fields.getAll('user'), fields.getAll('session')].map(
+    keys => new Set(keys.filter(isRecordKey)),
+  )
+  const wholeKeys = new Set([...(ofUsers ?? []), ...(fields.has('all') ? (single ?? []) : [])])
+  const singleKeys = fields.has('all') ? new Set<string>() : (single ?? new Set<string>())
+  if (wholeKeys.size + singleKeys.size > MOST_AT_ONCE) return 'too many'
+  const listed = async (keys: ReadonlySet<string>) =>
+    (await Promise.all([...keys].map(key => sessions.getListed(key)))).filter(session => session !== undefined)
+  const [whole, alone] = await Promise.all([listed(wholeKeys), listed(singleKeys)])
+  const byUser = new Map(whole.map(session => [userIdOf(session), session]))
+  return [
+    ...[...byUser.values()].map(session => ({ session, all: true })),
+    ...alone.filter(session => !byUser.has(userIdOf(session))).map(session => ({ session, all: false })),
+  ]
+}
 
 export async function confirmEnd(
   context: ConsoleContext,
@@ -25,16 +60,26 @@ export async function confirmEnd(
   caller: SignedInCaller,
 ): Promise<OwnAnswer> {
   const { loaded, cookies } = caller
-  const query = new URLSearchParams(request.search)
-  const session = await getListed(context.auth.sessions, query.get('session'))
-  if (!session) return backToList(context, request, cookies, { ended: 0 })
-  const deviceName = await loadDeviceNames()
-  const page = confirmEndPage(languageOf(context.pages, request), {
+  const { sessions } = context.auth
+  const fields = new URLSearchParams(request.search)
+  const words = languageOf(context.pages, request)
+  const choices = await choicesIn(sessions, fields)
+  if (choices === 'too many')
+    return pageAnswer(context.pages, tooManyPage(words, viewerOf(caller)), { status: 400, cookies })
+  if (choices.length === 0) {
+    const isNothingChosen = !fields.has('session') && !fields.has('user')
+    return isNothingChosen
+      ? redirectAnswer(context.pages, request.method, OWN_PATHS.consoleSessions, { cookies })
+      : backToList(context, request, cookies, { ended: 0 })
+  }
+  const own = await sessions.getListed(loaded.key)
+  const page = confirmEndPage(words, {
     viewer: viewerOf(caller),
-    session,
-    deviceName,
-    isOwn: session.key === loaded.key,
-    all: query.has('all'),
+    choices,
+    deviceName: await loadDeviceNames(),
+    isOwn: choices.some(({ session, all }) =>
+      all && own ? userIdOf(session) === userIdOf(own) : session.key === loaded.key,
+    ),
   })
   return pageAnswer(context.pages, page, { cookies })
 }
@@ -45,35 +90,49 @@ export async function endListedSession(
   { loaded, cookies }: SignedInCaller,
   form: URLSearchParams,
 ): Promise<OwnAnswer> {
-  const { settings, auth, observe } = context
-  const { sessions, providers } = auth
+  const { settings, auth, pages } = context
   if (!isOwnForm(request, settings.BASE_URL)) return foreignAnswer(context, request, cookies)
-  const listed = await getListed(sessions, form.get('session'))
-  if (!listed) return backToList(context, request, cookies, { ended: 0 })
-  const { key, publicPart } = listed
+  const choices = await choicesIn(auth.sessions, form)
+  if (choices === 'too many') return redirectAnswer(pages, request.method, OWN_PATHS.consoleSessions, { cookies })
+  const byUser = loaded.session.userInfo.username
+  let ended = 0
+  // One after the other: a hundred at once would be a burst on the store.
+  for (const choice of choices) ended += await endChoice(context, request, choice, byUser)
+  const users = new Map(choices.map(({ session }) => [userIdOf(session), session.publicPart?.username]))
+  const [user] = users.values()
+  return backToList(context, request, cookies, {
+    ended,
+    ...(users.size > 1 ? { users: users.size } : user !== undefined && { user }),
+  })
+}
+
+/** How many sessions it ended. */
+async function endChoice(
+  { auth, observe }: ConsoleContext,
+  request: GatewayRequest,
+  { session: { key, publicPart }, all }: Choice,
+  byUser: string,
+): Promise<number> {
+  const { sessions, providers, personalKeys } = auth
   const whose = {
     ...requestFields(request),
     session: shortKey(key),
     ...(publicPart && { user: publicPart.username, provider: publicPart.provider ?? providers.main.plan.id }),
     by: 'developer',
-    byUser: loaded.session.userInfo.username,
+    byUser,
   }
   // Before its session ends, by which the user is known.
-  const owner = form.has('all') ? await auth.personalKeys.ownerOfSession(key) : undefined
+  const owner = all ? await personalKeys.ownerOfSession(key) : undefined
   const endKeys = async () => {
-    const revoked = owner === undefined ? 0 : await auth.personalKeys.endAllOfOwner(owner)
+    const revoked = owner === undefined ? 0 : await personalKeys.endAllOfOwner(owner)
     if (revoked > 0) observe.report('key_revoked', { ...whose, revoked })
   }
   await endKeys()
-  const ended = form.has('all') ? (await sessions.endAllLike(key)).count : Number(await sessions.end(key))
+  const ended = all ? (await sessions.endAllLike(key)).count : Number(await sessions.end(key))
   // A session may have made one until it ended.
   await endKeys()
   if (ended > 0) observe.report('session_ended', { ...whose, ended })
-  return backToList(context, request, cookies, { ended, ...(publicPart && { user: publicPart.username }) })
-}
-
-async function getListed(sessions: Sessions, key: string | null): Promise<ListedSession | undefined> {
-  return key && isRecordKey(key) ? sessions.getListed(key) : undefined
+  return ended
 }
 
 function backToList(
@@ -87,56 +146,82 @@ function backToList(
   })
 }
 
-// Asks before a session, or all of its user, is ended.
+// Asks before anything ends, and names all of it.
 
 interface EndConfirmation {
   readonly viewer: Viewer
-  readonly session: ListedSession
+  /** At least one. */
+  readonly choices: readonly Choice[]
   readonly deviceName: DeviceNames
   /** The session that looks at the page is among those that would end. */
   readonly isOwn: boolean
-  readonly all: boolean
 }
 
-export function confirmEndPage(words: Words, { viewer, session, deviceName, isOwn, all }: EndConfirmation): string {
+export function confirmEndPage(words: Words, { viewer, choices, deviceName, isOwn }: EndConfirmation): string {
   const { t } = words
-  const { key, publicPart } = session
-  const user = publicPart?.username ?? t('console.unreadable')
+  const [first] = choices
+  const isAll = choices.every(({ all }) => all)
+  const user = first?.session.publicPart?.username ?? t('console.unreadable')
+  const question = isAll ? t('console.end_all_question', { user }) : t('console.end_question', { user })
+  const effect = isAll ? t('console.end_all_effect') : t('console.end_effect')
+  const isOne = choices.length === 1
+  const fields = choices.map(
+    ({
+      session: { key },
+      all,
+    }) => html`<input type="hidden" name="${all && !isOne ? 'user' : 'session'}" value="${key}">
+`,
+  )
   return consoleFrame(words, {
     section: 'sessions',
     viewer,
-    title: all ? t('console.end_all_question', { user }) : t('console.end_question', { user }),
-    body: html`<p class="lead">${all ? t('console.end_all_effect') : t('console.end_effect')}</p>
+    title: isOne ? question : t('console.end_several_question', { count: choices.length }),
+    body: html`<p class="lead">${isOne ? effect : t('console.end_several_effect')}</p>
 ${isOwn ? html`<div class="notice warn"><p>${t('console.end_own')}</p></div>` : ''}
-${publicPart && !all ? html`<p>${deviceName(words, publicPart.userAgent)} · ${publicPart.address ?? t('device.address_unknown')} · ${moment(words, publicPart.signedInAt)}</p>` : ''}
-<form method="post" action="${OWN_PATHS.endSession}" class="actions"><input type="hidden" name="session" value="${key}">
-${all ? html`<input type="hidden" name="all" value="yes">` : ''}
-<button type="submit" class="button small danger">${all ? t('console.end_all') : t('console.end')}</button>
+<ul class="choices">${choices.map(choice => html`<li>${choiceLine(words, choice, deviceName)}</li>`)}</ul>
+<form method="post" action="${OWN_PATHS.endSession}" class="actions">${fields}${isOne && isAll ? html`<input type="hidden" name="all" value="yes">` : ''}
+<button type="submit" class="button small danger">${isOne ? (isAll ? t('console.end_all') : t('console.end')) : t('console.end_chosen')}</button>
 <a class="button small quiet" href="${OWN_PATHS.consoleSessions}">${t('console.end_no')}</a></form>`,
   })
 }
 
-// The buttons that lead to the question whether a session, or all of its user, shall end.
-
-export function endButtons(words: Words, key: string, user: string) {
-  return endForm(words, key, user, { form: 'actions', button: 'button small quiet' })
-}
-
-/** One menu for all that can be done with a session. It opens without scripts. */
-export function sessionMenu(words: Words, key: string, user: string): Html {
+function choiceLine(words: Words, { session: { key, publicPart }, all }: Choice, deviceName: DeviceNames): Html {
   const { t } = words
-  return html`<details class="menu" name="menu"><summary aria-label="${t('console.action_label', { user })}" title="${t('console.action')}">${icon('more')}<span class="unseen">${t('console.action')}</span></summary>
-<div class="items"><a class="item" href="${OWN_PATHS.consoleSession}?key=${key}" aria-label="${t('console.details_label', { user })}">${t('console.details')}</a>
-${endForm(words, key, user, { form: '', button: 'item' })}</div></details>`
+  if (!publicPart) return html`${t('console.unreadable')} <code>${shortKey(key)}</code>`
+  const { username, userAgent, address, signedInAt } = publicPart
+  const name = nameBefore(displayName(publicPart), username).trim()
+  const who = html`${icon('person')} ${name === '' ? '' : html`<bdi>${name}</bdi> `}<code>${username}</code>`
+  if (all) return html`${who}<br><span class="dim">${t('console.all_of_user')}</span>`
+  return html`${who}<br><span class="dim">${deviceIcon(userAgent)} ${deviceName(words, userAgent)} · ${address ?? t('device.address_unknown')} · ${moment(words, signedInAt)}</span>`
 }
 
-interface Looks {
-  readonly form: string
-  readonly button: string
+function tooManyPage(words: Words, viewer: Viewer): string {
+  const { t } = words
+  return consoleFrame(words, {
+    section: 'sessions',
+    viewer,
+    body: html`<div class="notice bad" role="alert"><p>${t('console.too_many_chosen', { count: MOST_AT_ONCE })}</p></div>
+<p><a href="${OWN_PATHS.consoleSessions}">${t('console.back_to_list')}</a></p>`,
+  })
 }
 
-function endForm({ t }: Words, key: string, user: string, { form, button }: Looks) {
-  return html`<form method="get" action="${OWN_PATHS.consoleConfirmEnd}" class="${form}"><input type="hidden" name="session" value="${key}">
-<button type="submit" class="${button}" aria-label="${t('console.end_label', { user })}">${t('console.end')}</button>
-<button type="submit" name="all" value="yes" class="${button}" aria-label="${t('console.end_all_label', { user })}">${t('console.end_all')}</button></form>`
+// The buttons that lead to the question.
+
+/** On the page of one session. */
+export function endButtons({ t }: Words, key: string, user: string): Html {
+  return html`<form method="get" action="${OWN_PATHS.consoleConfirmEnd}" class="actions"><input type="hidden" name="session" value="${key}">
+<button type="submit" class="button small quiet" aria-label="${t('console.end_label', { user })}">${t('console.end')}</button>
+<button type="submit" name="all" value="yes" class="button small quiet" aria-label="${t('console.end_all_label', { user })}">${t('console.end_all')}</button></form>`
+}
+
+/** In the list, all that can be done with one session. It opens without scripts. */
+export function sessionMenu({ t }: Words, { key }: ListedSession, session: string): Html {
+  return html`<details class="menu" name="menu"><summary aria-label="${t('console.action_label', { user: session })}" title="${t('console.action')}">${icon('more')}<span class="unseen">${t('console.action')}</span></summary>
+<div class="items"><a class="item" href="${OWN_PATHS.consoleSession}?key=${key}" aria-label="${t('console.details_label', { user: session })}">${t('console.details')}</a>
+<form method="get" action="${OWN_PATHS.consoleConfirmEnd}"><button type="submit" name="session" value="${key}" class="item" aria-label="${t('console.end_label', { user: session })}">${t('console.end')}</button></form></div></details>`
+}
+
+/** In the list, for all sessions of a user. */
+export function endAllButton({ t }: Words, key: string, user: string): Html {
+  return html`<form method="get" action="${OWN_PATHS.consoleConfirmEnd}"><button type="submit" name="user" value="${key}" class="button small quiet" aria-label="${t('console.end_all_label', { user })}">${t('console.end_all_short')}</button></form>`
 }

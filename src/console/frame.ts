@@ -1,4 +1,4 @@
-// The frame of the console's pages: menu, user, sign-out; and its tables.
+// The frame of the console's pages: menu, user, sign-out.
 
 import { html } from 'hono/html'
 import { icon } from '../pages/icon.ts'
@@ -88,47 +88,14 @@ function link({ t }: Words, name: Section, path: string, current: Section) {
   return html`<li><a href="${path}" ${name === current ? html`aria-current="page"` : ''}>${t(`console.${name}`)}</a></li>`
 }
 
-// Tables, which are lists on a phone. Roles are explicit because browsers drop them there.
+// One sentence on how things are, told apart by colour, shape and words.
 
-interface Table {
-  /** The id of its heading, or a text. */
-  readonly label: { readonly by: string } | { readonly text: string }
-  readonly columns: readonly string[]
-  readonly rows?: readonly Html[]
-  /** Rows that belong together. */
-  readonly groups?: readonly (readonly Html[])[]
-}
+export type State = 'good' | 'degraded' | 'down'
 
-export function table({ label, columns, rows = [], groups = [rows] }: Table): Html {
-  const named = 'by' in label ? html`aria-labelledby="${label.by}"` : html`aria-label="${label.text}"`
-  const cells = columns.map(name => html`<th scope="col" role="columnheader">${name}</th>`)
-  return html`<table role="table" ${named}>
-<thead role="rowgroup"><tr role="row">${cells}</tr></thead>
-${groups.map(
-  group => html`<tbody role="rowgroup">${group}</tbody>
-`,
-)}
-</table>`
-}
+const STATE_ICONS = { good: 'success', degraded: 'warning', down: 'failure' } as const
 
-export function row(head: unknown, cells: readonly Html[]): Html {
-  return html`<tr role="row"><th scope="row" role="rowheader">${head}</th>${cells}</tr>
-`
-}
-
-/** With the name of its column, which a phone shows beside it. */
-export function cell(label: string, content: unknown): Html {
-  return html`<td role="cell" data-label="${label}"><span>${content}</span></td>`
-}
-
-/** A cell for text of any length. */
-export function longCell(label: string, content: unknown): Html {
-  return html`<td role="cell" data-label="${label}" class="long"><span>${content}</span></td>`
-}
-
-/** For buttons, which need no label. */
-export function plainCell(content: unknown): Html {
-  return html`<td role="cell">${content}</td>`
+export function banner(state: State, title: string, more = ''): Html {
+  return html`<div class="banner ${state}" data-state="${state}">${icon(STATE_ICONS[state])}<div><strong>${title}</strong>${more === '' ? '' : html` <span>${more}</span>`}</div></div>`
 }
 
 // The page while the store is unavailable.

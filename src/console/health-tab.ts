@@ -9,10 +9,12 @@ import type { SignedInCaller } from '../identify/admission.ts'
 import type { History } from '../observe/history.ts'
 import { addSlot, emptySlot, quantile, TIMED, type TimedOperation } from '../observe/history-slots.ts'
 import type { Instance } from '../observe/instances.ts'
+import { icon } from '../pages/icon.ts'
 import { type Html, moment } from '../pages/layout.ts'
 import type { Words } from '../pages/words.ts'
 import type { ConsoleContext } from './context.ts'
-import { cell, consoleFrame, longCell, row, table, type Viewer, viewerOf } from './frame.ts'
+import { banner, consoleFrame, type Viewer, viewerOf } from './frame.ts'
+import { type Column, table } from './table.ts'
 
 export async function showHealth(
   context: ConsoleContext,
@@ -64,8 +66,8 @@ export interface HealthView {
   readonly store: string
 }
 
-/** Failures first. */
-const ORDER = ['failure', 'warning', 'good'] as const
+/** What is open; what passed is folded. */
+const ORDER = ['failure', 'warning'] as const
 const SHOWN_TIMES = {
   request: 'overview.of_requests',
   provider: 'overview.of_provider',
@@ -74,42 +76,53 @@ const SHOWN_TIMES = {
 
 export function healthPage(words: Words, view: HealthView): string {
   const { findings } = view
-  const sorted = ORDER.flatMap(level => findings.filter(finding => finding.level === level))
+  const open = ORDER.flatMap(level => findings.filter(finding => finding.level === level))
+  const passed = findings.filter(({ level }) => level === 'good')
   const { t, rich } = words
-  const columns = [t('health.check'), t('health.result'), t('health.seen'), t('health.remedy')]
+  const columns = findingColumns(words)
   return consoleFrame(words, {
     section: 'health',
     viewer: view.viewer,
-    body: html`<p class="lead">${summary(words, findings)}</p>
-${table({ label: { text: t('health.results') }, columns, rows: sorted.map(finding => findingRow(words, finding)) })}
+    body: html`${summary(words, findings)}
+${open.length === 0 ? '' : table({ label: { text: t('health.results') }, columns, rows: open })}
+<details id="passed"><summary>${t('health.passed', { count: passed.length })}</summary>
+${table({ label: { text: t('health.passed', { count: passed.length }) }, columns: columns.slice(0, -1), rows: passed })}</details>
 <p class="hint">${rich('health.hint', { doctor: html`<code>menshen doctor</code>`, sign_in: html`<code>menshen doctor --sign-in</code>` })}</p>
 ${timesPart(words, view)}
 ${instancesPart(words, view)}`,
   })
 }
 
-function findingRow({ t, render, checkLabel }: Words, { name, level, seen, remedy }: Finding): Html {
-  return row(html`<span title="${name}">${checkLabel(name)}</span>`, [
-    cell(t('health.result'), html`<span class="tag ${level}">${t(`health.${level}`)}</span>`),
-    longCell(t('health.seen'), render(seen)),
-    longCell(t('health.remedy'), remedy ? render(remedy) : ''),
-  ])
+/** The last one is of no use to a check that passed. */
+function findingColumns({ t, render, checkLabel }: Words): Column<Finding>[] {
+  return [
+    { title: t('health.check'), cell: ({ name }) => html`<span title="${name}">${checkLabel(name)}</span>` },
+    {
+      title: t('health.result'),
+      cell: ({ level }) => html`<span class="tag ${level}">${icon(LEVEL_ICONS[level])} ${t(`health.${level}`)}</span>`,
+    },
+    { title: t('health.seen'), kind: 'long', cell: ({ seen }) => render(seen) },
+    { title: t('health.remedy'), kind: 'long', cell: ({ remedy }) => (remedy ? render(remedy) : '') },
+  ]
 }
 
-function summary({ t }: Words, findings: readonly Finding[]): string {
+const LEVEL_ICONS = { good: 'success', warning: 'warning', failure: 'failure' } as const
+
+function summary({ t }: Words, findings: readonly Finding[]): Html {
   const count = (level: Finding['level']) => findings.filter(finding => finding.level === level).length
   const [failures, warnings] = [count('failure'), count('warning')]
-  if (failures > 0) return t('health.failures', { failures, warnings })
-  return warnings > 0 ? t('health.warnings', { warnings }) : t('health.all_good')
+  if (failures > 0) return banner('down', t('health.failures', { failures, warnings }))
+  return warnings > 0 ? banner('degraded', t('health.warnings', { warnings })) : banner('good', t('health.all_good'))
 }
 
 function timesPart({ t }: Words, { times }: HealthView): Html {
-  const columns = [t('health.waited_for'), t('health.median'), t('health.slowest')]
-  const rows = times.map(({ what, p50, p99 }) =>
-    row(t(SHOWN_TIMES[what]), [cell(t('health.median'), inMs(p50)), cell(t('health.slowest'), inMs(p99))]),
-  )
+  const columns: Column<HealthView['times'][number]>[] = [
+    { title: t('health.waited_for'), cell: ({ what }) => t(SHOWN_TIMES[what]) },
+    { title: t('health.median'), cell: ({ p50 }) => inMs(p50) },
+    { title: t('health.slowest'), cell: ({ p99 }) => inMs(p99) },
+  ]
   return html`<h2 id="times">${t('health.times')}</h2>
-${table({ label: { by: 'times' }, columns, rows })}`
+${table({ label: { by: 'times' }, columns, rows: times })}`
 }
 
 function inMs(ms: number | undefined): string {
@@ -118,17 +131,18 @@ function inMs(ms: number | undefined): string {
 
 function instancesPart(words: Words, { instances, node, store }: HealthView): Html {
   const { t } = words
-  const columns = [t('health.machine'), t('health.process'), t('health.version'), t('health.started')]
-  const rows = (instances ?? []).map((instance, n) =>
-    row(html`${instance.host} ${n === 0 ? html`<span class="tag">${t('health.this_one')}</span>` : ''}`, [
-      cell(t('health.process'), processName(words, instance)),
-      cell(t('health.version'), instance.version),
-      cell(t('health.started'), moment(words, instance.startedAt)),
-    ]),
-  )
+  const columns: Column<Instance>[] = [
+    {
+      title: t('health.machine'),
+      cell: ({ host }, n) => html`${host} ${n === 0 ? html`<span class="tag">${t('health.this_one')}</span>` : ''}`,
+    },
+    { title: t('health.process'), cell: instance => processName(words, instance) },
+    { title: t('health.version'), cell: ({ version }) => version },
+    { title: t('health.started'), cell: ({ startedAt }) => moment(words, startedAt) },
+  ]
   return html`<h2 id="instances">${t('health.instances')}</h2>
 <p>${t('health.runs_on', { node, store })}</p>
-${instances ? table({ label: { by: 'instances' }, columns, rows }) : html`<p class="hint">${t('health.instances_unknown')}</p>`}`
+${instances ? table({ label: { by: 'instances' }, columns, rows: instances }) : html`<p class="hint">${t('health.instances_unknown')}</p>`}`
 }
 
 function processName({ t }: Words, { pid, worker }: Instance): string {

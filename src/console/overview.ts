@@ -1,25 +1,29 @@
 // The overview of the console: problems, tiles and charts, also live.
 
+import { hash } from 'node:crypto'
 import { html } from 'hono/html'
 import { type Advice, adviceFor } from '../config/advice.ts'
 import type { Finding } from '../doctor/finding.ts'
 import { MenshenError } from '../errors.ts'
-import type { AuditedCode } from '../events.ts'
 import { languageOf, pageAnswer, redirectAnswer } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'
-import { FAILURE_REASONS, type Plot, plotOf, sumOf } from '../observe/history.ts'
-import { RANGES, type Range } from '../observe/history-slots.ts'
+import type { AuditedCode } from '../events.ts'
+import { AUDITED } from '../observe/audit-event.ts'
+import { type Column, FAILURE_REASONS, type History, type Plot, plotOf, sumOf } from '../observe/history.ts'
+import { RANGES, type Range, type Slot, TIMED } from '../observe/history-slots.ts'
 import { type AlarmingEvent, type CurrentProblem, currentProblems } from '../observe/problems.ts'
-import { type Html, moment } from '../pages/layout.ts'
+import { icon } from '../pages/icon.ts'
+import { exactMoment, type Html, moment } from '../pages/layout.ts'
 import type { Words } from '../pages/words.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { GuardedHandler } from '../sign-in/guarded.ts'
-import { phrase } from '../text/text.ts'
+import { type Phrase, phrase } from '../text/text.ts'
 import { type CachedValue, createCachedValue } from '../util/cached-value.ts'
 import { auditUrl } from './audit-tab.ts'
 import type { ConsoleContext } from './context.ts'
-import { cell, consoleFrame, row, table, type Viewer, viewerOf } from './frame.ts'
+import { banner, consoleFrame, type Viewer, viewerOf } from './frame.ts'
 import type { LiveStreams } from './live-streams.ts'
+import { type Column as TableColumn, table } from './table.ts'
 
 export interface Overview {
   readonly show: GuardedHandler<ConsoleContext>
@@ -55,7 +59,9 @@ export function createOverview(context: ConsoleContext, liveStreams: LiveStreams
       return liveStreams.open(context, request, caller, async () => {
         const view = await views[range].get()
         return [
+          ['state', String(stateBanner(words, view))],
           ['problems', String(problemList(words, view))],
+          ['advice', String(adviceList(words, view.advice))],
           ['figures', String(figures(words, view))],
           ['plot', view.plot],
         ]
@@ -78,14 +84,16 @@ function rangeOf({ search }: GatewayRequest): Range {
 async function makeView(context: ConsoleContext, range: Range): Promise<OverviewView> {
   const { settings, auth, observe, doctor } = context
   const { providers, roles } = auth
-  const [{ slots, isPartial }, lastHour, { events, isStoreAway }] = await Promise.all([
+  const [{ slots, isPartial }, lastHour, { events, isStoreAway }, before] = await Promise.all([
     observe.history.read(range),
     observe.history.read('hour'),
     recentEvents(context),
+    readBefore(observe.history, range),
   ])
   return {
     range,
     plot: plotOf(slots),
+    before: before && plotOf(before),
     isStoreAway: isPartial || isStoreAway,
     problems: currentProblems(events, lastHour.slots),
     providerNames: new Map(providers.all.map(({ plan }) => [plan.id, plan.name])),
@@ -96,6 +104,18 @@ async function makeView(context: ConsoleContext, range: Range): Promise<Overview
     ),
     failures: doctor.findings.latest().filter(({ level }) => level === 'failure'),
   }
+}
+
+/** The hour and the day before are kept in longer slots; the week before is not kept. */
+const BEFORE = { hour: 'day', day: 'week' } as const
+
+/** The slots of the time before a range, as long as the range itself; `undefined` if nothing was counted then. */
+async function readBefore(history: History, range: Range): Promise<Slot[] | undefined> {
+  if (range === 'week') return undefined
+  const { slots } = await history.read(BEFORE[range])
+  const count = (RANGES[range].stepMs * RANGES[range].slots) / RANGES[BEFORE[range]].stepMs
+  const before = slots.slice(-2 * count, -count)
+  return before.some(({ counts }) => Object.keys(counts).length > 0) ? before : undefined
 }
 
 /** Other problems are shown while the store is unavailable, too. */
@@ -116,6 +136,8 @@ async function recentEvents({ observe, now }: ConsoleContext) {
 export interface OverviewView {
   readonly range: Range
   readonly plot: Plot
+  /** The time before it, if that is known. */
+  readonly before: Plot | undefined
   readonly isStoreAway: boolean
   readonly problems: readonly CurrentProblem[]
   /** Keyed by their ids. */
@@ -135,11 +157,13 @@ export function overviewPage(words: Words, viewer: Viewer, view: OverviewView): 
     viewer,
     scripts: viewer.isUnconfirmed ? [] : ['overview.js'],
     styles: ['uplot.css'],
-    body: html`<section id="problems" aria-live="polite">${problemList(words, view)}</section>
+    body: html`<div id="state" aria-live="polite">${stateBanner(words, view)}</div>
 <div id="figures">${figures(words, view)}</div>
-<p class="ranges" aria-label="${t('overview.range')}">${(Object.keys(RANGES) as Range[]).map(range => rangeLink(words, range, view.range))}</p>
+<section id="problems" aria-live="polite">${problemList(words, view)}</section>
+<div id="advice">${adviceList(words, view.advice)}</div>
+<div class="ranges" role="group" aria-label="${t('overview.range')}">${(Object.keys(RANGES) as Range[]).map(range => rangeLink(words, range, view.range))}</div>
 ${viewer.isUnconfirmed ? '' : plotsPart(words, view)}
-<details ${viewer.isUnconfirmed ? 'open' : ''}><summary>${t('overview.numbers')}</summary>${numbers(words, view.plot)}</details>`,
+<details ${viewer.isUnconfirmed ? html`open` : ''}><summary>${t('overview.numbers')}</summary>${numbers(words, view.plot)}</details>`,
   })
 }
 
@@ -151,22 +175,71 @@ ${PLOTS.map(name => html`<figure><figcaption>${t(`overview.plot_${name}`)}</figc
 </div>`
 }
 
-/** The worst first, advice last. One failure is one notice, however many checks have found it. */
-export function problemList(words: Words, view: OverviewView): Html {
-  const { t, render } = words
-  const { advice } = view
-  const troubles = troublesIn(words, view)
-  if (troubles.length + advice.length === 0) return html`<div class="notice good"><p>${t('health.all_good')}</p></div>`
-  return html`${troubles.map(trouble => html`<div class="notice ${trouble.isOver ? 'good' : 'bad'}"><p>${trouble.message}</p>${cause(words, trouble)}</div>`)}
-${advice.map(({ code, remedy }) => html`<div class="notice"><p>${render(phrase('with_remedy', { seen: phrase(`advice.${code}`), remedy }))}</p></div>`)}`
+/** The state of everything in one line. */
+function stateBanner(words: Words, view: OverviewView): Html {
+  const { t } = words
+  const severities = troublesIn(words, view).map(({ severity }) => severity)
+  const count = (severity: Severity) => severities.filter(other => other === severity).length
+  const failing = count('down') + count('degraded')
+  const recovered = count('recovered')
+  const state = count('down') > 0 ? 'down' : failing > 0 ? 'degraded' : 'good'
+  const more = [
+    ...(failing > 0 ? [t('overview.problems', { count: failing })] : []),
+    ...(recovered > 0 ? [t('overview.recovered', { count: recovered })] : []),
+  ]
+  return banner(state, t(`overview.state_${state}`), more.join(' '))
 }
 
+/** The worst first. One failure is one card, however many checks have found it. */
+export function problemList(words: Words, view: OverviewView): Html {
+  return html`${troublesIn(words, view).map(trouble => problemCard(words, trouble))}`
+}
+
+function problemCard(words: Words, trouble: Trouble): Html {
+  const { t } = words
+  const { severity, message, facts = [], audit } = trouble
+  return html`<article class="problem ${severity}"><p><span class="tag ${severity}">${icon(SEVERITY_ICONS[severity])} ${t(`overview.severity_${severity}`)}</span> ${message}</p>
+${facts.length === 0 ? '' : html`<ul class="facts">${facts.map(fact => html`<li>${fact}</li>`)}</ul>`}
+${cause(words, trouble)}
+${audit === undefined ? '' : html`<p class="small"><a href="${audit}">${t('overview.see_audit')}</a></p>`}</article>`
+}
+
+/** Folded: nothing fails because of it. A script lets the reader dismiss each one, until it changes. */
+export function adviceList({ t, render }: Words, advice: readonly Advice[]): Html {
+  if (advice.length === 0) return html``
+  const lines = advice.map(
+    ({
+      code,
+      remedy,
+    }) => html`<li data-advice="${fingerprintOf(code, remedy)}"><p>${render(phrase('with_remedy', { seen: phrase(`advice.${code}`), remedy }))}</p>
+<button type="button" class="button small quiet dismiss" hidden>${t('overview.dismiss')}</button></li>
+`,
+  )
+  return html`<details class="advice"><summary>${t('overview.advice')} <span class="tag">${advice.length}</span></summary>
+<ul>${lines}</ul></details>
+<p class="small" id="dismissed" hidden>${t('overview.dismissed')} <button type="button" class="plain">${t('overview.show_again')}</button></p>`
+}
+
+/** Another one if the advice says something else, whatever the language. */
+function fingerprintOf(code: string, remedy: Phrase): string {
+  return hash('sha256', JSON.stringify([code, remedy]), 'base64url').slice(0, 16)
+}
+
+/** `notice`: any visitor can cause it, and no user need be affected. */
+type Severity = 'down' | 'degraded' | 'notice' | 'recovered'
+
+const SEVERITIES: readonly Severity[] = ['down', 'degraded', 'notice', 'recovered']
+const SEVERITY_ICONS = { down: 'failure', degraded: 'warning', notice: 'info', recovered: 'success' } as const
+
 interface Trouble {
+  readonly severity: Severity
   /** What it is about: the beginning of the names of the doctor's checks. */
   readonly about: string | undefined
   readonly message: Html
-  /** It works again. */
-  readonly isOver?: boolean
+  /** Since when, how often, for how many. */
+  readonly facts?: readonly Html[]
+  /** Where its events are. */
+  readonly audit?: string
   /** What the doctor has found of it. */
   readonly findings: readonly Finding[]
 }
@@ -174,28 +247,78 @@ interface Trouble {
 function troublesIn(words: Words, view: OverviewView): Trouble[] {
   const { problems, failures, isStoreAway } = view
   const seen = problems
-    // The first notice says it already.
+    // The first card says it already.
     .filter(problem => !(isStoreAway && problem.kind === 'event' && SUBJECTS[problem.code] === 'store'))
     .map(problem => ({
+      severity: severityOf(problem, view),
       about: subjectOf(problem, view),
       message: problemMessage(words, problem, view),
-      isOver: problem.kind === 'recovered',
+      facts: factsOf(words, problem),
+      audit: auditOf(problem),
     }))
-  const known = [...(isStoreAway ? [{ about: 'store', message: html`${words.t('problem.store_away')}` }] : []), ...seen]
+  const away = { severity: 'down' as const, about: 'store', message: html`${words.t('problem.store_away')}` }
+  const known = [...(isStoreAway ? [away] : []), ...seen]
   const shown = new Set<Finding>()
   const troubles = known.map(trouble => {
     const findings = failures.filter(finding => !shown.has(finding) && isAbout(finding, trouble.about))
     for (const finding of findings) shown.add(finding)
-    return { ...trouble, findings }
+    return { ...trouble, severity: confirmed(trouble, findings), findings }
   })
   const rest = Map.groupBy(
     failures.filter(finding => !shown.has(finding)),
     ({ name }) => areaOf(name, view),
   )
-  const found = [...rest].flatMap(([about, [first, ...others]]) =>
-    first ? [{ about, message: findingMessage(words, first), findings: others }] : [],
+  const found = [...rest].flatMap(([about, [first, ...others]]) => {
+    const trouble = { severity: 'degraded' as const, about, message: html`` }
+    return first
+      ? [{ ...trouble, severity: confirmed(trouble, [first]), message: findingMessage(words, first), findings: others }]
+      : []
+  })
+  return [...troubles, ...found].sort(
+    (one, other) => SEVERITIES.indexOf(one.severity) - SEVERITIES.indexOf(other.severity),
   )
-  return [...troubles, ...found]
+}
+
+/** What any visitor can cause. */
+const BY_ANYONE = new Set<AlarmingEvent>(['rate_limited', 'cookie_lost'])
+
+function severityOf(problem: CurrentProblem, { problems, providerNames }: OverviewView): Severity {
+  if (problem.kind === 'recovered') return 'recovered'
+  if (problem.kind === 'event') {
+    if (problem.isOver) return 'recovered'
+    return BY_ANYONE.has(problem.code) ? 'notice' : problem.code === 'data_keys_closed' ? 'down' : 'degraded'
+  }
+  const failing = problems.filter(({ kind }) => kind === 'provider').length
+  return failing >= providerNames.size ? 'down' : 'degraded'
+}
+
+/** A check that fails now: what has been quiet for a while is not over, and without the application of `/` nothing works. */
+function confirmed({ severity }: Pick<Trouble, 'severity'>, findings: readonly Finding[]): Severity {
+  if (findings.length === 0) return severity
+  if (findings.some(({ name }) => name === 'upstream /' || name.startsWith('upstream / '))) return 'down'
+  return severity === 'recovered' ? 'degraded' : severity
+}
+
+function factsOf(words: Words, problem: CurrentProblem): Html[] {
+  const { rich, t } = words
+  const since = rich('problem.since', { time: exactMoment(words, problem.since) })
+  if (problem.kind === 'event') {
+    const last = rich('problem.last', { time: exactMoment(words, problem.last) })
+    return problem.last === problem.since ? [since] : [since, last]
+  }
+  return [
+    since,
+    ...(problem.kind === 'recovered' ? [rich('problem.until', { time: exactMoment(words, problem.until) })] : []),
+    html`${t('problem.failures', { count: problem.failures })}`,
+    html`${t('problem.people', { count: problem.people })}`,
+  ]
+}
+
+/** Events that the trail does not have are among what happened then. */
+function auditOf(problem: CurrentProblem): string {
+  const event = problem.kind === 'event' ? problem.code : problem.event
+  const isInTrail = AUDITED.some(code => code === event)
+  return auditUrl({ ...(isInTrail && { event }), ...sinceIn(problem.since) }, OWN_PATHS.consoleAudit)
 }
 
 const SUBJECTS: Partial<Record<AlarmingEvent, string>> = {
@@ -225,10 +348,13 @@ function areaOf(name: string, { providerNames }: OverviewView): string {
 }
 
 /** The first finding is the cause of the others. Without one, Health looks for it. */
-function cause(words: Words, { about, findings: [first, ...others] }: Trouble): Html | string {
+function cause(words: Words, { severity, about, findings: [first, ...others] }: Trouble): Html | string {
   const { rich } = words
   const health = html`<a href="${OWN_PATHS.consoleHealth}">${words.t('console.health')}</a>`
-  if (!first) return about === undefined ? '' : html`<p class="small">${rich('problem.cause', { health })}</p>`
+  if (!first)
+    return about === undefined || severity === 'recovered'
+      ? ''
+      : html`<p class="small">${rich('problem.cause', { health })}</p>`
   return html`<p class="small">${findingMessage(words, first)}${others.length === 0 ? '' : html` ${rich('problem.more', { count: html`${others.length}`, health })}`}</p>`
 }
 
@@ -240,37 +366,79 @@ function problemMessage(words: Words, problem: CurrentProblem, { providerNames }
   const { rich, t } = words
   if (problem.kind === 'event') return html`${t(`problem.${problem.code}`, { times: problem.times })}`
   const provider = html`<strong>${providerNames.get(problem.provider) ?? t('topic.provider')}</strong>`
-  const failures = html`${problem.failures}`
-  if (problem.kind === 'recovered')
-    return rich('problem.recovered', { provider, failures, until: moment(words, problem.until) })
-  const people = html`${problem.people}`
-  return rich('problem.provider', { provider, failures, people, since: moment(words, problem.since) })
+  return problem.kind === 'recovered' ? rich('problem.recovered', { provider }) : rich('problem.provider', { provider })
 }
 
-/** The sums of the plots, each with a link to what it counts. */
-export function figures({ t }: Words, { plot, isStoreAway }: Pick<OverviewView, 'plot' | 'isStoreAway'>): Html {
-  const failed = Object.values(plot.failures).reduce((sum, column) => sum + sumOf(column), 0)
-  const eventsOf = (event: AuditedCode) => auditUrl({ event, ...sinceOf(plot) }, OWN_PATHS.consoleAudit)
-  const sessions = plot.sessions.findLast(number => number !== null) ?? '—'
+/** The sums of the plots with their trends, each with a link to what it counts. */
+export function figures(words: Words, view: Pick<OverviewView, 'plot' | 'before' | 'isStoreAway' | 'range'>): Html {
+  const { t } = words
+  const { plot, before, isStoreAway } = view
+  const eventsOf = (event: AuditedCode) =>
+    auditUrl({ event, ...(plot.at[0] !== undefined && sinceIn(plot.at[0] * 1000)) }, OWN_PATHS.consoleAudit)
+  const counted = (name: string, columnOf: (plot: Plot) => Column, url: string) => ({
+    name,
+    number: sumOf(columnOf(plot)),
+    column: columnOf(plot),
+    change: before && sumOf(columnOf(plot)) - sumOf(columnOf(before)),
+    url,
+  })
+  const known = plot.sessions.filter(number => number !== null)
+  const [now, then] = [known.at(-1), known[0]]
   const rows = [
-    [t('overview.sessions_now'), isStoreAway ? t('overview.unavailable') : sessions, OWN_PATHS.consoleSessions],
-    [t('overview.sign_ins'), sumOf(plot.signIns), eventsOf('sign_in')],
-    [t('overview.failures'), failed, eventsOf('sign_in_failed')],
-    [t('overview.refusals'), sumOf(plot.requests.refused), eventsOf('refused')],
-  ] as const
-  return html`<dl class="figures">${rows.map(([name, number, url]) => html`<div><dt>${name}</dt><dd><a class="figure" href="${url}" aria-label="${name} ${number}">${number}</a></dd></div>`)}</dl>`
+    {
+      name: t('overview.sessions_now'),
+      number: isStoreAway ? t('overview.unavailable') : (now ?? '—'),
+      column: plot.sessions,
+      change: isStoreAway || known.length < 2 || now === undefined || then === undefined ? undefined : now - then,
+      url: OWN_PATHS.consoleSessions,
+    },
+    counted(t('overview.sign_ins'), ({ signIns }) => signIns, eventsOf('sign_in')),
+    counted(t('overview.failures'), failuresIn, eventsOf('sign_in_failed')),
+    counted(t('overview.refusals'), ({ requests }) => requests.refused, eventsOf('refused')),
+  ]
+  return html`<dl class="figures">${rows.map(({ name, number, column, change, url }) => html`<div><dt>${name}</dt><dd><a class="figure" href="${url}" aria-label="${name} ${number}">${number}</a>${sparkline(column)}<span class="trend small">${trend(words, change, view.range)}</span></dd></div>`)}</dl>`
+}
+
+function failuresIn({ at, failures }: Plot): Column {
+  return at.map((_at, n) => Object.values(failures).reduce((sum, column) => sum + (column[n] ?? 0), 0))
+}
+
+/** Compared with the time before that is as long as the range. */
+function trend({ t }: Words, change: number | undefined, range: Range): string {
+  if (change === undefined) return t('overview.no_trend')
+  if (change === 0) return t(`overview.same_${range}`)
+  return change > 0 ? t(`overview.more_${range}`, { count: change }) : t(`overview.fewer_${range}`, { count: -change })
+}
+
+const SPARK = { width: 96, height: 24 } as const
+
+/** The course of a figure, without numbers; the plots have them. */
+function sparkline(column: Column): Html {
+  const most = Math.max(1, ...column.map(number => number ?? 0))
+  const step = SPARK.width / Math.max(1, column.length - 1)
+  const points = column.flatMap((number, n) =>
+    number === null
+      ? []
+      : [`${(n * step).toFixed(1)},${(SPARK.height - 1 - (number / most) * (SPARK.height - 2)).toFixed(1)}`],
+  )
+  return html`<svg class="spark" viewBox="0 0 ${SPARK.width} ${SPARK.height}" preserveAspectRatio="none" aria-hidden="true" focusable="false"><polyline points="${points.join(' ')}"/></svg>`
 }
 
 /** As the form of the audit trail has it, in UTC. */
-function sinceOf({ at: [first] }: Plot): { since: string; zone: string } | undefined {
-  if (first === undefined) return undefined
-  return { since: new Date(first * 1000).toISOString().slice(0, 16), zone: '0' }
+function sinceIn(at: number): { since: string; zone: string } {
+  return { since: new Date(at).toISOString().slice(0, 16), zone: '0' }
 }
 
 function rangeLink({ t }: Words, range: Range, current: Range) {
   const chosen = range === current ? html`aria-current="true"` : ''
   return html`<a class="button small quiet" href="${OWN_PATHS.console}?range=${range}" ${chosen}>${t(`overview.${range}`)}</a> `
 }
+
+const TIMED_NAMES = {
+  request: 'overview.of_requests',
+  provider: 'overview.of_provider',
+  store: 'overview.of_store',
+} as const
 
 /** What the plots call their lines. */
 function plotWords({ t }: Words): string {
@@ -284,36 +452,27 @@ function plotWords({ t }: Words): string {
     visitor: t('overview.visitors'),
     refused: t('overview.refusals'),
     error: t('overview.errors'),
-    request: t('overview.of_requests'),
-    provider: t('overview.of_provider'),
-    store: t('overview.of_store'),
+    ...Object.fromEntries(
+      TIMED.flatMap(what => [
+        [`${what}_p50`, t('overview.median_of', { what: t(TIMED_NAMES[what]) })],
+        [`${what}_p99`, t('overview.slowest_of', { what: t(TIMED_NAMES[what]) })],
+      ]),
+    ),
     time: t('overview.time'),
   }).toString()
 }
 
 function numbers(words: Words, plot: Plot): Html {
   const { t } = words
-  const columns = [
-    t('overview.time'),
-    t('overview.sign_ins'),
-    t('overview.failures'),
-    t('overview.admitted'),
-    t('overview.refusals'),
-    t('overview.errors'),
+  const failures = failuresIn(plot)
+  /** A row is the index of a slot. */
+  const columns: TableColumn<number>[] = [
+    { title: t('overview.time'), cell: n => moment(words, (plot.at[n] ?? 0) * 1000) },
+    { title: t('overview.sign_ins'), cell: n => plot.signIns[n] },
+    { title: t('overview.failures'), cell: n => failures[n] },
+    { title: t('overview.admitted'), cell: n => plot.requests.admitted[n] },
+    { title: t('overview.refusals'), cell: n => plot.requests.refused[n] },
+    { title: t('overview.errors'), cell: n => plot.requests.error[n] },
   ]
-  const failures = Object.values(plot.failures)
-  const cells = (n: number) => [
-    plot.signIns[n],
-    failures.reduce((sum, column) => sum + (column[n] ?? 0), 0),
-    plot.requests.admitted[n],
-    plot.requests.refused[n],
-    plot.requests.error[n],
-  ]
-  const rows = plot.at.map((at, n) =>
-    row(
-      moment(words, at * 1000),
-      cells(n).map((number, index) => cell(columns[index + 1] ?? '', number)),
-    ),
-  )
-  return table({ label: { text: t('overview.numbers') }, columns, rows: rows.reverse() })
+  return table({ label: { text: t('overview.numbers') }, columns, rows: [...plot.at.keys()].reverse() })
 }

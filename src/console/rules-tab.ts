@@ -18,12 +18,13 @@ import { languageOf, type OwnAnswer, pageAnswer } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import type { SignedInCaller } from '../identify/admission.ts'
 import type { RefusalsOfRule, ShadowRefusal } from '../observe/shadow-refusals.ts'
-import { type Html, moment } from '../pages/layout.ts'
+import { exactMoment, type Html } from '../pages/layout.ts'
 import { hoursText } from '../pages/notices.ts'
-import { nameBefore, roleName } from '../pages/shown-text.ts'
 import type { Words } from '../pages/words.ts'
 import type { ConsoleContext } from './context.ts'
-import { cell, consoleFrame, longCell, row, table, type Viewer, viewerOf } from './frame.ts'
+import { createRowFilter, filterBox, readFilter } from './filter-box.ts'
+import { consoleFrame, type Viewer, viewerOf } from './frame.ts'
+import { type Column, table } from './table.ts'
 
 export async function showRules(
   context: ConsoleContext,
@@ -44,6 +45,7 @@ export async function showRules(
     rules: rules.inOrder,
     roles,
     query,
+    filter: readFilter(search),
     verdict: query.path === '' ? undefined : answerRuleQuery(rules, query, context.paths.signIn),
     shadowRules: rules.inOrder
       .filter(({ shadow }) => shadow)
@@ -92,6 +94,8 @@ export interface RulesView {
   /** The roles of the form. */
   readonly roles: readonly string[]
   readonly query: TypedQuery
+  /** Rules without this text are hidden. */
+  readonly filter: string
   /** Absent if nothing was asked. */
   readonly verdict: RuleVerdict | undefined
   readonly shadowRules: readonly { readonly rule: Rule; readonly refusals: RefusalsOfRule }[]
@@ -107,18 +111,21 @@ const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
 export function rulesPage(words: Words, view: RulesView): string {
   const { t } = words
-  const { rules, shadowRules, hosts } = view
-  const columns = [t('rules.path'), t('rules.methods'), t('rules.who'), t('rules.kind')]
-  const rows = rules.map((rule, n) => ruleRow(words, rule, n, view.verdict))
+  const { rules, shadowRules, hosts, filter } = view
+  const columns = ruleColumns(words, view.verdict)
+  const isShown = createRowFilter(columns, filter)
+  const keep: Record<string, string> = hosts?.chosen === undefined ? {} : { host: hosts.chosen }
   return consoleFrame(words, {
     section: 'rules',
     viewer: view.viewer,
+    scripts: ['filter.js'],
     body: html`<h2 id="ask">${t('rules.ask')}</h2>
 ${askForm(words, view)}
 <div role="status">${view.verdict ? verdictPart(words, view, view.verdict) : ''}</div>
 <h2 id="rules">${t('rules.table')}${hosts ? html` · ${hosts.chosen ?? hosts.authHost}` : ''}</h2>
 <p class="lead">${t('rules.lead')}</p>
-${table({ label: { by: 'rules' }, columns, rows })}
+${filterBox(words, { value: filter, keep })}
+<div data-filtered>${table({ label: { by: 'rules' }, columns, rows: rules, isShown })}</div>
 ${shadowRules.length === 0 ? '' : shadowPart(words, view)}`,
   })
 }
@@ -138,8 +145,10 @@ function askForm(words: Words, { roles, query, hosts }: RulesView): Html {
   const { path, method, role, groups, user, typed, acr = [], amr = [] } = query
   const { from = '', at = '', age = '' } = typed ?? {}
   const methods = METHODS.includes(method) ? METHODS : [...METHODS, method]
-  const roleLabel = (name: string) =>
-    name === VISITOR ? t('rules.visitor') : `${nameBefore(roleName(words, name), name)}${name}`
+  const roleLabel = (name: string) => {
+    if (name === VISITOR) return t('rules.visitor')
+    return isNamedRole(name) ? t(`rules.role_${name}`, { code: name }) : name
+  }
   return html`<form method="get" class="search fields" role="search" aria-labelledby="ask">
 ${hosts ? hostField(words, hosts) : ''}<label>${t('rules.path')}<input name="path" value="${path}" placeholder="/reports" autocomplete="off" spellcheck="false" ${hosts ? '' : html`required`}></label>
 <label>${t('rules.method')}<select name="method">${methods.map(name => option(name, name, name === method))}</select></label>
@@ -192,21 +201,23 @@ function ruleLink({ t }: Words, rules: readonly Rule[], rule: Rule): Html {
   return html`<a href="#rule-${place + 1}">${t('rules.number', { number: place + 1 })}</a> <code>${rule.path}</code>`
 }
 
-function ruleRow(words: Words, rule: Rule, n: number, verdict: RuleVerdict | undefined): Html {
+function ruleColumns(words: Words, verdict: RuleVerdict | undefined): Column<Rule>[] {
   const { t } = words
-  const { path, exact, methods, shadow } = rule
-  const decides = verdict && 'rule' in verdict && verdict.rule === rule
-  const tags = [
+  const tagsOf = (rule: Rule) => [
     ...(isBuiltIn(rule) ? [t('rules.built_in')] : []),
-    ...(exact ? [t('rules.exact')] : []),
-    ...(shadow ? [t('rules.shadow')] : []),
-    ...(decides ? [t('rules.decides')] : []),
+    ...(rule.exact ? [t('rules.exact')] : []),
+    ...(rule.shadow ? [t('rules.shadow')] : []),
+    ...(verdict && 'rule' in verdict && verdict.rule === rule ? [t('rules.decides')] : []),
   ]
-  return row(html`<span id="rule-${n + 1}" class="dim">${n + 1}.</span> <code>${path}</code>`, [
-    cell(t('rules.methods'), methods?.join(', ') ?? t('rules.all_methods')),
-    longCell(t('rules.who'), whoPart(words, rule)),
-    cell(t('rules.kind'), html`${tags.map(tag => html`<span class="tag">${tag}</span> `)}`),
-  ])
+  return [
+    {
+      title: t('rules.path'),
+      cell: ({ path }, n) => html`<span id="rule-${n + 1}" class="dim">${n + 1}.</span> <code>${path}</code>`,
+    },
+    { title: t('rules.methods'), cell: ({ methods }) => methods?.join(', ') ?? t('rules.all_methods') },
+    { title: t('rules.who'), kind: 'long', cell: rule => whoPart(words, rule) },
+    { title: t('rules.kind'), cell: rule => html`${tagsOf(rule).map(tag => html`<span class="tag">${tag}</span> `)}` },
+  ]
 }
 
 function whoPart(words: Words, rule: Rule): Html {
@@ -230,9 +241,9 @@ function whoPart(words: Words, rule: Rule): Html {
     ...(everybody ? [html`${t('rules.public')}`] : []),
     ...(roles.includes(ANY_ROLE)
       ? [html`${t('rules.anybody')}`]
-      : named(t('session.role'), roles, name => roleAndCode(words, name))),
+      : named(t('rules.roles'), roles, name => roleAndCode(words, name))),
     ...named(t('rules.group'), groups),
-    ...named(t('console.user'), users),
+    ...named(t('rules.users'), users),
     ...(bearer ? [html`${t('rules.bearer')}`] : []),
     ...named(t('rules.scopes'), scopes),
     ...(keys ? [html`${t(keys === 'personal' ? 'rules.personal_keys' : 'rules.keys')}`] : []),
@@ -246,11 +257,14 @@ function whoPart(words: Words, rule: Rule): Html {
   return html`${parts.map((part, n) => html`${n > 0 ? html`<br>` : ''}${part}`)}`
 }
 
-/** A role that has a name in words is followed by its code. */
-function roleAndCode(words: Words, role: string): Html {
+/** Rules name roles by their codes; a language may say what a role of ours is called. */
+function roleAndCode({ rich }: Words, role: string): Html {
   const code = html`<code>${role}</code>`
-  const name = nameBefore(roleName(words, role), role).trim()
-  return name === '' ? code : words.rich('list.name_and_code', { name: html`${name}`, code })
+  return isNamedRole(role) ? rich(`rules.role_${role}`, { code }) : code
+}
+
+function isNamedRole(role: string): role is 'developer' | 'common' {
+  return role === 'developer' || role === 'common'
 }
 
 function shadowPart(words: Words, { shadowRules, rules }: RulesView): Html {
@@ -266,14 +280,12 @@ ${refusals.latest.length === 0 ? '' : refusalTable(words, `trial-${n + 1}`, refu
 
 function refusalTable(words: Words, by: string, refusals: readonly ShadowRefusal[]): Html {
   const { t } = words
-  const columns = [t('audit.time'), t('rules.request'), t('console.user'), t('session.role'), t('audit.request')]
-  const rows = refusals.map(({ time, method, path, user, role, requestId }) =>
-    row(moment(words, time), [
-      longCell(t('rules.request'), html`<code>${method} ${path}</code>`),
-      longCell(t('console.user'), user || t('rules.visitor')),
-      cell(t('session.role'), role && roleAndCode(words, role)),
-      longCell(t('audit.request'), html`<code>${requestId}</code>`),
-    ]),
-  )
-  return table({ label: { by }, columns, rows })
+  const columns: Column<ShadowRefusal>[] = [
+    { title: t('audit.time'), cell: ({ time }) => exactMoment(words, time) },
+    { title: t('rules.request'), kind: 'long', cell: ({ method, path }) => html`<code>${method} ${path}</code>` },
+    { title: t('console.user'), cell: ({ user }) => user || t('rules.visitor') },
+    { title: t('session.role'), cell: ({ role }) => role && roleAndCode(words, role) },
+    { title: t('audit.request'), kind: 'long', cell: ({ requestId }) => html`<code>${requestId}</code>` },
+  ]
+  return table({ label: { by }, columns, rows: refusals })
 }

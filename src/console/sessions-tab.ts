@@ -2,15 +2,15 @@
 
 import { html } from 'hono/html'
 import { errorAnswer, ifReachable, languageOf, type OwnAnswer, pageAnswer } from '../http/answers.ts'
-import { clearCookie, readEnded } from '../http/cookies.ts'
+import { clearCookie, type EndedNotice, readEnded } from '../http/cookies.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import type { SignedInCaller } from '../identify/admission.ts'
 import type { PersonalKey } from '../keys/personal.ts'
 import type { AuditEvent } from '../observe/audit-event.ts'
 import { type DeviceNames, loadDeviceNames } from '../pages/device-name.ts'
 import { deviceIcon } from '../pages/icon.ts'
-import { moment, relativeMoment } from '../pages/layout.ts'
-import { nameBefore, roleName } from '../pages/shown-text.ts'
+import { type Html, moment, relativeMoment } from '../pages/layout.ts'
+import { displayName, nameBefore, roleName } from '../pages/shown-text.ts'
 import type { Words } from '../pages/words.ts'
 import { OWN_PATHS } from '../paths.ts'
 import { shortKey } from '../session/fields.ts'
@@ -18,22 +18,12 @@ import type { ListedSession } from '../session/listing.ts'
 import type { PublicPart } from '../session/record.ts'
 import type { Sessions } from '../session/sessions.ts'
 import { isRecordKey } from '../session/ticket.ts'
-import { type AuditNames, auditColumns, auditRow, auditUrl } from './audit-tab.ts'
+import { type AuditNames, auditColumns, auditUrl, loadAuditNames } from './audit-tab.ts'
 import type { ConsoleContext } from './context.ts'
-import { endButtons, sessionMenu } from './end-sessions.ts'
-import {
-  cell,
-  consoleFrame,
-  longCell,
-  plainCell,
-  row,
-  storeUnavailablePage,
-  table,
-  type Viewer,
-  viewerOf,
-} from './frame.ts'
-
-const PAGE_SIZE = 50
+import { endAllButton, endButtons, sessionMenu } from './end-sessions.ts'
+import { findUsers, type UserSessions } from './find-users.ts'
+import { consoleFrame, storeUnavailablePage, type Viewer, viewerOf } from './frame.ts'
+import { type Column, table } from './table.ts'
 
 export async function showSessions(
   context: ConsoleContext,
@@ -43,19 +33,22 @@ export async function showSessions(
   const { loaded, cookies } = caller
   const words = languageOf(context.pages, request)
   const query = new URLSearchParams(request.search)
-  const username = query.get('username')?.trim() ?? ''
+  const text = (query.get('username') ?? '').trim().slice(0, LONGEST_SEARCH)
   const after = query.get('after') ?? ''
-  const [found, deviceName] = await Promise.all([
-    ifReachable(context.observe.report, request, find(context.auth.sessions, username, after)),
-    loadDeviceNames(),
-  ])
+  const deviceName = await loadDeviceNames()
+  const found = await ifReachable(
+    context.observe.report,
+    request,
+    find(context.auth.sessions, text, after, words, deviceName),
+  )
   if (!found)
     return pageAnswer(context.pages, storeUnavailablePage(words, viewerOf(caller), 'sessions'), {
       status: 503,
       cookies,
     })
   const ended = readEnded(context.auth.cookies, request.headers.cookie)
-  const hosts = await ifReachable(context.observe.report, request, hostsOf(context, found.sessions))
+  const shown = found.users.map(user => shownSessions(user, text !== ''))
+  const hosts = await ifReachable(context.observe.report, request, hostsOf(context, shown.flat()))
   const page = sessionsPage(words, {
     ...found,
     viewer: viewerOf(caller),
@@ -63,7 +56,7 @@ export async function showSessions(
     ownKey: loaded.key,
     providerNames: context.auth.providers.names,
     deviceName,
-    username,
+    text,
     isFirst: after === '',
     ended,
     hosts,
@@ -73,6 +66,9 @@ export async function showSessions(
     cookies: ended ? [...cookies, clearCookie(context.auth.cookies.ended)] : cookies,
   })
 }
+
+/** Longer than any name. */
+const LONGEST_SEARCH = 200
 
 /** The hosts that each session has entered; `undefined` where there are none to enter. */
 async function hostsOf(
@@ -89,122 +85,203 @@ function idleEndOf(sessions: Sessions, { key, publicPart }: ListedSession): numb
   return publicPart && sessions.idleEndOf({ key, seenAt: publicPart.seenAt })
 }
 
-async function find(sessions: Sessions, username: string, after: string) {
-  const limit = PAGE_SIZE
-  if (username) return sessions.list({ username, limit, ...(after && { after }) })
-  const [page, count] = await Promise.all([
-    sessions.newest({ limit, ...(after && { before: after }) }),
-    sessions.count(),
-  ])
+async function find(sessions: Sessions, text: string, after: string, words: Words, deviceName: DeviceNames) {
+  if (text !== '')
+    return findUsers(sessions, { after, username: text, matches: createMatcher(text, words, deviceName) })
+  const [page, count] = await Promise.all([findUsers(sessions, { after }), sessions.count()])
   return { ...page, count }
 }
 
-// The page: the list of sessions, and how to end one.
+/** The log shows as many characters of a session's id. */
+const SHORTEST_ID = 10
+
+/** By any part of username, display name, address or device, in any case; or by the beginning of the session's id. */
+export function createMatcher(
+  text: string,
+  words: Words,
+  deviceName: DeviceNames,
+): (session: ListedSession) => boolean {
+  const wanted = folded(text)
+  const includesIt = (value: string) => folded(value).includes(wanted)
+  // Browsers of the same kind are many, and to name one takes a while.
+  const known = new Map<string, boolean>()
+  const isDevice = (userAgent = '') => {
+    const isKnown = known.get(userAgent)
+    if (isKnown !== undefined) return isKnown
+    const matches = includesIt(deviceName(words, userAgent))
+    known.set(userAgent, matches)
+    return matches
+  }
+  return ({ key, publicPart }) => {
+    if (text.length >= SHORTEST_ID && key.startsWith(text)) return true
+    if (!publicPart) return false
+    const { username, nickname, address = '', userAgent } = publicPart
+    return includesIt(username) || includesIt(nickname) || includesIt(address) || isDevice(userAgent)
+  }
+}
+
+/** Wide letters of Chinese keyboards and capitals are the same to a reader. */
+function folded(text: string): string {
+  return text.normalize('NFKC').toLowerCase()
+}
+
+// The page: who is signed in, with their sessions, and how to end them.
 
 interface SessionsView {
   readonly viewer: Viewer
   /** What times are relative to. */
   readonly now: number
-  readonly sessions: readonly ListedSession[]
+  readonly users: readonly UserSessions[]
   /** The session that looks at the page. */
   readonly ownKey: string
   /** What each of several providers is called, by its id; absent where there is one. */
   readonly providerNames: ReadonlyMap<string, string> | undefined
   readonly deviceName: DeviceNames
-  /** Whose sessions; empty for all users. */
-  readonly username: string
-  /** How many sessions there are in total. */
+  /** What was searched for; empty for all users. */
+  readonly text: string
+  /** The number of all sessions. */
   readonly count?: number
   readonly isFirst: boolean
   readonly next?: string
   /** What has just been ended. */
-  readonly ended: { readonly ended: number; readonly user?: string } | undefined
+  readonly ended: EndedNotice | undefined
   /** The hosts that each session has entered, by its key; absent without `hosts`. */
   readonly hosts?: ReadonlyMap<string, readonly string[]> | undefined
   readonly idleEndOf?: (session: ListedSession) => number | undefined
 }
 
+/** The form that the checkboxes belong to. */
+const CHOSEN = 'chosen'
+/** Without a search; the other sessions of a user are found by one. */
+const MOST_SHOWN_OF_USER = 5
+
+function shownSessions({ sessions }: UserSessions, isSearch: boolean): readonly ListedSession[] {
+  return isSearch ? sessions : sessions.slice(0, MOST_SHOWN_OF_USER)
+}
+
 export function sessionsPage(words: Words, view: SessionsView): string {
   const { t } = words
-  const { sessions, username, isFirst, next } = view
+  const { users, text, isFirst, next } = view
   return consoleFrame(words, {
     section: 'sessions',
     viewer: view.viewer,
+    scripts: ['sessions.js'],
     body: html`${endedNotice(words, view)}
 <form method="get" class="search" role="search">
 <label for="username">${t('console.search')}</label>
-<input id="username" name="username" value="${username}" autocomplete="off">
+<input type="search" id="username" name="username" value="${text}" placeholder="${t('console.search_hint')}" autocomplete="off" spellcheck="false">
 <button type="submit" class="button small">${t('console.search_button')}</button>
 </form>
 ${lead(words, view)}
-${sessions.length > 0 ? sessionTable(words, view) : ''}
-${sessions.length === 0 && !next ? html`<p class="hint">${t('console.nobody')}</p>` : ''}
-${isFirst ? '' : html`<p><a href="${pageUrl(username)}">${t('console.first_page')}</a></p>`}
-${next ? html`<p><a href="${pageUrl(username, next)}">${t('console.next_page')}</a></p>` : ''}`,
+${users.length > 0 ? html`${sessionTable(words, view)}${chosenForm(words)}` : ''}
+${nothingFound(words, view)}
+${isFirst ? '' : html`<p><a href="${pageUrl(text)}">${t('console.first_page')}</a></p>`}
+${next ? html`<p><a href="${pageUrl(text, next)}" rel="next">${text === '' ? t('console.next_page') : t('console.search_further')}</a></p>` : ''}`,
   })
 }
 
-function endedNotice({ t }: Words, { ended: said }: SessionsView) {
-  if (!said) return ''
-  const { ended, user = t('console.unreadable') } = said
-  const sentence = ended > 0 ? t('console.ended', { user, ended }) : t('console.ended_none')
-  return html`<div class="notice good" role="status"><p>${sentence}</p></div>`
+function nothingFound({ t }: Words, { users, next }: SessionsView) {
+  if (users.length > 0) return ''
+  return html`<p class="hint">${next ? t('console.nobody_yet') : t('console.nobody')}</p>`
 }
 
-function lead({ t }: Words, { username, count }: SessionsView) {
+function endedNotice({ t }: Words, { ended: notice }: SessionsView) {
+  if (!notice) return ''
+  const { ended, users, user = t('console.unreadable') } = notice
+  const several =
+    users === undefined ? t('console.ended', { user, ended }) : t('console.ended_several', { users, ended })
+  return html`<div class="notice good" role="status"><p>${ended > 0 ? several : t('console.ended_none')}</p></div>`
+}
+
+function lead({ t }: Words, { text, count }: SessionsView) {
   if (count !== undefined) return html`<p class="lead">${t('console.count', { count })}</p>`
-  return html`<p class="lead">${t('console.found', { username })} <a href="${OWN_PATHS.consoleSessions}">${t('console.show_all')}</a></p>`
+  return html`<p class="lead">${t('console.found', { username: text })} <a href="${OWN_PATHS.consoleSessions}">${t('console.show_all')}</a></p>`
 }
 
 function sessionTable(words: Words, view: SessionsView) {
+  const groups = view.users.map(user => ({
+    head: userHead(words, user, view),
+    rows: shownSessions(user, view.text !== ''),
+  }))
+  return html`<div class="users">${table({ label: { text: words.t('console.sessions') }, columns: sessionColumns(words, view), groups })}</div>`
+}
+
+function sessionColumns(words: Words, view: SessionsView): Column<ListedSession>[] {
   const { t } = words
-  const columns = [
-    t('console.user'),
-    ...(view.providerNames ? [t('session.provider')] : []),
-    t('session.role'),
-    t('device.title'),
-    ...(view.hosts ? [t('console.hosts')] : []),
-    t('console.signed_in_at'),
-    t('console.seen_at'),
-    t('session.expires'),
-    t('console.action'),
+  const { hosts, now } = view
+  const time = (at: (publicPart: PublicPart) => number) => (session: ListedSession) =>
+    session.publicPart ? relativeMoment(words, at(session.publicPart), now) : ''
+  return [
+    { title: t('console.user_and_device'), cell: session => deviceCell(words, session, view) },
+    ...(hosts
+      ? [
+          {
+            title: t('console.hosts'),
+            kind: 'long' as const,
+            cell: ({ key }: ListedSession) => hostList(hosts.get(key) ?? []),
+          },
+        ]
+      : []),
+    { title: t('console.signed_in_at'), cell: time(({ signedInAt }) => signedInAt) },
+    { title: t('console.seen_at'), cell: time(({ seenAt }) => seenAt) },
+    { title: t('session.expires'), cell: session => endOf(words, session, view) },
+    {
+      title: t('console.action'),
+      kind: 'buttons',
+      cell: session => sessionMenu(words, session, deviceLabel(words, session, view)),
+    },
   ]
-  const groups = byUser(view.sessions).map(sessions =>
-    sessions.map((session, n) => sessionRow(words, session, view, n > 0)),
-  )
-  return table({ label: { text: t('console.sessions') }, columns, groups })
 }
 
-/** Sessions of one user together, the latest user first. The same name at two providers is two users. */
-function byUser(sessions: readonly ListedSession[]): ListedSession[][] {
-  const userOf = ({ key, publicPart }: ListedSession) =>
-    publicPart ? JSON.stringify([publicPart.provider, publicPart.username]) : key
-  return [...Map.groupBy(sessions, userOf).values()]
+/** Who it is, what they are, and a choice of all that is theirs. */
+function userHead(words: Words, { sessions, areMore }: UserSessions, view: SessionsView): Html {
+  const { t } = words
+  const [newest] = sessions
+  if (!newest) return html``
+  const { publicPart, key } = newest
+  const { provider = '' } = publicPart ?? {}
+  const user = publicPart?.username ?? t('console.unreadable')
+  const count = sessions.length
+  const facts = [
+    ...(publicPart ? [html`${roleName(words, publicPart.userRole)}`] : []),
+    ...(view.providerNames && publicPart ? [html`${view.providerNames.get(provider) ?? provider}`] : []),
+    html`${areMore ? t('console.sessions_of_many', { count }) : t('console.sessions_of', { count })}`,
+  ]
+  const isCut = shownSessions({ sessions, areMore }, view.text !== '').length < count
+  return html`<div class="user"><label class="choice"><input type="checkbox" name="user" value="${key}" form="${CHOSEN}" aria-label="${t('console.choose_user', { user })}"></label>
+<span class="name">${userName(words, publicPart)} <span class="dim facts">${facts.map((fact, n) => html`${n > 0 ? ' · ' : ''}${fact}`)}</span>${isCut ? html` <a class="small" href="${pageUrl(user)}">${t('console.show_sessions')}</a>` : ''}</span>
+${endAllButton(words, key, user)}</div>`
 }
 
-/** `isRepeated`: the row above is of the same user. */
-function sessionRow(words: Words, session: ListedSession, view: SessionsView, isRepeated: boolean) {
+/** A name may be written in any direction. */
+function userName({ t }: Words, user: Pick<PublicPart, 'nickname' | 'username'> | undefined): Html {
+  if (!user) return html`${t('console.unreadable')}`
+  const name = nameBefore(displayName(user), user.username).trim()
+  return html`${name === '' ? '' : html`<bdi>${name}</bdi> `}<code>${user.username}</code>`
+}
+
+function deviceCell(words: Words, session: ListedSession, view: SessionsView): Html {
   const { t } = words
   const { key, publicPart } = session
-  const { ownKey, providerNames, now } = view
-  const { provider = '' } = publicPart ?? {}
-  const who = publicPart
-    ? html`${nameBefore(publicPart.nickname, publicPart.username)}<code>${publicPart.username}</code>`
-    : t('console.unreadable')
-  const page = `${OWN_PATHS.consoleSession}?key=${key}`
-  return row(
-    html`<a href="${page}" ${isRepeated ? html`class="repeated"` : ''}>${who}</a>${key === ownKey ? html` <span class="tag">${t('console.own_session')}</span>` : ''}`,
-    [
-      ...(providerNames ? [cell(t('session.provider'), providerNames.get(provider) ?? provider)] : []),
-      cell(t('session.role'), publicPart ? roleName(words, publicPart.userRole) : ''),
-      cell(t('device.title'), publicPart ? deviceOf(words, publicPart, view) : ''),
-      ...(view.hosts ? [longCell(t('console.hosts'), hostList(view.hosts.get(key) ?? []))] : []),
-      cell(t('console.signed_in_at'), publicPart ? relativeMoment(words, publicPart.signedInAt, now) : ''),
-      cell(t('console.seen_at'), publicPart ? relativeMoment(words, publicPart.seenAt, now) : ''),
-      cell(t('session.expires'), endOf(words, session, view)),
-      plainCell(sessionMenu(words, key, publicPart?.username ?? '')),
-    ],
-  )
+  const label = deviceLabel(words, session, view)
+  const own = key === view.ownKey ? html` <span class="tag">${t('console.own_session')}</span>` : ''
+  return html`<div class="device"><label class="choice"><input type="checkbox" name="session" value="${key}" form="${CHOSEN}" aria-label="${t('console.choose_session', { session: label })}"></label>
+<span>${deviceIcon(publicPart?.userAgent)} <a href="${OWN_PATHS.consoleSession}?key=${key}">${publicPart ? view.deviceName(words, publicPart.userAgent) : shortKey(key)}</a>${own}${publicPart ? boundTag(words, publicPart) : ''}<br><span class="dim">${publicPart?.address ?? t('device.address_unknown')}</span></span></div>`
+}
+
+/** Whose session on which device, in words. */
+function deviceLabel(words: Words, { key, publicPart }: ListedSession, { deviceName }: SessionsView): string {
+  if (!publicPart) return shortKey(key)
+  return `${publicPart.username} · ${deviceName(words, publicPart.userAgent)}`
+}
+
+/** Its checkboxes are in the table, each of them named. */
+function chosenForm({ t }: Words): Html {
+  // The script fills in the number.
+  const many = t('console.chosen', { count: '#' })
+  return html`<form id="${CHOSEN}" class="chosen" method="get" action="${OWN_PATHS.consoleConfirmEnd}">
+<span id="chosen-hint" aria-live="polite" data-many="${many}">${t('console.chosen_hint')}</span>
+<button type="submit" class="button small danger">${t('console.end_chosen')}</button></form>`
 }
 
 function hostList(hosts: readonly string[]) {
@@ -218,18 +295,12 @@ function endOf(words: Words, session: ListedSession, { now, idleEndOf }: Session
   return html`${end}<br><span class="dim">${words.rich('session.if_idle', { time: relativeMoment(words, idleEnd, now) })}</span>`
 }
 
-function deviceOf(words: Words, publicPart: PublicPart, view: SessionsView) {
-  const { userAgent, address } = publicPart
-  const device = view.deviceName(words, userAgent)
-  return html`${deviceIcon(userAgent)} ${device}${boundTag(words, publicPart)}<br><span class="dim">${address ?? words.t('device.address_unknown')}</span>`
-}
-
 function boundTag({ t }: Words, { isBound }: PublicPart) {
   return isBound ? html` <span class="tag">${t('device.bound')}</span>` : ''
 }
 
-function pageUrl(username: string, after?: string): string {
-  const query = new URLSearchParams({ ...(username && { username }), ...(after && { after }) })
+function pageUrl(text: string, after?: string): string {
+  const query = new URLSearchParams({ ...(text && { username: text }), ...(after && { after }) })
   return query.size === 0 ? OWN_PATHS.consoleSessions : `${OWN_PATHS.consoleSessions}?${query}`
 }
 
@@ -254,7 +325,7 @@ export async function showSession(
     })
   // The session has never existed.
   if (!found.session && found.events.length === 0) return errorAnswer(context.pages, request, 'not_found', { cookies })
-  const names = { providers: context.auth.providers.names, deviceName: await loadDeviceNames() }
+  const names = await loadAuditNames(context, found.events)
   const idleEnd = found.session && idleEndOf(context.auth.sessions, found.session)
   const page = sessionPage(words, {
     ...found,
@@ -333,9 +404,9 @@ function fields(
   const { t } = words
   const own = isOwn ? html` <span class="tag">${t('console.own_session')}</span>` : ''
   if (!publicPart) return html`<p>${t('console.unreadable')}</p>${endButtons(words, key, '')}`
-  const { username, nickname, userRole, provider = '', userAgent = '', address } = publicPart
+  const { username, userRole, provider = '', userAgent = '', address } = publicPart
   return html`<dl class="session-fields">
-${fact(t('console.user'), html`${nameBefore(nickname, username)}<code>${username}</code>${own}`)}
+${fact(t('console.user'), html`${userName(words, publicPart)}${own}`)}
 ${names.providers ? fact(t('session.provider'), names.providers.get(provider) ?? provider) : ''}
 ${fact(t('session.role'), roleName(words, userRole))}
 ${fact(t('device.title'), html`${deviceIcon(userAgent)} ${names.deviceName(words, userAgent)}${boundTag(words, publicPart)}${userAgent === '' ? '' : html`<br><code class="dim">${userAgent}</code>`}`)}
@@ -363,6 +434,5 @@ function fact(name: string, value: unknown) {
 }
 
 function timeline(words: Words, { events, names }: SessionView) {
-  const rows = events.map(event => auditRow(words, event, names))
-  return table({ label: { by: 'timeline' }, columns: auditColumns(words, names), rows })
+  return table({ label: { by: 'timeline' }, columns: auditColumns(words, names), rows: events })
 }

@@ -11,18 +11,23 @@ import type { SignedInCaller } from '../identify/admission.ts'
 import type { Html } from '../pages/layout.ts'
 import type { Words } from '../pages/words.ts'
 import type { ConsoleContext } from './context.ts'
-import { consoleFrame, longCell, row, table, type Viewer, viewerOf } from './frame.ts'
+import { createRowFilter, filterBox, readFilter } from './filter-box.ts'
+import { consoleFrame, type Viewer, viewerOf } from './frame.ts'
+import { type Column, table } from './table.ts'
 
 export async function showSettings(
   context: ConsoleContext,
   request: GatewayRequest,
   caller: SignedInCaller,
 ): Promise<OwnAnswer> {
-  return pageAnswer(
-    context.pages,
-    settingsPage(languageOf(context.pages, request), viewerOf(caller), shownTopics(context.settings)),
-    { cookies: caller.cookies },
-  )
+  const query = new URLSearchParams(request.search)
+  const view = {
+    viewer: viewerOf(caller),
+    topics: shownTopics(context.settings),
+    filter: readFilter(query),
+    onlyChanged: query.has('changed'),
+  }
+  return pageAnswer(context.pages, settingsPage(languageOf(context.pages, request), view), { cookies: caller.cookies })
 }
 
 function shownTopics(settings: Settings): ShownTopic[] {
@@ -74,37 +79,57 @@ export interface ShownTopic {
   readonly settings: readonly ShownSetting[]
 }
 
-export function settingsPage(words: Words, viewer: Viewer, topics: readonly ShownTopic[]): string {
+export interface SettingsView {
+  readonly viewer: Viewer
+  readonly topics: readonly ShownTopic[]
+  /** Settings without this text are hidden. */
+  readonly filter: string
+  readonly onlyChanged: boolean
+}
+
+export function settingsPage(words: Words, view: SettingsView): string {
+  const { t } = words
+  const { viewer, topics, filter, onlyChanged } = view
+  const changed = topics.flatMap(({ settings }) => settings).filter(isChanged).length
+  const more = html`<label class="choice"><input type="checkbox" id="filter-changed" name="changed" value="yes" ${onlyChanged ? html`checked` : ''}> ${t('settings.only_changed', { count: changed })}</label>`
   return consoleFrame(words, {
     section: 'settings',
     viewer,
-    body: html`<p class="lead">${words.t('settings.lead')}</p>
-${topics.map(topic => topicPart(words, topic))}`,
+    scripts: ['filter.js'],
+    body: html`<p class="lead">${t('settings.lead')}</p>
+${filterBox(words, { value: filter, more })}
+${topics.map(topic => topicPart(words, topic, view))}`,
   })
 }
 
-function topicPart(words: Words, { topic, settings }: ShownTopic): Html {
+function isChanged({ value, default: byDefault }: ShownSetting): boolean {
+  return value !== byDefault
+}
+
+function topicPart(words: Words, { topic, settings }: ShownTopic, { filter, onlyChanged }: SettingsView): Html {
   const { t } = words
-  const columns = [t('settings.name'), t('settings.value')]
-  const rows = settings.map(setting => settingRow(words, setting))
-  return html`<h2 id="${topic}">${t(`topic.${topic}`)}</h2>
-<div class="halves">${table({ label: { by: topic }, columns, rows })}</div>
+  const columns: Column<ShownSetting>[] = [
+    { title: t('settings.name'), cell: setting => settingName(words, setting) },
+    { title: t('settings.value'), kind: 'long', cell: setting => settingValue(words, setting) },
+  ]
+  const hasText = createRowFilter(columns, filter)
+  const isShown = (setting: ShownSetting, n: number) => hasText(setting, n) && (isChanged(setting) || !onlyChanged)
+  return html`<section data-filtered ${settings.some(isShown) ? '' : html`hidden`}><h2 id="${topic}">${t(`topic.${topic}`)}</h2>
+<div class="halves">${table({ label: { by: topic }, columns, rows: settings, isShown })}</div></section>
 `
 }
 
-function settingRow(
-  { t, lang }: Words,
-  { name, description, descriptionZh, value, default: byDefault }: ShownSetting,
-): Html {
+function settingName({ lang }: Words, { name, description, descriptionZh }: ShownSetting): Html {
   // A language of the operator's own has the English one.
   const [text, of] = lang === 'zh-CN' ? [descriptionZh, lang] : [description, 'en']
-  const shown =
-    value === byDefault
-      ? html`<code class="dim">${value}</code> <span class="dim small">${t('settings.default')}</span>`
-      : html`<code>${value}</code><br><span class="small">${t('settings.was', { value: byDefault })}</span>`
-  return row(html`<code>${name}</code><p class="small" ${of === lang ? '' : html`lang="${of}"`}>${marked(text)}</p>`, [
-    longCell(t('settings.value'), shown),
-  ])
+  return html`<code>${name}</code><p class="small" ${of === lang ? '' : html`lang="${of}"`}>${marked(text)}</p>`
+}
+
+function settingValue({ t }: Words, setting: ShownSetting): Html {
+  const { value, default: byDefault } = setting
+  return isChanged(setting)
+    ? html`<code class="changed">${value}</code><br><span class="small">${t('settings.was', { value: byDefault })}</span>`
+    : html`<code class="dim">${value}</code> <span class="dim small">${t('settings.default')}</span>`
 }
 
 /** Text in backticks is code; of a link only its text is shown, because the reference is not on this page. */

@@ -166,21 +166,27 @@ export function clearEndReason({ endReason }: CookieNames, header: string | unde
   return readCookie(header, endReason) === undefined ? [] : [clearCookie(endReason)]
 }
 
-// For the next page: how many sessions were just ended and, in the console, whose.
+// For the next page: how many sessions were just ended and, in the console, whose, or of how many users.
 
 export interface EndedNotice {
   readonly ended: number
   readonly user?: string
+  /** Absent for one user. */
+  readonly users?: number
 }
 
 const SHOWN_WITHIN_SECONDS = 60
 /** The length of a cookie is limited, that of a name is not. */
 const LONGEST_NAME = 100
 
-const endedSchema: z.ZodType<EndedNotice> = z.object({ ended: z.int().min(0), user: z.string().exactOptional() })
+const endedSchema: z.ZodType<EndedNotice> = z.object({
+  ended: z.int().min(0),
+  user: z.string().exactOptional(),
+  users: z.int().min(2).exactOptional(),
+})
 
-export function endedCookie({ ended: name }: CookieNames, { ended, user }: EndedNotice): string {
-  const notice = user === undefined ? { ended } : { ended, user: user.slice(0, LONGEST_NAME).toWellFormed() }
+export function endedCookie({ ended: name }: CookieNames, { user, ...counts }: EndedNotice): string {
+  const notice = user === undefined ? counts : { ...counts, user: user.slice(0, LONGEST_NAME).toWellFormed() }
   return setCookie(name, Buffer.from(JSON.stringify(notice)).toString('base64url'), SHOWN_WITHIN_SECONDS)
 }
 

@@ -91,6 +91,9 @@ function formIn(body: unknown): URLSearchParams | undefined {
   if (typeof body === 'string' || body instanceof URLSearchParams) return new URLSearchParams(body)
   if (Buffer.isBuffer(body)) return new URLSearchParams(body.toString())
   if (typeof body !== 'object' || body === null) return undefined
-  const texts = Object.entries(body).filter((field): field is [string, string] => typeof field[1] === 'string')
+  // A parser has a field that was sent several times as a list.
+  const texts = Object.entries(body).flatMap(([name, value]) =>
+    [value].flat().flatMap(text => (typeof text === 'string' ? [[name, text]] : [])),
+  )
   return new URLSearchParams(texts)
 }

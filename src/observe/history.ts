@@ -123,7 +123,7 @@ export function createHistory({ instance, now }: HistoryOptions): History {
 // The history as columns of numbers, for the plots of the console.
 
 /** A number for each slot; `null` where there is none. */
-type Column = readonly (number | null)[]
+export type Column = readonly (number | null)[]
 
 export interface Plot {
   /** When each slot began, in seconds. */

@@ -14,9 +14,31 @@ export type CurrentProblem =
       readonly failures: number
       /** How many users were affected; where they are not known, how many addresses. */
       readonly people: number
+      /** The most frequent of its events. */
+      readonly event: string
     }
-  | { readonly kind: 'recovered'; readonly provider: string; readonly failures: number; readonly until: number }
-  | { readonly kind: 'event'; readonly code: AlarmingEvent; readonly times: number }
+  | {
+      readonly kind: 'recovered'
+      readonly provider: string
+      readonly since: number
+      readonly failures: number
+      readonly people: number
+      readonly event: string
+      readonly until: number
+    }
+  | {
+      readonly kind: 'event'
+      readonly code: AlarmingEvent
+      readonly times: number
+      /** The minutes of the first and the last one. */
+      readonly since: number
+      readonly last: number
+      /** It has not happened for a while. */
+      readonly isOver: boolean
+    }
+
+/** A problem that has not been seen for this long is over. */
+const OVER_AFTER_MS = 10 * 60_000
 
 /** Events that are a problem by their number alone. */
 export const ALARMING = [
@@ -47,10 +69,7 @@ export function currentProblems(events: readonly AuditEvent[], slots: readonly S
   const providers = [...byProvider].flatMap(([provider, seen]) => providerProblem(provider, seen) ?? [])
   return [
     ...providers.filter(({ kind }) => kind === 'provider'),
-    ...ALARMING.flatMap(code => {
-      const times = timesOf(slots, COUNTED.event(code))
-      return times === 0 ? [] : [{ kind: 'event' as const, code, times }]
-    }),
+    ...ALARMING.flatMap(code => eventProblem(code, slots)),
     ...providers.filter(({ kind }) => kind === 'recovered'),
   ]
 }
@@ -59,20 +78,30 @@ function providerProblem(provider: string, events: readonly AuditEvent[]): Curre
   const failed = events.filter(isProviderFailure)
   const lastGood = Math.max(0, ...events.filter(({ event }) => event === 'sign_in').map(({ time }) => time))
   const ongoing = failed.filter(({ time }) => time > lastGood)
-  if (ongoing.length > 0) {
-    const people = new Set(ongoing.map(({ fields }) => fields.user ?? fields.address))
-    const since = Math.min(...ongoing.map(({ time }) => time))
-    return { kind: 'provider', provider, since, failures: ongoing.length, people: people.size }
-  }
-  return failed.length > 0 ? { kind: 'recovered', provider, failures: failed.length, until: lastGood } : undefined
+  if (ongoing.length > 0) return { kind: 'provider', provider, ...extentOf(ongoing) }
+  return failed.length > 0 ? { kind: 'recovered', provider, ...extentOf(failed), until: lastGood } : undefined
+}
+
+/** Of one event at least. */
+function extentOf(failed: readonly AuditEvent[]) {
+  const people = new Set(failed.map(({ fields }) => fields.user ?? fields.address))
+  const [[event] = ['']] = [...Map.groupBy(failed, ({ event }) => event)].sort(
+    ([, one], [, other]) => other.length - one.length,
+  )
+  return { since: Math.min(...failed.map(({ time }) => time)), failures: failed.length, people: people.size, event }
+}
+
+function eventProblem(code: AlarmingEvent, slots: readonly Slot[]): CurrentProblem[] {
+  const name = COUNTED.event(code)
+  const seen = slots.filter(({ counts }) => (counts[name] ?? 0) > 0)
+  const [first, last, latest] = [seen[0], seen.at(-1), slots.at(-1)]
+  if (!first || !last || !latest) return []
+  const times = seen.reduce((sum, { counts }) => sum + (counts[name] ?? 0), 0)
+  return [{ kind: 'event', code, times, since: first.at, last: last.at, isOver: latest.at - last.at >= OVER_AFTER_MS }]
 }
 
 /** Any client can send any error to the callback: those have the reason `unknown_error`. */
 function isProviderFailure({ event, fields }: AuditEvent): boolean {
   const isFailure = event === 'sign_in_failed' || event === 'session_refresh_failed'
   return isFailure && fields.reason !== 'unknown_error' && PROVIDER_FAILURES.has(fields.error)
-}
-
-function timesOf(slots: readonly Slot[], name: string): number {
-  return slots.reduce((sum, { counts }) => sum + (counts[name] ?? 0), 0)
 }

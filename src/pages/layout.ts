@@ -88,6 +88,11 @@ export function moment({ date }: Words, at: number) {
   return html`<time datetime="${new Date(at).toISOString()}">${date(at)}</time>`
 }
 
+/** The same to the second. */
+export function exactMoment({ exactDate }: Words, at: number) {
+  return html`<time datetime="${new Date(at).toISOString()}" class="exact">${exactDate(at)}</time>`
+}
+
 /** How long ago, or in how long, with the date as its tooltip. */
 export function relativeMoment({ date, relative }: Words, at: number, now: number) {
   return html`<time datetime="${new Date(at).toISOString()}" title="${date(at)}" class="relative">${relative(at, now)}</time>`

@@ -51,6 +51,8 @@ export interface Words extends LanguageName {
   checkLabel(name: string): string
   /** In the server's time zone. */
   date(at: number): string
+  /** The same to the second. */
+  exactDate(at: number): string
   /** How long before or after `now`: "3 minutes ago", "in 2 hours". */
   relative(at: number, now: number): string
 }
@@ -81,6 +83,7 @@ const UNITS = [
 export function createWords({ lang, messages, appName, support, look, paths, languages }: WordsOptions): Words {
   // Made when they are first used: a start would wait 20 ms for them.
   let format: Intl.DateTimeFormat | undefined
+  let exactFormat: Intl.DateTimeFormat | undefined
   let distance: Intl.RelativeTimeFormat | undefined
   const language = { lang, messages }
   return {
@@ -99,6 +102,10 @@ export function createWords({ lang, messages, appName, support, look, paths, lan
     date(at) {
       format ??= new Intl.DateTimeFormat(lang, { dateStyle: 'medium', timeStyle: 'short' })
       return format.format(at)
+    },
+    exactDate(at) {
+      exactFormat ??= new Intl.DateTimeFormat(lang, { dateStyle: 'medium', timeStyle: 'medium' })
+      return exactFormat.format(at)
     },
     relative(at, now) {
       const [length, unit] = UNITS.find(([length]) => Math.abs(at - now) >= length) ?? []

@@ -22,6 +22,8 @@ import {
 export interface ListedSession {
   readonly key: string
   readonly expiresAt: number
+  /** The same for all sessions of one user: the label that lists them. */
+  readonly owner?: string
   /** Absent if it was sealed under a secret that is gone. */
   readonly publicPart?: PublicPart
 }
@@ -39,6 +41,8 @@ export interface SessionListing {
   list(query: { username?: string; after?: string | undefined; limit: number }): Promise<SessionPage>
   /** The sessions of one user, in pages of any order, each with the newest first. */
   listOf(user: UserId, query: { after?: string | undefined; limit: number }): Promise<SessionPage>
+  /** The sessions of the user of this listed one, in the same way. */
+  listLike(session: ListedSession, query: { after?: string | undefined; limit: number }): Promise<SessionPage>
   /** How many `newest` lists. */
   count(): Promise<number>
   /** One session as the list shows it. */
@@ -136,6 +140,9 @@ export function createSessionListing({
 
     listOf: async (user, query) => listWith(userLabel(user, await keyring.current()), query),
 
+    listLike: async (session, query) =>
+      session.owner === undefined ? { sessions: [session] } : listWith(session.owner, query),
+
     count: () => store.count(),
 
     async getListed(key) {
@@ -183,7 +190,8 @@ function sinceOf({ publicPart }: ListedSession): number {
 }
 
 function listedOf(entry: StoredEntry, keys: DataKeys): ListedSession {
-  const { key, expiresAt } = entry
+  const { key, expiresAt, labels } = entry
   const publicPart = publicPartOf(entry, key, keys)
-  return { key, expiresAt, ...(publicPart ? { publicPart } : {}) }
+  const owner = labels[SUB_LABEL]
+  return { key, expiresAt, ...(owner === undefined ? {} : { owner }), ...(publicPart ? { publicPart } : {}) }
 }

@@ -2,6 +2,8 @@
 
 import assert from 'node:assert/strict'
 import test from 'node:test'
+import type { ConsoleContext } from '../../src/console/context.ts'
+import { findDisplayNames } from '../../src/console/display-names.ts'
 import { csvLine } from '../../src/observe/audit-trail.ts'
 import { type Client, cookieOf } from '../kit/client.ts'
 import { type Scene, setUp } from '../kit/set-up.ts'
@@ -72,7 +74,70 @@ test('what others wrote is text', async t => {
   await rows(admin, PATH, 3)
   const { text } = await admin.get(PATH)
   assert.ok(!text.includes('<script>alert'))
-  assert.match(text, /title="=cmd\|&#39;\/c calc&#39;!A1&quot;&lt;script&gt;/)
+  assert.match(text, /<code class="dim">=cmd\|&#39;\/c calc&#39;!A1&quot;&lt;script&gt;/)
+})
+
+test('a row has its time to the second in the language of the page, an outcome, and the display name of its user', async t => {
+  const { scene, admin } = await openTrail(t)
+  scene.passSeconds(7)
+  await refusedOnce(scene, 'zhangsan')
+  const [refused = '', signedIn = ''] = await rows(admin, PATH, 3)
+  assert.match(refused, /<time datetime="2026-03-01T08:00:07.000Z" class="exact">2026年3月1日 \d\d:00:07<\/time>/)
+  assert.match(refused, /<span class="outcome failure" title="失败或被拒绝"><svg/)
+  assert.match(signedIn, /<span class="outcome success" title="成功"><svg/)
+  assert.match(signedIn, /<bdi>张三<\/bdi> <a href="[^"]*\?user=zhangsan"><code>zhangsan<\/code><\/a>/)
+  await admin.post('/_menshen/language', { language: 'en' }, { headers: { origin: scene.baseUrl } })
+  const [english = ''] = rowsOf((await admin.get(PATH)).text)
+  assert.match(english, /class="exact">Mar 1, 2026, \d+:00:07\s[AP]M<\/time>/)
+  assert.match(english, /title="Failed or denied"/)
+})
+
+test('a user of another provider with the same username has another display name', async () => {
+  const session = (nickname: string, provider?: string) => ({
+    publicPart: { username: 'lisi', nickname, ...(provider && { provider }) },
+  })
+  const sessions = {
+    list: async () => ({ sessions: [session('Impostor', 'guests'), session('李四'), session('Former')] }),
+  }
+  const context = { auth: { sessions, providers: { main: { plan: { id: 'default' } } } } } as unknown as ConsoleContext
+  const displayName = await findDisplayNames(context, [{ fields: { user: 'lisi' } }])
+  assert.equal(displayName({ user: 'lisi', provider: 'guests' }), 'Impostor')
+  assert.equal(displayName({ user: 'lisi', provider: 'default' }), '李四')
+  assert.equal(displayName({ user: 'lisi', provider: 'elsewhere' }), '')
+  assert.equal(displayName({ user: 'lisi' }), '李四')
+  assert.equal(displayName({}), '')
+})
+
+test('quick ranges show the last minutes, hour or day, keep the other filters, and give way to times', async t => {
+  const { scene, admin } = await openTrail(t)
+  scene.passSeconds(3000)
+  await refusedOnce(scene, 'zhangsan')
+  await rows(admin, PATH, 3)
+  const count = async (query: Record<string, string>) => rowsOf((await admin.get(url(query))).text).length
+  assert.equal(await count({ range: '15m' }), 2)
+  assert.equal(await count({ range: '1h' }), 3)
+  scene.passSeconds(3000)
+  assert.equal(await count({ range: '15m' }), 0)
+  assert.equal(await count({ range: '1h' }), 2)
+  assert.equal(await count({ range: '1d', user: 'zhangsan', event: 'refused' }), 1)
+  for (const range of ['constructor', '99d', '<b>']) assert.equal(await count({ range }), 3, range)
+  assert.equal(await count({ range: '15m', since: '2026-03-01 00:00', zone: '0' }), 3)
+  const { text } = await admin.get(url({ range: '1h', user: 'zhangsan' }))
+  assert.match(text, /href="[^"]*\?user=zhangsan&amp;range=15m" >最近 15 分钟/)
+  assert.match(text, /href="[^"]*\?user=zhangsan&amp;range=1h" aria-current="true">最近 1 小时/)
+  assert.match(text, /audit\.csv\?user=zhangsan&amp;range=1h"/)
+  assert.equal((await admin.get(`${PATH}.jsonl?range=15m`)).text, '')
+})
+
+test('everything about an event is in a drawer that opens without scripts', async t => {
+  const { scene, admin } = await openTrail(t)
+  const { requestId } = await refusedOnce(scene, 'zhangsan')
+  const [row = ''] = await rows(admin, PATH, 3)
+  const id = /<button type="button"[^>]*popovertarget="(event-[\w-]+)" aria-haspopup="dialog">详情/.exec(row)?.[1]
+  assert.match(row, new RegExp(`<div popover id="${id}" class="drawer" role="dialog" aria-labelledby="${id}-title">`))
+  const drawer = row.slice(row.indexOf('<div popover'))
+  for (const shown of [requestId, '<dt>角色</dt>', '<dt>路径</dt>', '<dt>会话</dt>', `popovertargetaction="hide"`])
+    assert.ok(drawer.includes(shown), shown)
 })
 
 test('pages go back to the first event, and to the newest again', async t => {

@@ -20,6 +20,23 @@ const CONSOLE = '/_menshen/console'
 const LIVE = '/_menshen/console/live'
 const NAMED = { PROVIDER_NAME: '统一认证平台', REFRESH_FAILURE: 'keep' }
 
+const STOPPED = {
+  kind: 'provider' as const,
+  provider: 'default',
+  since: 0,
+  failures: 1,
+  people: 1,
+  event: 'sign_in_failed',
+}
+const HAPPENED = {
+  kind: 'event' as const,
+  code: 'upstream_failed' as const,
+  times: 2,
+  since: 0,
+  last: 0,
+  isOver: false,
+}
+
 let browser: Browser
 
 before(async () => {
@@ -31,7 +48,21 @@ after(() => browser?.close())
 /** What it says is wrong, in its order. */
 function sentencesOf(html: string): string[] {
   const section = /<section id="problems"[^>]*>(.*?)<\/section>/s.exec(html)?.[1] ?? ''
-  return [...section.matchAll(/<p>(.*?)<\/p>/gs)].map(([, sentence = '']) => sentence.replace(/<[^>]*>/g, ''))
+  return [...section.matchAll(/<p>(.*?)<\/p>/gs)].map(([, sentence = '']) => textOf(sentence))
+}
+
+function textOf(html: string): string {
+  return html.replace(/<[^>]*>/g, '').trim()
+}
+
+function cardsOf(html: string): string[] {
+  return html.match(/<article class="problem .*?<\/article>/gs) ?? []
+}
+
+/** Since when, how often, for how many: of the first card. */
+function factsOf(html: string): string {
+  const [card = ''] = cardsOf(html)
+  return [...card.matchAll(/<li>(.*?)<\/li>/gs)].map(([, fact = '']) => textOf(fact)).join(' ')
 }
 
 /** In the night the provider stops: a refresh fails, and two users cannot sign in. */
@@ -61,16 +92,25 @@ test('a provider that has stopped is named by the first sentence: since when, ho
   scene.passSeconds(1)
   scene.provider.answer('token', { kind: 'normal' })
   const developer = await scene.user('admin')
-  const recovered = await lookAgain(scene, developer, html => sentencesOf(html).join().includes('恢复。'))
+  const recovered = await lookAgain(scene, developer, html => sentencesOf(html).join().includes('已恢复正常'))
+  assert.match(sentencesOf(recovered)[0] ?? '', /已恢复 统一认证平台 已恢复正常。$/)
+  assert.match(recovered, /data-state="good".*一切正常.*1 个问题已恢复。/s)
+  assert.match(cardsOf(recovered)[0] ?? '', /^<article class="problem recovered">/)
   assert.match(
-    sentencesOf(recovered)[0] ?? '',
-    /^统一认证平台 在过去一小时内失败 3 次，已于 2026年3月1日 \d\d:56 恢复。$/,
+    factsOf(recovered),
+    /开始于 2026年3月1日 \d\d:56:40 2026年3月1日 \d\d:56:41 恢复 3 次失败 影响 2 个用户或地址/,
   )
   scene.passSeconds(60)
   scene.provider.answer('token', { kind: 'json', status: 503, body: {} })
   await signIn(scene.visitor(), scene.provider, { username: 'lisi' })
   const stopped = await lookAgain(scene, developer, html => sentencesOf(html).join().includes('无法完成'))
-  assert.match(sentencesOf(stopped)[0] ?? '', /^统一认证平台 从 .* 起无法完成登录或续期：1 次失败/)
+  assert.match(sentencesOf(stopped)[0] ?? '', /严重 统一认证平台 无法完成登录或续期。$/)
+  assert.match(stopped, /data-state="down".*服务不可用.*有 \d 个问题需要处理。/s)
+  assert.match(factsOf(stopped), /开始于 2026年3月1日 .* 1 次失败 影响 1 个用户或地址/)
+  const [link = ''] = cardsOf(stopped)[0]?.match(/href="[^"]*\/audit\?[^"]*"/) ?? []
+  const audit = (await developer.get(link.slice(6, -1).replaceAll('&amp;', '&'))).text
+  assert.match(link, /event=sign_in_failed&amp;since=2026-03-01T/)
+  assert.equal(audit.match(/<th scope="row"/g)?.length, 1, 'the failures since then, and no others')
 })
 
 test('the page says it by itself, and plots it, without being loaded again', async t => {
@@ -89,7 +129,9 @@ test('the page says it by itself, and plots it, without being loaded again', asy
   // What was shown is kept for a moment, by the gateway's clock.
   const ticking = setInterval(() => scene.passSeconds(5), 500)
   t.after(() => clearInterval(ticking))
-  await page.getByText('无法完成登录或续期：2 次失败').waitFor()
+  await page.getByText('无法完成登录或续期').waitFor()
+  await page.getByText('2 次失败').waitFor()
+  await page.locator('.banner.down').waitFor()
   await page.getByText('失败：换取令牌失败').waitFor()
   const figures = await page.locator('.figures').innerText()
   assert.match(figures, /登录失败\s+2/)
@@ -178,7 +220,7 @@ test('a range that nobody knows is the last hour, and old addresses of the list 
 test('one thing that fails is one notice, however many have noticed it', () => {
   const words = createLanguages({ PAGE_LANGUAGE: 'zh-CN', APP_NAME: 'Portal' }, {}).get('zh-CN') ?? assert.fail()
   const found = (name: string): Finding => failure(name, quoted(name), quoted(`what to do about ${name}`))
-  const base = { range: 'hour' as const, plot: plotOf([]), advice: [], isStoreAway: false }
+  const base = { range: 'hour' as const, plot: plotOf([]), before: undefined, advice: [], isStoreAway: false }
   const noticesOf = (
     problems: CurrentProblem[],
     names: string[],
@@ -188,10 +230,10 @@ test('one thing that fails is one notice, however many have noticed it', () => {
     const providerNames = new Map(ids.map(id => [id, id]))
     const view = { ...base, isStoreAway, problems, failures: names.map(found), providerNames }
     const html = String(problemList(words, view))
-    return [...html.matchAll(/<div class="notice bad">(.*?)<\/div>/gs)].map(([, notice = '']) => notice)
+    return [...html.matchAll(/<article class="problem [^"]*">(.*?)<\/article>/gs)].map(([, notice = '']) => notice)
   }
-  const stopped = (provider: string) => ({ kind: 'provider' as const, provider, since: 0, failures: 1, people: 1 })
-  const event = (code: 'store_unreachable' | 'upstream_failed') => ({ kind: 'event' as const, code, times: 2 })
+  const stopped = (provider: string) => ({ ...STOPPED, provider })
+  const event = (code: 'store_unreachable' | 'upstream_failed') => ({ ...HAPPENED, code })
 
   const checks = ['provider connection', 'provider discovery', 'provider client']
   const [notice = '', ...more] = noticesOf([stopped('default')], checks)

@@ -28,10 +28,40 @@ test('the rules stand in the order of their precedence, our own included', async
   assert.match(text, /所有人，无需登录/)
   assert.match(text, /<code>cfo<\/code>/)
   assert.match(text, /角色：开发者（<code>developer<\/code>）/)
-  assert.match(text, /<option value="common"[^>]*>普通用户 common<\/option>/)
+  assert.match(text, /<option value="common"[^>]*>普通用户（common）<\/option>/)
   assert.match(text, /<option value="auditor"[^>]*>auditor<\/option>/)
   assert.ok(!text.includes('<script>alert'))
   assert.equal((await (await scene.user('zhangsan')).get(PATH)).status, 403)
+})
+
+test('roles are listed by their codes, in Chinese with their names', async t => {
+  const rules = [{ path: '/', roles: ['developer', 'common'] }]
+  const scene = await setUp(t, { config: { rules }, env: { PAGE_LANGUAGE: 'auto' } })
+  const admin = await scene.user('admin')
+  const shown = async (language: string) => {
+    const { text } = await admin.get(PATH, { headers: { 'accept-language': language } })
+    return text.replace(/<[^>]*>/g, '')
+  }
+  assert.match(await shown('en'), /Roles: developer, common\b/)
+  assert.doesNotMatch(await shown('en'), /user common/i)
+  assert.match(await shown('zh-CN'), /角色：开发者（developer）、普通用户（common）/)
+})
+
+test('a filter shows the rules with a text, by their numbers in the whole table', async t => {
+  const scene = await setUp(t, { config })
+  const admin = await scene.user('admin')
+  const shown = async (filter: string) => {
+    const { text } = await admin.get(`${PATH}?${new URLSearchParams({ filter })}`)
+    assert.ok(!text.includes('<script>alert'))
+    const rows = text.match(/<tr role="row"( hidden)?><th scope="row" role="rowheader"><span id="rule-\d+"/g) ?? []
+    return rows.filter(row => !row.includes('hidden')).map(row => Number(/rule-(\d+)/.exec(row)?.[1]))
+  }
+  assert.deepEqual(await shown(''), [1, 2, 3, 4, 5, 6, 7])
+  assert.deepEqual(await shown('FINANCE'), [3, 4, 5])
+  assert.deepEqual(await shown('cfo'), [5])
+  assert.deepEqual(await shown('开发者'), [1])
+  assert.deepEqual(await shown(HOSTILE), [6])
+  assert.deepEqual(await shown('no such text'), [])
 })
 
 test('whoever asks who may see what is told what happens, and by which rule', async t => {

@@ -2,7 +2,9 @@
 
 import assert from 'node:assert/strict'
 import test, { type TestContext } from 'node:test'
+import { findUsers, type UserPage, type UserSessions } from '../../src/console/find-users.ts'
 import type { Config } from '../../src/index.ts'
+import type { ListedSession } from '../../src/session/listing.ts'
 import { type Client, signIn } from '../kit/client.ts'
 import { createDevice, nextChallenge } from '../kit/device.ts'
 import { setUp } from '../kit/set-up.ts'
@@ -27,8 +29,21 @@ async function openConsole(t: TestContext, env = {}, config: Config = {}) {
   return { menshen, provider, user, origin }
 }
 
+/** The rows of sessions; those of their users are above them. */
 function rowsOf(html: string): string[] {
   return [...html.matchAll(/<tr role="row"><th scope="row".*?<\/tr>/gs)].map(([row]) => row)
+}
+
+/** Each user with their sessions. */
+function groupsOf(html: string): { head: string; rows: string[] }[] {
+  return [...html.matchAll(/<tbody role="rowgroup">(.*?)<\/tbody>/gs)].map(([, group = '']) => ({
+    head: /<tr role="row" class="group">.*?<\/tr>/s.exec(group)?.[0] ?? '',
+    rows: rowsOf(group),
+  }))
+}
+
+function usersOf(html: string): (string | undefined)[] {
+  return groupsOf(html).map(({ head }) => /<code>([^<]*)/.exec(head)?.[1])
 }
 
 function keyOf(html: string): string {
@@ -41,12 +56,14 @@ test('each session says who, in which role, on what device, from where, since an
   const { user } = await openConsole(t, { TRUSTED_PROXIES: '127.0.0.1' })
   await user('lisi', { 'user-agent': WECHAT, 'x-forwarded-for': '192.0.2.7' })
   const admin = await user('admin')
-  const [own = '', theirs = '', ...more] = rowsOf((await admin.get(LIST)).text)
+  const [own, theirs, ...more] = groupsOf((await admin.get(LIST)).text)
   assert.deepEqual(more, [])
-  assert.match(own, /<code>admin<\/code>.*当前会话.*开发者.*未知设备/s)
-  assert.match(theirs, /<code>lisi<\/code>.*普通用户.*微信 · Android.*192\.0\.2\.7/s)
+  assert.match(own?.head ?? '', /<code>admin<\/code>.*开发者/s)
+  assert.match(own?.rows[0] ?? '', /未知设备.*当前会话/s)
+  assert.match(theirs?.head ?? '', /<bdi>张三<\/bdi> <code>lisi<\/code>.*普通用户/s)
+  assert.match(theirs?.rows[0] ?? '', /微信 · Android.*192\.0\.2\.7/s)
   assert.deepEqual(
-    theirs.match(/datetime="[^"]+"/g),
+    theirs?.rows[0]?.match(/datetime="[^"]+"/g),
     ['08:00:00', '08:00:00', '10:00:00'].map(time => `datetime="2026-03-01T${time}.000Z"`),
   )
 })
@@ -64,7 +81,7 @@ test('a session that is bound to its device says so in the list and on its page;
   const registered = await device.register(lisi, signedIn)
   const [own = '', theirs = ''] = await rows()
   assert.doesNotMatch(own, /已绑定设备/)
-  assert.match(theirs, /<code>lisi<\/code>.*<span class="tag">已绑定设备<\/span>/s)
+  assert.match(theirs, /lisi.*<span class="tag">已绑定设备<\/span>/s)
   const page = `/_menshen/console/session?key=${keyOf(theirs)}`
   assert.match((await admin.get(page)).text, /<dt>设备<\/dt><dd>.*<span class="tag">已绑定设备<\/span>/)
   const { challenge, id } = nextChallenge(registered)
@@ -93,7 +110,7 @@ test('the page of a session lists the personal keys of its user, without the key
   )
 })
 
-test('the sessions of one user stand together, with times relative to now and one menu each', async t => {
+test('one row per user, the newest first, has their sessions below it, with times relative to now', async t => {
   const { user, menshen } = await openConsole(t)
   await user('lisi', { 'user-agent': WECHAT })
   await user('wangwu')
@@ -101,21 +118,112 @@ test('the sessions of one user stand together, with times relative to now and on
   menshen.passSeconds(180)
   const admin = await user('admin')
   const { text } = await admin.get(LIST)
-  const groups = [...text.matchAll(/<tbody role="rowgroup">(.*?)<\/tbody>/gs)].map(([, group = '']) => rowsOf(group))
-  const users = groups.map(rows => rows.map(row => /<code>([^<]*)/.exec(row)?.[1]))
-  assert.deepEqual(users, [['admin'], ['lisi', 'lisi'], ['wangwu']])
-  const [, [newest = '', oldest = ''] = []] = groups
-  assert.match(newest, /<time datetime="2026-03-01T08:00:02[^>]*title="2026年3月1日[^>]*>3 分钟前<\/time>/)
+  assert.deepEqual(usersOf(text), ['admin', 'lisi', 'wangwu'])
+  const [own, lisi] = groupsOf(text)
+  assert.match(lisi?.head ?? '', /2 个会话/)
+  assert.match(
+    lisi?.head ?? '',
+    /<input type="checkbox" name="user" value="[\w-]{43}" form="chosen" aria-label="选择 lisi 的全部会话"/,
+  )
+  const [newest = '', oldest = ''] = lisi?.rows ?? []
+  assert.match(
+    newest,
+    /Chrome · Windows.*<time datetime="2026-03-01T08:00:02[^>]*title="2026年3月1日[^>]*>3 分钟前<\/time>/s,
+  )
   assert.match(newest, />1 小时后<\/time>/)
-  assert.match(groups[0]?.[0] ?? '', />刚刚<\/time>/)
-  assert.match(oldest, /class="repeated"/)
-  assert.doesNotMatch(newest, /class="repeated"/)
-  for (const row of groups.flat()) {
+  assert.match(oldest, /微信 · Android/)
+  assert.match(own?.rows[0] ?? '', />刚刚<\/time>/)
+  for (const row of rowsOf(text)) {
     assert.equal(row.match(/<details class="menu"/g)?.length, 1)
-    assert.match(row, /<svg class="icon"/)
-    assert.match(row, /<summary aria-label="操作：\w+"/)
-    assert.match(row, /<button type="submit" name="all" value="yes"[^>]*>结束该用户的全部会话<\/button>/)
+    assert.match(
+      row,
+      /<input type="checkbox" name="session" value="[\w-]{43}" form="chosen" aria-label="选择会话：\w+ · /,
+    )
+    assert.match(row, /<summary aria-label="操作：\w+ · /)
   }
+})
+
+test('a user is on one page with all sessions, also if others have signed in between; one with many shows the newest', async t => {
+  const { user } = await openConsole(t)
+  await user('lisi')
+  for (let n = 0; n < 110; n++) await user(`user-${n}`)
+  for (let n = 0; n < 7; n++) await user('lisi')
+  const admin = await user('admin')
+  const first = (await admin.get(LIST)).text
+  const next = /<a href="([^"]*)" rel="next">下一页/.exec(first)?.[1]?.replaceAll('&amp;', '&') ?? assert.fail()
+  const second = (await admin.get(next)).text
+  const names = [...usersOf(first), ...usersOf(second)]
+  assert.deepEqual(names.slice(0, 3), ['admin', 'lisi', 'user-109'])
+  assert.equal(new Set(names).size, names.length, 'each user once')
+  assert.equal(names.length, 112)
+  const lisi = groupsOf(first)[1]
+  assert.match(lisi?.head ?? '', /8 个会话.*<a class="small" href="[^"]*\?username=lisi">显示全部会话<\/a>/s)
+  assert.equal(lisi?.rows.length, 5)
+  assert.equal(rowsOf((await admin.get(`${LIST}?username=lisi`)).text).length, 8)
+})
+
+test('a search finds users by any part of name, display name, address, device or session id, in any case', async t => {
+  const { menshen, provider, user } = await openConsole(t, { TRUSTED_PROXIES: '127.0.0.1' })
+  const signInFrom = async (who: { username: string; nickname: string }, address: string, agent: string) => {
+    const headers = { 'user-agent': agent, 'x-forwarded-for': address }
+    await menshen.visitor().get(`/callback?code=${provider.codeFor(who)}&state=abc_idp`, { headers })
+    menshen.passSeconds(1)
+  }
+  const windows = 'Mozilla/5.0 (Windows NT 10.0) Chrome/141.0.0.0'
+  await signInFrom({ username: 'Zhang.San', nickname: '欧阳三' }, '192.0.2.7', WECHAT)
+  await signInFrom({ username: 'lisi', nickname: 'María López' }, '2001:DB8::7', windows)
+  await signInFrom({ username: 'wangwu', nickname: 'zhang.san' }, '198.51.100.7', windows)
+  const admin = await user('admin')
+  const found = async (text: string) =>
+    usersOf((await admin.get(`${LIST}?${new URLSearchParams({ username: text })}`)).text)
+  assert.deepEqual(await found('zhang.SAN'), ['wangwu', 'Zhang.San'])
+  // A username that is the text itself comes before a display name that is.
+  assert.deepEqual(await found('Zhang.San'), ['Zhang.San', 'wangwu'])
+  assert.deepEqual(await found('欧阳'), ['Zhang.San'])
+  assert.deepEqual(await found('ＭＡＲÍＡ'), ['lisi'])
+  assert.deepEqual(await found('192.0.2'), ['Zhang.San'])
+  assert.deepEqual(await found('2001:db8'), ['lisi'])
+  assert.deepEqual(await found('微信'), ['Zhang.San'])
+  assert.deepEqual(await found('chrome · windows'), ['wangwu', 'lisi'])
+  const key = keyOf((await admin.get(`${LIST}?username=lisi`)).text)
+  assert.deepEqual(await found(key.slice(0, 10)), ['lisi'])
+  assert.deepEqual(await found('nobody'), [])
+  assert.deepEqual(await found('%'), [])
+  const hostile = await admin.get(`${LIST}?${new URLSearchParams({ username: '"><script>alert(1)</script>' })}`)
+  assert.ok(!hostile.text.includes('<script>alert'))
+})
+
+test('a search looks at a limited number of sessions, and the next page continues there', async () => {
+  const sessions = Array.from({ length: 5000 }, (_, n) => ({
+    key: String(n),
+    owner: String(n),
+    expiresAt: 0,
+    publicPart: { username: `user-${n}`, nickname: '', userRole: 'common', signedInAt: 5000 - n, seenAt: 0 },
+  }))
+  let opened = 0
+  const listing = {
+    async newest({ before = '0', limit }: { before?: string | undefined; limit: number }) {
+      opened += limit
+      const end = Number(before) + limit
+      return { sessions: sessions.slice(Number(before), end), ...(end < sessions.length && { next: String(end) }) }
+    },
+    list: async () => ({ sessions: [] }),
+    listLike: async (session: ListedSession) => ({ sessions: [session] }),
+  }
+  const matches = ({ publicPart }: ListedSession) => publicPart?.username === 'user-4444'
+  const pages: (readonly UserSessions[])[] = []
+  let after: string | undefined = ''
+  while (after !== undefined) {
+    opened = 0
+    const page: UserPage = await findUsers(listing, { after, matches })
+    assert.ok(opened <= 2000, `${opened} were opened`)
+    pages.push(page.users)
+    after = page.next
+  }
+  assert.deepEqual(
+    pages.map(users => users.map(({ sessions: [session] }) => session?.key)),
+    [[], [], ['4444']],
+  )
 })
 
 test('the newest come first, fifty on a page, counted; a name finds its own', async t => {
@@ -124,20 +232,17 @@ test('the newest come first, fifty on a page, counted; a name finds its own', as
   const admin = await user('admin')
   const first = (await admin.get(LIST)).text
   assert.match(first, /共有 60 个会话/)
-  const next = /<a href="([^"]*)">下一页/.exec(first)?.[1]?.replaceAll('&amp;', '&') ?? assert.fail()
+  const next = /<a href="([^"]*)" rel="next">下一页/.exec(first)?.[1]?.replaceAll('&amp;', '&') ?? assert.fail()
   assert.match(next, /^\/_menshen\/console\/sessions\?after=/)
   const second = (await admin.get(next)).text
   assert.doesNotMatch(second, /下一页/)
   assert.match(second, /<a href="\/_menshen\/console\/sessions">回到第一页/)
-  const names = [...rowsOf(first), ...rowsOf(second)].map(row => /<code>([^<]*)/.exec(row)?.[1])
+  const names = [...usersOf(first), ...usersOf(second)]
   assert.deepEqual(names, ['admin', ...Array.from({ length: 59 }, (_, n) => `user-${58 - n}`)])
   assert.equal(rowsOf(first).length, 50)
 
   const found = (await admin.get(`${LIST}?username=+user-7+`)).text
-  assert.deepEqual(
-    rowsOf(found).map(row => /<code>([^<]*)/.exec(row)?.[1]),
-    ['user-7'],
-  )
+  assert.deepEqual(usersOf(found), ['user-7'])
   for (const after of ['x', '%00', '1:', `${'9'.repeat(5000)}`, '%F0%9F%92%A9', '1:%27%22%3E%3Cscript%3E'])
     for (const query of [`after=${after}`, `username=user-7&after=${after}`])
       assert.equal((await admin.get(`${LIST}?${query}`)).status, 200, query)
@@ -175,6 +280,74 @@ test('a question comes first, then the end, then a notice that says it once', as
   assert.ok(!(await isIn(one)))
   const own = keyOf((await admin.get(`${LIST}?username=admin`)).text)
   assert.match((await admin.get(`${ASK}?session=${own}`)).text, /这是您自己正在使用的会话/)
+})
+
+test('several sessions and users end at once, after a question that names them', async t => {
+  const { user, origin } = await openConsole(t)
+  const lisi = [await user('lisi'), await user('lisi', { 'user-agent': WECHAT })]
+  const [wangwu, zhaoliu] = [await user('wangwu'), await user('zhaoliu')]
+  const admin = await user('admin')
+  const groups = groupsOf((await admin.get(LIST)).text)
+  const keyOfUser = (name: string) =>
+    /name="user" value="([\w-]{43})"/.exec(groups.find(({ head }) => head.includes(`>${name}<`))?.head ?? '')?.[1] ?? ''
+  const chosen = new URLSearchParams([
+    ['user', keyOfUser('lisi')],
+    // A session of a user who is chosen as a whole is not named again.
+    ['session', keyOfUser('lisi')],
+    ['session', keyOfUser('wangwu')],
+    ['session', keyOfUser('wangwu')],
+    ['session', 'x'],
+  ])
+  const asked = await admin.get(`${ASK}?${chosen}`)
+  assert.match(asked.text, /<h1>要结束所选的 2 项吗？<\/h1>/)
+  const named = [...asked.text.matchAll(/<li>(.*?)<\/li>/gs)]
+    .map(([, line = '']) => line)
+    .filter(line => line.includes('<code>'))
+  assert.equal(named.length, 2)
+  assert.match(named[0] ?? '', /<bdi>张三<\/bdi> <code>lisi<\/code>.*全部会话和个人密钥/s)
+  assert.match(named[1] ?? '', /<code>wangwu<\/code>.*127\.0\.0\.1/s)
+  assert.doesNotMatch(asked.text, /您自己正在使用的会话/)
+  for (const client of [...lisi, wangwu]) assert.ok(await isIn(client), 'a question ends nothing')
+
+  const fields = [...asked.text.matchAll(/<input type="hidden" name="(user|session)" value="([\w-]{43})">/g)]
+  const form = new URLSearchParams(fields.map(([, name = '', value = '']) => [name, value]))
+  const foreign = await admin.post(END, String(form), { headers: { origin: 'https://evil.example' } })
+  assert.equal(foreign.status, 403)
+  const scripted = {
+    ...origin.headers,
+    'sec-fetch-site': 'same-origin',
+    'sec-fetch-mode': 'cors',
+    'sec-fetch-dest': 'empty',
+  }
+  assert.equal((await admin.post(END, String(form), { headers: scripted })).status, 403)
+  assert.equal((await zhaoliu.post(END, String(form), origin)).status, 403)
+  for (const client of [...lisi, wangwu]) assert.ok(await isIn(client))
+
+  const done = await admin.post(END, String(form), origin)
+  assert.equal(done.status, 303)
+  assert.match((await admin.follow(done)).text, /role="status"><p>已结束 2 位用户的 3 个会话。/)
+  for (const client of [...lisi, wangwu]) assert.ok(!(await isIn(client)))
+  assert.ok((await isIn(zhaoliu)) && (await isIn(admin)))
+  const events = `/_menshen/console/audit.jsonl?event=session_ended`
+  await until(async () => (await admin.get(events)).text.split('\n').length === 3)
+})
+
+test('too many at once end nothing, nothing chosen leads back, and one’s own session is warned of', async t => {
+  const { user, origin } = await openConsole(t)
+  const admin = await user('admin')
+  const own = keyOf((await admin.get(LIST)).text)
+  const many = Array.from({ length: 101 }, (_, n) => ['session', n === 0 ? own : String(n).padStart(43, 'A')])
+  const asked = await admin.get(`${ASK}?${new URLSearchParams(many)}`)
+  assert.equal(asked.status, 400)
+  assert.match(asked.text, /一次最多结束 100 项/)
+  assert.equal((await admin.post(END, String(new URLSearchParams(many)), origin)).headers.location, LIST)
+  assert.ok(await isIn(admin))
+  const nothing = await admin.get(ASK)
+  assert.deepEqual([nothing.status, nothing.headers.location], [302, LIST])
+  assert.doesNotMatch((await admin.follow(nothing)).text, /role="status"/)
+  const other = keyOf((await (await user('admin')).get(LIST)).text)
+  assert.match((await admin.get(`${ASK}?user=${other}`)).text, /您自己正在使用的会话/)
+  assert.match((await admin.get(`${ASK}?session=${own}`)).text, /您自己正在使用的会话/)
 })
 
 test('only a developer is asked, whatever the key; a key that is none leads back to the list', async t => {

@@ -11,6 +11,12 @@ function event(time: number, code: string, fields: AuditEvent['fields']): AuditE
   return { id: String(made++), time, event: code, fields: { provider: 'staff', ...fields } }
 }
 
+function failedAt(at: number, times: number) {
+  const slot = emptySlot(at)
+  slot.counts[COUNTED.event('upstream_failed')] = times
+  return slot
+}
+
 const UNREACHABLE = { reason: 'token_error', error: 'provider_unreachable' }
 
 test('a provider that fails is named, since when, how often, and for how many', () => {
@@ -26,18 +32,28 @@ test('a provider that fails is named, since when, how often, and for how many', 
     }),
   ]
   assert.deepEqual(currentProblems(events, []), [
-    { kind: 'provider', provider: 'staff', since: 4, failures: 3, people: 2 },
+    { kind: 'provider', provider: 'staff', since: 4, failures: 3, people: 2, event: 'sign_in_failed' },
   ])
 })
 
 test('one that works again is said to, behind everything else', () => {
-  const slot = emptySlot(0)
-  slot.counts[COUNTED.event('upstream_failed')] = 2
+  const slots = [failedAt(0, 2), failedAt(60_000, 2)]
   const events = [event(1, 'sign_in_failed', UNREACHABLE), event(2, 'sign_in', {})]
-  assert.deepEqual(currentProblems(events, [slot, slot]), [
-    { kind: 'event', code: 'upstream_failed', times: 4 },
-    { kind: 'recovered', provider: 'staff', failures: 1, until: 2 },
+  assert.deepEqual(currentProblems(events, slots), [
+    { kind: 'event', code: 'upstream_failed', times: 4, since: 0, last: 60_000, isOver: false },
+    {
+      ...{ kind: 'recovered', provider: 'staff', since: 1, failures: 1, people: 1 },
+      ...{ event: 'sign_in_failed', until: 2 },
+    },
   ])
+})
+
+test('events that have not happened for ten minutes are over, and say when they began and ended', () => {
+  const slots = [failedAt(0, 1), failedAt(60_000, 3), ...[2, 10, 11].map(minute => emptySlot(minute * 60_000))]
+  assert.deepEqual(currentProblems([], slots), [
+    { kind: 'event', code: 'upstream_failed', times: 4, since: 0, last: 60_000, isOver: true },
+  ])
+  assert.partialDeepStrictEqual(currentProblems([], slots.slice(0, -1)), [{ isOver: false }])
 })
 
 test('what users do themselves is no problem of a provider', () => {

@@ -24,11 +24,8 @@ function settingsSample(words: Words): string {
     value,
     default: '3000',
   }))
-  return settingsPage(
-    words,
-    VIEWER,
-    TOPIC_NAMES.map(topic => ({ topic, settings })),
-  )
+  const topics = TOPIC_NAMES.map(topic => ({ topic, settings }))
+  return settingsPage(words, { viewer: VIEWER, topics, filter: '', onlyChanged: false })
 }
 
 function rulesSamples(words: Words): string[] {
@@ -66,7 +63,8 @@ function rulesSamples(words: Words): string[] {
     rulesPage(words, {
       viewer: VIEWER,
       rules,
-      roles: ['visitor', 'x'],
+      roles: ['visitor', 'x', 'common', 'developer'],
+      filter: '',
       query: { path: '/a', method: 'PURGE', role: 'x', groups: ['y'], user: 'z' },
       verdict,
       shadowRules: [{ rule: shadow, refusals: { count: 2, latest } }],
@@ -75,7 +73,17 @@ function rulesSamples(words: Words): string[] {
 }
 
 function auditSamples(words: Words): string[] {
-  const query = { requestId: '', user: '', event: '', session: '', since: '', until: '', zone: '', before: '' }
+  const query = {
+    requestId: '',
+    user: '',
+    event: '',
+    session: '',
+    since: '',
+    until: '',
+    range: '' as const,
+    zone: '',
+    before: '',
+  }
   const fields = {
     user: 'ann',
     session: 's',
@@ -97,7 +105,7 @@ function auditSamples(words: Words): string[] {
     query,
     pageSize: 50,
     keep: 0,
-    names: { providers: new Map([['p', 'Staff']]), deviceName: () => 'Chrome' },
+    names: { providers: new Map([['p', 'Staff']]), deviceName: () => 'Chrome', displayName: () => 'Ann' },
   }
   return [
     auditPage(words, { ...view, page: undefined }),

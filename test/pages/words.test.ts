@@ -104,7 +104,7 @@ function allPages(words: Words): string[] {
     now: NOW,
     ownKey: 'a',
     providerNames: undefined,
-    username: 'ann',
+    text: 'ann',
     next: 'b',
     isFirst: false,
     ended: { ended: 1, user: 'ann' },
@@ -124,11 +124,14 @@ function allPages(words: Words): string[] {
     { key: 'a', expiresAt: NOW, publicPart },
     { key: 'b', expiresAt: NOW },
   ]
+  const users = listed.map((session, n) => ({ sessions: [session], areMore: n === 1 }))
+  const choices = listed.flatMap(session => [true, false].map(all => ({ session, all })))
   const finding = (level: 'good' | 'warning' | 'failure') => ({ name: level, level, seen: quoted('seen') })
   const { good, warning, failure } = { good: finding('good'), warning: finding('warning'), failure: finding('failure') }
   const overview = {
     range: 'hour' as const,
     plot: plotOf([]),
+    before: undefined,
     isStoreAway: false,
     problems: [],
     providerNames: new Map(),
@@ -136,9 +139,24 @@ function allPages(words: Words): string[] {
     failures: [],
   }
   const problems = [
-    { kind: 'provider' as const, provider: '', since: NOW, failures: 2, people: 1 },
-    { kind: 'recovered' as const, provider: '', failures: 2, until: NOW },
-    ...ALARMING.map(code => ({ kind: 'event' as const, code, times: 2 })),
+    { kind: 'provider' as const, provider: '', since: NOW, failures: 2, people: 1, event: 'sign_in_failed' },
+    {
+      kind: 'recovered' as const,
+      provider: '',
+      since: NOW,
+      failures: 2,
+      people: 1,
+      event: 'sign_in_failed',
+      until: NOW,
+    },
+    ...ALARMING.map(code => ({
+      kind: 'event' as const,
+      code,
+      times: 2,
+      since: NOW,
+      last: NOW + 60_000,
+      isOver: false,
+    })),
   ]
   const hours = { from: '09:00', to: '17:00', zone: 'UTC' }
   const shown = Array.from({ length: 9 }, (_, n) => {
@@ -192,9 +210,10 @@ function allPages(words: Words): string[] {
     ...consoleSamples(words),
     overviewPage(words, VIEWER, overview),
     overviewPage(words, VIEWER, { ...overview, problems, advice, failures: [failure], isStoreAway: true }),
-    sessionsPage(words, { ...view, sessions: listed }),
-    sessionsPage(words, { ...view, sessions: listed, providerNames: new Map([['staff', 'Staff']]) }),
-    sessionsPage(words, { ...view, sessions: [], username: '', count: 0, ended: { ended: 0 } }),
+    sessionsPage(words, { ...view, users }),
+    sessionsPage(words, { ...view, users, text: '', providerNames: new Map([['staff', 'Staff']]) }),
+    sessionsPage(words, { ...view, users: [], ended: { ended: 3, users: 2 } }),
+    sessionsPage(words, { ...view, users: [], text: '', count: 0, ended: { ended: 0 } }),
     storeUnavailablePage(words, VIEWER, 'sessions'),
     ...[...listed, undefined].map(session =>
       sessionPage(words, {
@@ -205,13 +224,11 @@ function allPages(words: Words): string[] {
         areMore: true,
         keys: [KEY, { ...KEY, usedAt: NOW }],
         events: session ? [{ id: 'e', time: NOW, event: 'sign_in', fields: { session: 'a' } }] : [],
-        names: { providers: undefined, deviceName: view.deviceName },
+        names: { providers: undefined, deviceName: view.deviceName, displayName: () => '' },
       }),
     ),
-    ...listed.flatMap(session =>
-      [true, false].map(all =>
-        confirmEndPage(words, { viewer: VIEWER, session, all, isOwn: all, deviceName: view.deviceName }),
-      ),
+    ...[...choices.map(choice => [choice]), choices].map((chosen, n) =>
+      confirmEndPage(words, { viewer: VIEWER, choices: chosen, isOwn: n > 0, deviceName: view.deviceName }),
     ),
     ...[[good], [warning], [failure]].map(findings => healthPage(words, { ...healthSample, findings })),
   ]

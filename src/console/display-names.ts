@@ -1,0 +1,42 @@
+// Display names for the users of audit events, which have usernames alone. They are those of the users' sessions: a user who is
+// signed out everywhere is shown by username.
+
+import { MenshenError } from '../errors.ts'
+import type { AuditEvent } from '../observe/audit-event.ts'
+import { displayName, nameBefore } from '../pages/shown-text.ts'
+import type { ConsoleContext } from './context.ts'
+
+export type DisplayNames = (fields: AuditEvent['fields']) => string
+
+/** Users who are looked for on one page. */
+const MOST_USERS = 50
+/** Sessions of a name that are looked at: the same name may exist at several providers. */
+const MOST_OF_NAME = 10
+
+/** The name that belongs before the username; empty if there is none, or the store is away. */
+export async function findDisplayNames(
+  { auth }: ConsoleContext,
+  events: readonly Pick<AuditEvent, 'fields'>[],
+): Promise<DisplayNames> {
+  const { sessions, providers } = auth
+  const main = providers.main.plan.id
+  const usernames = new Set(events.map(({ fields }) => String(fields.user ?? '')).filter(name => name !== ''))
+  const names = new Map<string, string>()
+  const read = async (username: string) => {
+    const { sessions: found } = await sessions.list({ username, limit: MOST_OF_NAME })
+    // The newest last, whose name is the current one.
+    for (const { publicPart } of found.toReversed())
+      if (publicPart)
+        names.set(keyOf(publicPart.provider ?? main, username), nameBefore(displayName(publicPart), username).trim())
+  }
+  try {
+    await Promise.all([...usernames].slice(0, MOST_USERS).map(read))
+  } catch (error) {
+    if (!(error instanceof MenshenError)) throw error
+  }
+  return ({ user, provider = main }) => names.get(keyOf(String(provider), String(user ?? ''))) ?? ''
+}
+
+function keyOf(provider: string, username: string): string {
+  return JSON.stringify([provider, username])
+}

@@ -1,0 +1,106 @@
+// The users of the sessions tab, page by page: each user once, with their sessions, the newest user first.
+//
+//   sessions, newest first    B2  A3  C1  A2  B1  A1
+//   page 1 of two users       B (B2, B1), A (A3, A2, A1)
+//   page 2                    C; A2, B1 and A1 are of users who are on page 1
+//
+// A user stands where their newest session does. A search looks at every session, because names, addresses and devices are sealed:
+// a page looks at a limited number, and the next one continues there.
+
+import { setImmediate } from 'node:timers/promises'
+import type { ListedSession } from '../session/listing.ts'
+import type { Sessions } from '../session/sessions.ts'
+
+/** One user with their sessions, the newest first; at least one. */
+export interface UserSessions {
+  readonly sessions: readonly ListedSession[]
+  /** There are more than were read. */
+  readonly areMore: boolean
+}
+
+export interface UserPage {
+  readonly users: readonly UserSessions[]
+  /** The `after` of the next page; absent on the last one. */
+  readonly next?: string
+}
+
+export interface UserQuery {
+  readonly after: string
+  /** A username that is found without a search. */
+  readonly username?: string
+  /** Whether a session is searched for; every session is if absent. */
+  readonly matches?: (session: ListedSession) => boolean
+}
+
+/** A page ends with the chunk of sessions in which it has so many. */
+const USERS_ON_PAGE = 50
+/** Sessions that one page opens. */
+const MOST_LOOKED_AT = 2000
+/** Users whose sessions are read for one page. */
+const MOST_ASKED = 200
+const MOST_SESSIONS_OF_USER = 50
+const CHUNK = 50
+
+export async function findUsers(
+  sessions: Pick<Sessions, 'newest' | 'list' | 'listLike'>,
+  { after, username = '', matches = () => true }: UserQuery,
+): Promise<UserPage> {
+  const users: UserSessions[] = []
+  const known = new Set<string>()
+  let asked = 0
+
+  /** Adds the users of those sessions that are the newest match of their user. */
+  async function add(candidates: readonly ListedSession[]): Promise<void> {
+    const firstOf = new Map<string, ListedSession>()
+    for (const session of candidates) {
+      const id = userIdOf(session)
+      if (!known.has(id) && !firstOf.has(id)) firstOf.set(id, session)
+    }
+    asked += firstOf.size
+    const found = await Promise.all([...firstOf.values()].map(session => sessionsLike(sessions, session)))
+    for (const [n, [id, session]] of [...firstOf].entries()) {
+      const user = found[n]
+      if (!user) continue
+      known.add(id)
+      // Of a user with more sessions than were read it is unknown which is the newest.
+      if (user.areMore || !user.sessions.some(other => matches(other) && sinceOf(other) > sinceOf(session)))
+        users.push(user)
+    }
+  }
+
+  if (username !== '') {
+    const exact = await sessions.list({ username, limit: CHUNK })
+    // The newest of each user comes first.
+    if (after === '') await add(exact.sessions)
+    else for (const session of exact.sessions) known.add(userIdOf(session))
+  }
+  let next: string | undefined = after
+  for (let looked = 0; looked < MOST_LOOKED_AT && asked < MOST_ASKED && users.length < USERS_ON_PAGE; looked += CHUNK) {
+    const page = await sessions.newest({ limit: CHUNK, ...(next && { before: next }) })
+    await add(page.sessions.filter(matches))
+    next = page.next
+    if (next === undefined) break
+    // Opening sessions takes time that requests of others wait for.
+    await setImmediate()
+  }
+  return next === undefined ? { users } : { users, next }
+}
+
+/** Sessions that cannot be opened have an owner, too; without one, a session stands alone. */
+export function userIdOf({ key, owner }: ListedSession): string {
+  return owner ?? key
+}
+
+async function sessionsLike(
+  sessions: Pick<Sessions, 'listLike'>,
+  session: ListedSession,
+): Promise<UserSessions | undefined> {
+  const page = await sessions.listLike(session, { limit: MOST_SESSIONS_OF_USER })
+  // It may have ended in the meantime.
+  return page.sessions.length === 0 ? undefined : { sessions: page.sessions, areMore: page.next !== undefined }
+}
+
+/** Sessions that began in the same millisecond are equally new. */
+function sinceOf({ publicPart }: ListedSession): number {
+  return publicPart?.signedInAt ?? 0
+}
