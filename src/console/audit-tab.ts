@@ -359,7 +359,7 @@ export function auditColumns(words: Words, names: AuditNames): Column<AuditEvent
       cell: ({ event, fields }) =>
         html`${outcomeIcon(words, event)} ${eventName(words, event)}${headline(words, fields)}`,
     },
-    { title: t('console.user'), cell: ({ fields }) => userCell(fields, names) },
+    { title: t('console.user'), cell: ({ fields }) => (fields.user === undefined ? '' : userCell(fields, names)) },
     {
       title: t('audit.from'),
       cell: ({ fields: { address = '', userAgent = '' } }) =>
@@ -411,7 +411,7 @@ function eventName({ t }: Words, event: string): Html {
 
 function userCell(fields: AuditEvent['fields'], { displayName }: AuditNames): Html {
   const name = displayName(fields)
-  return html`${name === '' ? '' : html`<bdi>${name}</bdi> `}${linked('user', String(fields.user ?? ''))}`
+  return html`<span class="user-name">${name === '' ? '' : html`<bdi>${name}</bdi> `}${linked('user', String(fields.user ?? ''))}</span>`
 }
 
 function drawer(words: Words, event: AuditEvent, names: AuditNames): Html {
@@ -467,7 +467,12 @@ function copyButton({ t }: Words, id: string): Html {
 
 function linked(name: 'user' | 'requestId' | 'session', value: string): Html {
   if (value === '') return html``
-  return html`<a href="${auditUrl({ [name]: value }, OWN_PATHS.consoleAudit)}"><code>${value}</code></a>`
+  return html`<a href="${auditUrl({ [name]: value }, OWN_PATHS.consoleAudit)}"><code>${breakable(value)}</code></a>`
+}
+
+/** A mail address breaks behind its signs rather than inside of a word. */
+function breakable(text: string): Html {
+  return html`${text.split(/(?<=[@.])/).map((part, n) => html`${n > 0 ? html`<wbr>` : ''}${part}`)}`
 }
 
 /** Without the empty fields of the query. */

@@ -218,10 +218,10 @@ export function endButtons({ t }: Words, key: string, user: string): Html {
 export function sessionMenu({ t }: Words, { key }: ListedSession, session: string): Html {
   return html`<details class="menu" name="menu"><summary aria-label="${t('console.action_label', { user: session })}" title="${t('console.action')}">${icon('more')}<span class="unseen">${t('console.action')}</span></summary>
 <div class="items"><a class="item" href="${OWN_PATHS.consoleSession}?key=${key}" aria-label="${t('console.details_label', { user: session })}">${t('console.details')}</a>
-<form method="get" action="${OWN_PATHS.consoleConfirmEnd}"><button type="submit" name="session" value="${key}" class="item" aria-label="${t('console.end_label', { user: session })}">${t('console.end')}</button></form></div></details>`
+<form method="get" action="${OWN_PATHS.consoleConfirmEnd}"><button type="submit" value="${key}" name="session" class="item" aria-label="${t('console.end_label', { user: session })}">${t('console.end')}</button></form></div></details>`
 }
 
 /** In the list, for all sessions of a user. */
 export function endAllButton({ t }: Words, key: string, user: string): Html {
-  return html`<form method="get" action="${OWN_PATHS.consoleConfirmEnd}"><button type="submit" name="user" value="${key}" class="button small quiet" aria-label="${t('console.end_all_label', { user })}">${t('console.end_all_short')}</button></form>`
+  return html`<form method="get" action="${OWN_PATHS.consoleConfirmEnd}"><button type="submit" name="user" value="${key}" class="button small quiet" aria-label="${t('console.end_all_short_label', { user })}">${t('console.end_all_short')}</button></form>`
 }

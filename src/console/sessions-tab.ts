@@ -176,7 +176,7 @@ ${lead(words, view)}
 ${users.length > 0 ? html`${sessionTable(words, view)}${chosenForm(words)}` : ''}
 ${nothingFound(words, view)}
 ${isFirst ? '' : html`<p><a href="${pageUrl(text)}">${t('console.first_page')}</a></p>`}
-${next ? html`<p><a href="${pageUrl(text, next)}" rel="next">${text === '' ? t('console.next_page') : t('console.search_further')}</a></p>` : ''}`,
+${next ? html`<p><a href="${pageUrl(text, next)}">${text === '' ? t('console.next_page') : t('console.search_further')}</a></p>` : ''}`,
   })
 }
 
@@ -208,11 +208,20 @@ function sessionTable(words: Words, view: SessionsView) {
 
 function sessionColumns(words: Words, view: SessionsView): Column<ListedSession>[] {
   const { t } = words
-  const { hosts, now } = view
+  const { hosts, providerNames, now } = view
   const time = (at: (publicPart: PublicPart) => number) => (session: ListedSession) =>
     session.publicPart ? relativeMoment(words, at(session.publicPart), now) : ''
   return [
     { title: t('console.user_and_device'), cell: session => deviceCell(words, session, view) },
+    ...(providerNames
+      ? [
+          {
+            title: t('session.provider'),
+            cell: ({ publicPart }: ListedSession) =>
+              providerNames.get(publicPart?.provider ?? '') ?? publicPart?.provider ?? '',
+          },
+        ]
+      : []),
     ...(hosts
       ? [
           {
@@ -239,12 +248,10 @@ function userHead(words: Words, { sessions, areMore }: UserSessions, view: Sessi
   const [newest] = sessions
   if (!newest) return html``
   const { publicPart, key } = newest
-  const { provider = '' } = publicPart ?? {}
   const user = publicPart?.username ?? t('console.unreadable')
   const count = sessions.length
   const facts = [
     ...(publicPart ? [html`${roleName(words, publicPart.userRole)}`] : []),
-    ...(view.providerNames && publicPart ? [html`${view.providerNames.get(provider) ?? provider}`] : []),
     html`${areMore ? t('console.sessions_of_many', { count }) : t('console.sessions_of', { count })}`,
   ]
   const isCut = shownSessions({ sessions, areMore }, view.text !== '').length < count

@@ -321,6 +321,7 @@ export const en: Sentences<typeof zhCN> = {
   'console.end': 'End session',
   'console.end_all': 'End all sessions of this user',
   'console.end_all_short': 'End all',
+  'console.end_all_short_label': 'End all: {user}',
   'console.end_chosen': 'End selected sessions',
   'console.end_several_question': 'End the {count} selected items?',
   'console.end_several_effect':

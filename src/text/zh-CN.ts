@@ -320,6 +320,7 @@ export const zhCN = {
   'console.end': '结束会话',
   'console.end_all': '结束该用户的全部会话',
   'console.end_all_short': '全部结束',
+  'console.end_all_short_label': '全部结束：{user}',
   'console.end_chosen': '结束所选会话',
   'console.end_several_question': '要结束所选的 {count} 项吗？',
   'console.end_several_effect': '相关设备会立即下线，需要重新登录才能继续使用。',

@@ -494,7 +494,8 @@ function cutButtons(): string[] {
 }
 
 function measure() {
-  const buttons = Array.from(document.querySelectorAll('button, a.button'), button => ({
+  const shown = [...document.querySelectorAll('button, a.button')].filter(button => button.checkVisibility())
+  const buttons = shown.map(button => ({
     name: button.textContent?.trim(),
     height: Math.round(button.getBoundingClientRect().height * 10) / 10,
   }))
