@@ -170,6 +170,8 @@ function redraw() {
 
 /** @type {Map<string, string>} */
 const shown = new Map()
+// The page has this already: a reader may have opened it.
+shown.set('advice', byId('advice').innerHTML)
 
 /**
  * Only what differs: a screen reader need not hear the same again.
@@ -177,8 +179,10 @@ const shown = new Map()
  * @param {string} markup
  */
 function show(id, markup) {
-  if (shown.get(id) === markup) return
-  shown.set(id, markup)
+  const parsed = document.createElement('template')
+  parsed.innerHTML = markup
+  if (shown.get(id) === parsed.innerHTML) return
+  shown.set(id, parsed.innerHTML)
   const place = byId(id)
   const wasOpen = place.querySelector('details')?.open ?? false
   place.innerHTML = markup

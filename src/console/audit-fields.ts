@@ -60,9 +60,14 @@ const COMMON = new Set(['user', 'sub', 'address', 'userAgent', 'provider', 'requ
 /** What tells most of an event, below its name: where a request went, or why something happened. */
 export function headline(words: Words, { method, path, reason, name }: AuditEvent['fields']): Html {
   const line = (content: Html) => html`<br><span class="small">${content}</span>`
-  if (path !== undefined) return line(html`<code>${method === undefined ? '' : `${method} `}${path}</code>`)
+  if (path !== undefined) return line(html`<code>${breakable(`${method ?? ''} ${path}`.trim())}</code>`)
   if (reason !== undefined) return line(valueInWords(words, 'reason', reason))
   return name === undefined ? html`` : line(html`${name}`)
+}
+
+/** A path or a mail address breaks behind its signs rather than inside of a word. */
+export function breakable(text: string): Html {
+  return html`${text.split(/(?<=[@./-])/).map((part, n) => html`${n > 0 ? html`<wbr>` : ''}${part}`)}`
 }
 
 export function otherFields(words: Words, fields: Readonly<Record<string, Value>>): Html {

@@ -13,7 +13,7 @@ import { exactMoment, type Html } from '../pages/layout.ts'
 import type { Words } from '../pages/words.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { GuardedHandler } from '../sign-in/guarded.ts'
-import { headline, otherFields } from './audit-fields.ts'
+import { breakable, headline, otherFields } from './audit-fields.ts'
 import type { ConsoleContext } from './context.ts'
 import { type DisplayNames, findDisplayNames } from './display-names.ts'
 import { consoleFrame, type Viewer, viewerOf } from './frame.ts'
@@ -468,11 +468,6 @@ function copyButton({ t }: Words, id: string): Html {
 function linked(name: 'user' | 'requestId' | 'session', value: string): Html {
   if (value === '') return html``
   return html`<a href="${auditUrl({ [name]: value }, OWN_PATHS.consoleAudit)}"><code>${breakable(value)}</code></a>`
-}
-
-/** A mail address breaks behind its signs rather than inside of a word. */
-function breakable(text: string): Html {
-  return html`${text.split(/(?<=[@.])/).map((part, n) => html`${n > 0 ? html`<wbr>` : ''}${part}`)}`
 }
 
 /** Without the empty fields of the query. */

@@ -208,11 +208,11 @@ ${audit === undefined ? '' : html`<p class="small"><a href="${audit}">${t('overv
 export function adviceList({ t, render }: Words, advice: readonly Advice[]): Html {
   if (advice.length === 0) return html``
   const lines = advice.map(
-    ({
-      code,
-      remedy,
-    }) => html`<li data-advice="${fingerprintOf(code, remedy)}"><p>${render(phrase('with_remedy', { seen: phrase(`advice.${code}`), remedy }))}</p>
-<button type="button" class="button small quiet dismiss" hidden>${t('overview.dismiss')}</button></li>
+    (
+      { code, remedy },
+      n,
+    ) => html`<li data-advice="${fingerprintOf(code, remedy)}"><p>${render(phrase('with_remedy', { seen: phrase(`advice.${code}`), remedy }))}</p>
+<button type="button" class="button small quiet dismiss" aria-label="${t('overview.dismiss_label', { number: n + 1 })}" hidden>${t('overview.dismiss')}</button></li>
 `,
   )
   return html`<details class="advice"><summary>${t('overview.advice')} <span class="tag">${advice.length}</span></summary>

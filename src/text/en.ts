@@ -65,6 +65,7 @@ export const en: Sentences<typeof zhCN> = {
   'advice.console_for_nobody': EVENTS.console_for_nobody.message,
   'overview.advice': 'Recommendations',
   'overview.dismiss': 'Dismiss',
+  'overview.dismiss_label': 'Dismiss recommendation {number}',
   'overview.dismissed': 'Some recommendations are dismissed in this browser.',
   'overview.show_again': 'Show again',
 

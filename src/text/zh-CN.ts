@@ -71,6 +71,7 @@ export const zhCN = {
   'advice.console_for_nobody': 'roles 没有把 developer 角色授予任何人：没有人能打开控制台',
   'overview.advice': '配置建议',
   'overview.dismiss': '忽略',
+  'overview.dismiss_label': '忽略第 {number} 条建议',
   'overview.dismissed': '在此浏览器中忽略了一些建议。',
   'overview.show_again': '重新显示',
 

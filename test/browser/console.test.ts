@@ -297,7 +297,7 @@ function measure() {
   return { width, cut: cut.map(element => element.outerHTML) }
 }
 
-/** Words of at most 24 characters that stand on two lines. */
+/** Words of at most 24 characters that stand on two lines. Chinese sentences break anywhere, Chinese names do not. */
 function brokenWords(): string[] {
   const broken: string[] = []
   for (const cell of document.querySelectorAll('main th, main td')) {
@@ -307,6 +307,7 @@ function brokenWords(): string[] {
       const words = new Intl.Segmenter('zh-CN', { granularity: 'word' }).segment(node.textContent ?? '')
       for (const { segment, index, isWordLike } of words) {
         if (!isWordLike || segment.length > 24) continue
+        if (/\p{Script=Han}/u.test(segment) && cell.matches('.long')) continue
         const range = document.createRange()
         range.setStart(node, index)
         range.setEnd(node, index + segment.length)

@@ -119,7 +119,7 @@ test('a deep link is found again with its query and its fragment, once', async t
   await chooseUser(page, 'admin')
   await page.getByRole('heading', { name: '会话', exact: true }).waitFor()
   assert.equal(page.url(), deep)
-  assert.equal(await page.getByLabel('按用户名查找').inputValue(), '中 +&')
+  assert.equal(await page.getByLabel('查找用户').inputValue(), '中 +&')
 
   await page.goto(`${menshen.url}/logout`)
   await chooseUser(page, 'admin')

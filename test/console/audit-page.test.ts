@@ -44,7 +44,7 @@ test('the newest stands first, and everything about a request, a user, an event 
   scene.passSeconds(60)
   const { requestId } = await refusedOnce(scene, 'zhangsan')
   const [first = '', second = '', third = ''] = await rows(admin, PATH, 3)
-  assert.match(first, /没有权限，访问被拒绝[\s\S]*\/finance\/secret/)
+  assert.match(first, /没有权限，访问被拒绝[\s\S]*<dd><code>\/finance\/secret/)
   assert.match(second, /登录成功[\s\S]*zhangsan/)
   assert.match(third, /登录成功[\s\S]*admin/)
   assert.match(first, new RegExp(`href="${PATH}\\?requestId=${requestId}"`))
