@@ -1,10 +1,10 @@
 // The audit tab of the console: the page, its live updates and its exports.
 
 import { html } from 'hono/html'
+import type { AuditedCode } from '../events.ts'
 import { ifReachable, languageOf, type OwnAnswer, pageAnswer, safetyHeaders } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import type { SignedInCaller } from '../identify/admission.ts'
-import type { AuditedCode } from '../events.ts'
 import { AUDITED, type AuditEvent, jsonLine } from '../observe/audit-event.ts'
 import { type AuditFilter, CSV_HEAD, csvLine, type FoundEvent, type FoundPage } from '../observe/audit-trail.ts'
 import { type DeviceNames, loadDeviceNames } from '../pages/device-name.ts'
