@@ -65,9 +65,9 @@ export function headline(words: Words, { method, path, reason, name }: AuditEven
   return name === undefined ? html`` : line(html`${name}`)
 }
 
-/** A path or a mail address breaks behind its signs rather than inside of a word. */
-export function breakable(text: string): Html {
-  return html`${text.split(/(?<=[@./-])/).map((part, n) => html`${n > 0 ? html`<wbr>` : ''}${part}`)}`
+/** A path breaks behind its signs rather than inside of a word. */
+function breakable(text: string): Html {
+  return html`${text.split(/(?<=[./-])/).map((part, n) => html`${n > 0 ? html`<wbr>` : ''}${part}`)}`
 }
 
 export function otherFields(words: Words, fields: Readonly<Record<string, Value>>): Html {

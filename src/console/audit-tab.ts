@@ -13,7 +13,7 @@ import { exactMoment, type Html } from '../pages/layout.ts'
 import type { Words } from '../pages/words.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { GuardedHandler } from '../sign-in/guarded.ts'
-import { breakable, headline, otherFields } from './audit-fields.ts'
+import { headline, otherFields } from './audit-fields.ts'
 import type { ConsoleContext } from './context.ts'
 import { type DisplayNames, findDisplayNames } from './display-names.ts'
 import { consoleFrame, type Viewer, viewerOf } from './frame.ts'
@@ -467,7 +467,7 @@ function copyButton({ t }: Words, id: string): Html {
 
 function linked(name: 'user' | 'requestId' | 'session', value: string): Html {
   if (value === '') return html``
-  return html`<a href="${auditUrl({ [name]: value }, OWN_PATHS.consoleAudit)}"><code>${breakable(value)}</code></a>`
+  return html`<a href="${auditUrl({ [name]: value }, OWN_PATHS.consoleAudit)}"><code>${value}</code></a>`
 }
 
 /** Without the empty fields of the query. */

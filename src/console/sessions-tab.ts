@@ -18,7 +18,6 @@ import type { ListedSession } from '../session/listing.ts'
 import type { PublicPart } from '../session/record.ts'
 import type { Sessions } from '../session/sessions.ts'
 import { isRecordKey } from '../session/ticket.ts'
-import { breakable } from './audit-fields.ts'
 import { type AuditNames, auditColumns, auditUrl, loadAuditNames } from './audit-tab.ts'
 import type { ConsoleContext } from './context.ts'
 import { endAllButton, endButtons, sessionMenu } from './end-sessions.ts'
@@ -265,7 +264,7 @@ ${endAllButton(words, key, user)}</div>`
 function userName({ t }: Words, user: Pick<PublicPart, 'nickname' | 'username'> | undefined): Html {
   if (!user) return html`${t('console.unreadable')}`
   const name = nameBefore(displayName(user), user.username).trim()
-  return html`${name === '' ? '' : html`<bdi>${name}</bdi> `}<code>${breakable(user.username)}</code>`
+  return html`${name === '' ? '' : html`<bdi>${name}</bdi> `}<code>${user.username}</code>`
 }
 
 function deviceCell(words: Words, session: ListedSession, view: SessionsView): Html {

@@ -307,6 +307,8 @@ function brokenWords(): string[] {
       const words = new Intl.Segmenter('zh-CN', { granularity: 'word' }).segment(node.textContent ?? '')
       for (const { segment, index, isWordLike } of words) {
         if (!isWordLike || segment.length > 24) continue
+        // A code without an end has to break somewhere.
+        if (node.parentElement.matches('code') && (node.textContent ?? '').length > 24) continue
         if (/\p{Script=Han}/u.test(segment) && cell.matches('.long')) continue
         const range = document.createRange()
         range.setStart(node, index)
