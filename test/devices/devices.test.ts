@@ -486,7 +486,7 @@ test('without https, and with several hosts, the setting is refused in one sente
   const config = { hosts: { 'wiki.example.com': { upstream: 'http://127.0.0.1:8081' } } }
   await assert.rejects(
     setUp(t, { env: ON, config }),
-    /DEVICE_BOUND_SESSIONS is "on" with hosts: .*; expected one of the two\./,
+    /DEVICE_BOUND_SESSIONS is "on" with hosts: .*; expected only one of the two\./,
   )
 })
 

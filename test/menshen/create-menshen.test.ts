@@ -31,7 +31,7 @@ suite('createMenshen', () => {
       [{ upstreams: { '/api': 'ftp://a' } }, /^createMenshen: upstreams\.\/api: /],
       [{ rule: [] }, /^createMenshen: config: there is no "rule"; did you mean rules\?/],
       [5, /^createMenshen: config: /],
-      ['./no-such-file.ts', /^CONFIG is ".*no-such-file\.ts", where there is no file; /],
+      ['./no-such-file.ts', /^CONFIG is ".*no-such-file\.ts", which does not exist; /],
     ]
     for (const [config, expected] of rows)
       assert.match(await refusalOf({ config } as Partial<MenshenOptions>), expected, JSON.stringify(config))

@@ -122,9 +122,9 @@ test('a key that cannot be used is refused before anybody signs in, and a preset
     assert.throws(() => planNamedProvider('p', { preset: 'oidc', issuer: ISSUER, clientId: 'a', ...config }), says)
   refused({ clientKeyFile: fileWith(t, 'garbage') }, /CLIENT_KEY_FILE contains no private key/)
   refused({ clientKeyFile: fileWith(t, '{"kty":"EC"}') }, /CLIENT_KEY_FILE contains no private key/)
-  refused({ clientKeyFile: fileWith(t, '-----BEGIN PRIVATE KEY-----\nAA==') }, /holds a broken key/)
+  refused({ clientKeyFile: fileWith(t, '-----BEGIN PRIVATE KEY-----\nAA==') }, /contains a broken key/)
   const x25519 = generateKeyPairSync('x25519').privateKey
-  refused({ clientKeyFile: fileWith(t, pem(x25519)) }, /holds another key/)
+  refused({ clientKeyFile: fileWith(t, pem(x25519)) }, /contains another key/)
   const clientKeyFile = fileWith(t, pem(rsa))
   refused({ clientKeyFile, clientCertFile: certFile }, /do not match/)
   refused({ clientKeyFile, clientCertFile: clientKeyFile }, /CLIENT_CERT_FILE contains no certificate/)

@@ -392,9 +392,9 @@ test('mistakes in the settings of an upstream are refused in one sentence each',
     [{ headers: { 'X-A': '$username' } }, 'headers.X-A: did you mean {username}?'],
     [
       { headers: { 'X-A': '{{username}}' } },
-      'headers.X-A: expected text with fields such as {username}, and no other braces.',
+      'headers.X-A: expected text with fields such as {username} and no other braces.',
     ],
-    [{ headers: { 'X-A': '{}' } }, 'headers.X-A: expected text with fields such as {username}, and no other braces.'],
+    [{ headers: { 'X-A': '{}' } }, 'headers.X-A: expected text with fields such as {username} and no other braces.'],
     [{ headers: { 'X-A': '' } }, `headers.X-A: ${text}`],
     [{ headers: { 'X-A': 'a\r\nX-B: b' } }, `headers.X-A: ${text}`],
     [{ headers: { 'X-A': '财务' } }, `headers.X-A: ${text}`],
@@ -482,12 +482,12 @@ test('headers that another setting sends are refused together with it', async ()
       { X_Forwarded_User: '{email}' },
       {},
       {},
-      /createMenshen: upstreams\.\/x\.headers\.X_Forwarded_User: Menshen tells who/,
+      /createMenshen: upstreams\.\/x\.headers\.X_Forwarded_User: Menshen sends the user/,
     ],
     [{ 'X-Menshen-Assertion': 'a' }, { identityAssertion: 'none' }, {}, /Menshen sends the user in this header/],
     [{ 'X-Person': 'a' }, { identityUser: 'X-Person' }, {}, /Menshen sends the user in this header/],
-    [{ Authorization: 'Basic a' }, { forwardAccessToken: true }, {}, /expected accessToken: false beside it/],
-    [{ Authorization: 'Basic a' }, {}, { accessToken: true }, /expected accessToken: false beside it/],
+    [{ Authorization: 'Basic a' }, { forwardAccessToken: true }, {}, /expected accessToken: false/],
+    [{ Authorization: 'Basic a' }, {}, { accessToken: true }, /expected accessToken: false/],
   ] as const)
     await assert.rejects(start(headers, more, upstream), problem)
   const menshen = await start({ Authorization: 'Basic a' }, { forwardAccessToken: true }, { accessToken: false })
