@@ -17,7 +17,7 @@ WORKDIR /app
 RUN install -d -o 1000 -g 1000 -m 700 /data
 COPY --from=dependencies /app/node_modules node_modules
 COPY --from=build /app/dist dist
-COPY package.json LICENSE ./
+COPY package.json menshen.schema.json LICENSE ./
 COPY bin bin
 COPY browser browser
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000 STORE=sqlite:/data/menshen.db

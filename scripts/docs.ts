@@ -21,6 +21,7 @@ import { en } from '../src/text/en.ts'
 import type { Key } from '../src/text/text.ts'
 import { zhCN } from '../src/text/zh-CN.ts'
 import { productionDependencies } from './dependencies.ts'
+import { configSchema } from './schema.ts'
 
 /** Each generated file, and how its text becomes the new one. `scripts/api.ts` makes test/package/api.md. */
 export const GENERATED: Readonly<Record<string, (text: string) => string>> = {
@@ -30,6 +31,7 @@ export const GENERATED: Readonly<Record<string, (text: string) => string>> = {
   'docs/monitoring.md': withMetrics,
   'docs/customizing.md': withWords,
   'docs/releasing.md': withLicences,
+  'menshen.schema.json': configSchema,
   ...Object.fromEntries(
     Object.keys(EXAMPLES).map(name => [`examples/${name}`, (text: string) => exampleWithLists(name, text)]),
   ),

@@ -13,6 +13,7 @@ import {
 import type { OptionType } from './config/kinds.ts'
 import { tryConfiguration } from './config/load.ts'
 import { namesProvider, readOver } from './config/read.ts'
+import { readSecrets } from './config/secret-references.ts'
 import {
   type CheckedSettings,
   type Environment,
@@ -99,8 +100,12 @@ function warnOfHook(fields: { hook?: unknown; user?: unknown; err?: unknown; det
 
 type OptionEntries = readonly (readonly [option: string, value: unknown])[]
 
-/** One start names everything that is wrong with the settings. `nodeEnv` is the process's own. */
-export async function readOptions(options: MenshenOptions, nodeEnv: string | undefined): Promise<ReadOptions> {
+/** One start names everything that is wrong with the settings. `nodeEnv` is the process's own; `variables` are for `{ env }`. */
+export async function readOptions(
+  options: MenshenOptions,
+  nodeEnv: string | undefined,
+  variables: Environment = {},
+): Promise<ReadOptions> {
   if (typeof options !== 'object' || options === null || Array.isArray(options))
     throw new MenshenError('bad_settings', 'createMenshen: expected an options object.')
   const { settings: base, config, log, now, devProvider = false, onSignIn, onSignOut, ...rest } = options
@@ -109,7 +114,11 @@ export async function readOptions(options: MenshenOptions, nodeEnv: string | und
   const given: OptionEntries = Object.entries(rest).filter(([, value]) => value !== undefined)
   const { texts, problems } = textsOf(given.filter(([name]) => !CONFIG_NAMES.includes(name)))
   const environment = { NODE_ENV: base?.NODE_ENV ?? nodeEnv, ...texts }
-  const { settings, config: whole, errors } = await tryConfiguration({ environment, base, config }, 'stop')
+  const {
+    settings,
+    config: whole,
+    errors,
+  } = await tryConfiguration({ environment, base, config, secrets: 'leave' }, 'stop')
   refuseIf([...problems, ...ownProblems({ log, now, devProvider, ...hooks }), ...(errors.settings?.problems ?? [])])
   if (!settings || errors.config) throw errors.config
   const isPortGiven = base !== undefined || texts.DEV_PROVIDER_PORT !== undefined
@@ -119,7 +128,7 @@ export async function readOptions(options: MenshenOptions, nodeEnv: string | und
   }
   return {
     settings,
-    config: checkWithFields(whole, fields),
+    config: withSecrets(checkWithFields(whole, fields), variables),
     log: log ?? HOOKS_ALONE,
     isLogged: log !== undefined,
     now,
@@ -182,6 +191,12 @@ function checkWithFields(config: unknown, fields: Config): Config {
   return checkConfig({ ...checked, ...fields }, 'createMenshen', 'options')
 }
 
+function withSecrets(config: Config, variables: Environment): Config {
+  const secrets = readSecrets(config, variables)
+  refuseIf(secrets.problems.map(problem => ({ ...problem, message: `createMenshen: ${problem.message}` })))
+  return secrets.config
+}
+
 // The settings as options of the library: the same rows, named the way of JavaScript.
 
 /** `BASE_URL` is `baseUrl`. */
@@ -218,7 +233,8 @@ function likelyOption(given: string): string | undefined {
   return setting && optionName(setting)
 }
 
-// The start of the library. Like the command it passes the clock on; of the environment it reads NODE_ENV alone.
+// The start of the library. Like the command it passes the clock on; of the environment it reads NODE_ENV, and what the
+// configuration names as `{ env: NAME }`.
 
 /** Starts Menshen inside this program. Rejects with a MenshenError that says what to change. */
 export async function createMenshen<R extends Role = DefaultRole, F extends string = never>(
@@ -236,7 +252,7 @@ export async function createMenshen<R extends Role = DefaultRole, F extends stri
 
 async function start(options: MenshenOptions): Promise<Menshen> {
   assertSettings(Object(options).settings)
-  const read = await readOptions(options, process.env.NODE_ENV || undefined)
+  const read = await readOptions(options, process.env.NODE_ENV || undefined, process.env)
   const { config, log, isLogged, now = Date.now, devProvider, devProviderPort = 0, hooks } = read
   if (devProvider) {
     assertDevelopment(read.settings, config)

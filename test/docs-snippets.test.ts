@@ -7,6 +7,7 @@ import test, { type TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { parser as goParser } from '@lezer/go'
 import { parser as javaParser } from '@lezer/java'
+import { loadConfiguration } from '../src/config/load.ts'
 import { type Row, SETTINGS } from '../src/config/settings.ts'
 import { freePort } from './kit/free-port.ts'
 import { requireProgram, requirePython } from './kit/requirements.ts'
@@ -26,7 +27,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   sh: checkShell,
   nginx: checkNginx,
   caddyfile: checkCaddyfile,
-  yaml: checkPrometheus,
+  yaml: checkYaml,
   ts: checkTypes,
   js: checkTypes,
   tsx: checkTypes,
@@ -162,6 +163,37 @@ function checkApache(t: TestContext, { text }: Snippet): void {
   )
   run(requireProgram('apache2'), ['-t', '-f', file])
 }
+
+const CONFIG_FILE = /^# menshen\.config\.yaml$/m
+
+async function checkYaml(t: TestContext, snippet: Snippet): Promise<void> {
+  if (CONFIG_FILE.test(snippet.text)) await configOf(t, snippet)
+  else checkPrometheus(t, snippet)
+}
+
+/** As a start reads it, except for its secrets. A part of a configuration in code is read as one. */
+async function configOf(t: TestContext, { language, text }: Snippet): Promise<object> {
+  const file = join(tempFolder(t), `menshen.config.${language}`)
+  const isPart = language === 'ts' && !text.includes('export default')
+  writeFileSync(file, isPart ? `export default { ${text} }` : text)
+  return (await loadConfiguration({ environment: {}, config: file, secrets: 'leave' })).config
+}
+
+const SIDE_BY_SIDE = ['docs/first-steps.md', 'docs/rules.md', 'docs/zh-CN/first-steps.md']
+
+test('a configuration in YAML has the same content as the one in TypeScript before it', async t => {
+  const pairs = SNIPPETS.flatMap((snippet, n) => {
+    const before = SNIPPETS[n - 1]
+    const isPair = snippet.language === 'yaml' && before?.language === 'ts' && before.page === snippet.page
+    return isPair && SIDE_BY_SIDE.includes(snippet.page) && CONFIG_FILE.test(snippet.text)
+      ? [[before, snippet] as const]
+      : []
+  })
+  const compared = new Set(pairs.map(([, { page }]) => page))
+  assert.deepEqual([...compared], SIDE_BY_SIDE)
+  for (const [code, data] of pairs)
+    assert.deepEqual(await configOf(t, data), await configOf(t, code), `${data.page}:${data.line}`)
+})
 
 function checkPrometheus(t: TestContext, { text }: Snippet): void {
   const file = join(tempFolder(t), 'prometheus.yml')

@@ -63,7 +63,7 @@ const RUN: Readonly<Record<Command['command'], (args: Command['args']) => Promis
     const { runRulesCommand } = await import('./commands/rules.ts')
     const { environment, paint } = commandRun()
     // Only the configuration matters: other settings, their files and secrets may be missing here.
-    const { config = {}, errors } = await tryConfiguration({ environment, folder: process.cwd() })
+    const { config = {}, errors } = await tryConfiguration({ environment, folder: process.cwd(), secrets: 'leave' })
     if (errors.config) throw errors.config
     const { rules = [], roles, providers, upstreams = {}, hosts, machines } = config
     const [main] = Object.keys(providers ?? {})
@@ -83,6 +83,10 @@ const RUN: Readonly<Record<Command['command'], (args: Command['args']) => Promis
     )
     process.exitCode = ok ? 0 : 1
     await print(lines.map(line => `${line}\n`))
+  },
+  async schema(args) {
+    const { runSchemaCommand } = await import('./commands/schema.ts')
+    await print([runSchemaCommand(args)])
   },
   async keys(args) {
     const { runKeysCommand } = await import('./commands/keys.ts')

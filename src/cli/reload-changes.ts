@@ -63,6 +63,9 @@ export async function readChanges(
   const { configFile } = snapshot
   if (before.configFile && !configFile)
     throw reloadError(before.configFile, `${before.configFile} is gone; expected it where it was.`)
+  // An editor may be writing it.
+  if (configFile && snapshot.isEmptyFile && !before.isEmptyFile)
+    throw reloadError(configFile, `${configFile} is empty; expected a configuration, or {} for an empty one.`)
   const changed = changedParts(before.parts, snapshot.parts)
   const waiting = changed.filter(name => isSetting(name) && !rowOf(name).reloads)
   if (waiting.length > 0)
@@ -100,17 +103,17 @@ function assertUsable(snapshot: Snapshot, listens: boolean): void {
 }
 
 /** An error of `check` names this file. */
-function withFile<T>(file: string, check: () => T): T {
+function withFile<T>(file: string, check: () => T, locate = (error: MenshenError) => error): T {
   try {
     return check()
   } catch (error) {
-    throw error instanceof MenshenError ? new ConfigurationError(file, error) : error
+    throw error instanceof MenshenError ? new ConfigurationError(file, locate(error)) : error
   }
 }
 
 /** What is wrong with the settings and the configuration together is usually in the configuration. */
-export function withConfigFile<T>({ configFile = ENV_FILE }: Snapshot, check: () => T): T {
-  return withFile(configFile, check)
+export function withConfigFile<T>({ configFile = ENV_FILE, locate }: Snapshot, check: () => T): T {
+  return withFile(configFile, check, locate)
 }
 
 // The parts that can change: settings, parts of the configuration, and the contents of files. Fingerprints are compared, so

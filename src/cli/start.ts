@@ -6,6 +6,7 @@ import { refuseListenerAsUpstream, refuseSharedPort } from '../config/conflicts.
 import { type ConfigurationSources, ENV_FILE } from '../config/load.ts'
 import type { Environment } from '../config/settings.ts'
 import { findMisspelt } from '../config/suggestions.ts'
+import { MenshenError } from '../errors.ts'
 import type { Report } from '../events.ts'
 import { createEventLog } from '../log.ts'
 import { type CoreOptions, createCore } from '../menshen.ts'
@@ -95,7 +96,7 @@ export async function start({ sources: given, inherited, isOnlyWorker, npmParent
       inherited,
       configFile,
       config,
-      misspelt: findMisspelt(environment),
+      misspelt: findMisspelt(environment, snapshot.variables),
       users: development?.users,
       isWelcomed: process.stdout.isTTY && isForPeople(settings),
       language: localeLanguage(environment),
@@ -137,7 +138,9 @@ interface RunningGateway extends Closable, Reopenable {
 async function startOne(options: CoreOptions, parts: StartParts): Promise<RunningGateway> {
   const { settings } = options
   const { snapshot, reloadOptions, inherited, report } = parts
-  const menshen = await createCore(options)
+  const menshen = await createCore(options).catch(error => {
+    throw error instanceof MenshenError ? snapshot.locate(error) : error
+  })
   const address = { ...listenAddress(settings, inherited?.fd), onCertificate: menshen.noteCertificate }
   const server = await serve(menshen, address, report).catch(async error => {
     await menshen.close()

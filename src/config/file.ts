@@ -1,10 +1,10 @@
-// The configuration of menshen.config.ts: its types, its schema and the check.
+// The configuration, in code or as data: its types, its schema and the check.
 
 import { METHODS } from 'node:http'
 import { z } from 'zod'
 import { MenshenError } from '../errors.ts'
 import type { PluralForms, Sentence } from '../text/placeholders.ts'
-import { type Phrase, phrase } from '../text/text.ts'
+import { type Phrase, phrase, phraseIn } from '../text/text.ts'
 import { type DevProviderConfig, devProviderShape } from './dev-provider.ts'
 import { hostName } from './host-names.ts'
 import { issueText, placedProblem } from './issue-text.ts'
@@ -15,7 +15,7 @@ import { type PortalKeys, portalShape, refuseForeignStarts } from './portal.ts'
 import { type Accepted, type ProviderConfig, providerObject } from './provider.ts'
 import { accepted } from './provider-fields.ts'
 import { conditionShapes, conditionsOfUsers, type RuleConditions } from './rule-conditions.ts'
-import { checkShape } from './shape-problems.ts'
+import { checkShape, type ShapeProblem } from './shape-problems.ts'
 import { likelyMeantOf } from './suggestions.ts'
 import { placedUpstreams, refuseUnknownFields, type UpstreamConfig, upstreamOrObject } from './upstreams.ts'
 
@@ -38,7 +38,9 @@ export const wordsShape = z.record(
   z.string(),
   z.union([
     ownSentence,
-    z.custom<PluralForms>(row => pluralForms.safeParse(row).success, issueText(phrase('config.expected_text'))),
+    z
+      .custom<PluralForms>(row => pluralForms.safeParse(row).success, issueText(phrase('config.expected_text')))
+      .meta({ type: 'object', required: ['other'], additionalProperties: { type: 'string', pattern: '\\S' } }),
   ]),
 )
 
@@ -81,18 +83,32 @@ const line = (longest: number) =>
     .max(longest, issueText(phrase('config.expected_at_most', { limit: longest })))
 
 const textShape = (longest: number) =>
-  z.unknown().transform((given, context): TextConfig => {
-    const shape = z.union([
-      line(longest),
-      z.record(z.string(), line(longest)).refine(texts => Object.keys(texts).length > 0),
-    ])
-    const { success, data } = shape.safeParse(given)
-    if (success) return data
-    context.addIssue(
-      issueText(phrase('config.expected_texts', { limit: longest, example: "{ 'zh-CN': '…', en: '…' }" })),
-    )
-    return z.NEVER
-  })
+  z
+    .unknown()
+    .transform((given, context): TextConfig => {
+      const shape = z.union([
+        line(longest),
+        z.record(z.string(), line(longest)).refine(texts => Object.keys(texts).length > 0),
+      ])
+      const { success, data } = shape.safeParse(given)
+      if (success) return data
+      context.addIssue({
+        code: 'custom',
+        message: issueText(phrase('config.expected_texts', { limit: longest, example: "{ 'zh-CN': '…', en: '…' }" })),
+        params: { type: 'text' },
+      })
+      return z.NEVER
+    })
+    .meta({
+      anyOf: [
+        { type: 'string', pattern: '\\S', maxLength: longest },
+        {
+          type: 'object',
+          minProperties: 1,
+          additionalProperties: { type: 'string', pattern: '\\S', maxLength: longest },
+        },
+      ],
+    })
 
 const MOST_LINKS = 8
 
@@ -105,7 +121,8 @@ export const loginPageShape = z.strictObject({
         href: z
           .string()
           .max(1000)
-          .refine(isHarmless, issueText(phrase('config.expected_link'))),
+          .refine(isHarmless, issueText(phrase('config.expected_link')))
+          .meta({ pattern: '^(?:/|[A-Za-z]+:)' }),
       }),
     )
     .max(MOST_LINKS, issueText(phrase('config.at_most_links', { limit: MOST_LINKS })))
@@ -171,12 +188,15 @@ export interface RoleConfig<R extends Role = Role> {
 
 /** `R` are the roles that it names, `F` the fields of the user info that it maps. */
 export interface Config<R extends Role = Role, F extends string = string> {
+  /** The JSON Schema of this file, for editors. It has no effect. */
+  readonly $schema?: string | undefined
   /** The identity provider, on top of its preset; or a preset's name. */
   readonly provider?: ProviderConfig<F> | string | undefined
   /** Several of them, by the name that we know them by; the first is the main one. */
   readonly providers?: Readonly<Record<string, ProviderConfig<F>>> | undefined
   /** The first that fits gives the role; without one it is `common`. */
   readonly roles?: readonly RoleConfig<R>[] | undefined
+  /** Who may see what. The most specific rule decides; without one, every signed-in user is admitted. */
   readonly rules?: readonly Rule<NoInfer<R> | DefaultRole | typeof ANY_ROLE>[] | undefined
   /** Programs with a key, for rules with `keys`. */
   readonly machines?: readonly MachineConfig[] | undefined
@@ -251,6 +271,7 @@ const method = z
         ),
       )
   })
+  .meta({ pattern: '^[A-Z-]+$' })
 
 /** The `audience` of a rule that accepts introspected tokens of every client. */
 export const ANY_AUDIENCE = 'any'
@@ -355,10 +376,10 @@ const host = z
     message: issueText(phrase('config.upstream_twice')),
   })
 
-const configShape = z
+export const configShape = z
   .strictObject({
     provider: z.union([z.string().min(1), providerObject]).optional(),
-    providers: z.record(providerId, providerObject, { error: keyMessage }).optional(),
+    providers: z.record(providerId, providerObject, { error: keyMessage }).meta({ minProperties: 1 }).optional(),
     roles: z.array(role).optional(),
     rules: rulesShape.optional(),
     machines: machinesShape.optional(),
@@ -368,16 +389,37 @@ const configShape = z
     languages: languagesShape.optional(),
     loginPage: loginPageShape.optional(),
     devProvider: devProviderShape.optional(),
+    $schema: z.string().optional(),
   })
   .superRefine(refuseUnknownNames)
 
 /** What a configuration can say. */
-export const CONFIG_NAMES: readonly string[] = Object.keys(configShape.shape)
+export const CONFIG_NAMES: readonly string[] = Object.keys(configShape.shape).filter(name => name !== '$schema')
+
+/** Functions of the application. Nothing but code can have one, and createMenshen takes it. */
+const HOOK_NAMES: readonly string[] = ['onSignIn', 'onSignOut']
+
+/** The configuration, or one problem for each thing that is wrong. */
+export function inspectConfig(
+  config: unknown,
+): { readonly config: Config } | { readonly problems: readonly ShapeProblem[] } {
+  const result = checkShape(configShape, config)
+  if ('problems' in result) return { problems: result.problems.map(withHookAdvice) }
+  const { $schema: _, ...checked } = result.data
+  return { config: checked }
+}
+
+function withHookAdvice(problem: ShapeProblem): ShapeProblem {
+  const { path, key = '' } = problem
+  if (path !== '' || !HOOK_NAMES.includes(key)) return problem
+  const advice = phrase('config.hook', { key })
+  return { ...problem, message: phraseIn('en', advice), phrase: advice }
+}
 
 /** Refuses with one problem for each thing that is wrong. `source` is a file or a function, `whole` its name for the configuration. */
 export function checkConfig(config: unknown, source: string, whole: string): Config {
-  const result = checkShape(configShape, config)
-  if ('data' in result) return result.data
+  const result = inspectConfig(config)
+  if ('config' in result) return result.config
   throw new MenshenError(
     'bad_settings',
     result.problems.map(({ path, phrase: given }) => placedProblem(source, path, given, path || whole)),

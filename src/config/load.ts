@@ -6,15 +6,16 @@ import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { createRequire, type LoadHookSync, type ResolveHookSync, registerHooks } from 'node:module'
 import { join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { MenshenError } from '../errors.ts'
-
-import { phrase, phrasedProblem } from '../text/text.ts'
+import { MenshenError, refuseIf } from '../errors.ts'
+import { phrase, phrasedProblem, phrasesOf } from '../text/text.ts'
 import { refuseTakenHeaders, refuseTakenPaths } from './conflicts.ts'
+import { DATA_ENDINGS, isDataFile, readDataFile } from './data/file.ts'
 import { DEVELOPMENT_CLIENT } from './dev-provider.ts'
 import { ENV_FILE, withEnvFile } from './env-file.ts'
 import { type Config, checkConfig } from './file.ts'
 import { refuseHosts } from './host-names.ts'
 import { checkSettings, readOver, readSettings, wantsDevProvider } from './read.ts'
+import { readSecrets } from './secret-references.ts'
 import { type Environment, isSetting, type Row, SETTINGS, type Settings } from './settings.ts'
 import { assertUpstreamFiles, filesOfUpstreams } from './upstream-files.ts'
 
@@ -33,6 +34,8 @@ export interface ConfigurationSources {
   readonly folder?: string | undefined
   /** The file to read in place of CONFIG, or a configuration in place of a file, which is not checked here. */
   readonly config?: string | Config | undefined
+  /** Whether secrets that the configuration names, and files of its upstreams, are read. They may be missing otherwise. */
+  readonly secrets?: 'read' | 'leave' | undefined
 }
 
 export interface LoadedConfiguration {
@@ -42,8 +45,14 @@ export interface LoadedConfiguration {
   readonly config: Config
   /** Absent: there is none. */
   readonly configFile: string | undefined
-  /** The configuration file, the scripts that it imports, without packages, and the files of its upstreams. */
+  /** The configuration file, the scripts that it imports, without packages, its secrets and the files of its upstreams. */
   readonly scripts: ReadonlySet<string>
+  /** It is YAML or JSON, without any value. */
+  readonly isEmptyFile: boolean
+  /** The variables that it names. */
+  readonly variables: readonly string[]
+  /** The same error with the position of its problems, where the configuration is YAML or JSON. */
+  locate(error: MenshenError): MenshenError
   /** Whether the settings ask for the development provider. */
   readonly isDevelopment: boolean
 }
@@ -94,21 +103,51 @@ export async function tryConfiguration(
   )
   const named = typeof given === 'string' ? given : environment.CONFIG || base?.CONFIG
   const isGiven = given !== undefined && given !== null && typeof given !== 'string'
-  async function importFor(file: string): Promise<Config> {
-    const config = await importConfig(file, scripts)
-    refuseTakenPaths(settings ?? environment, config, file)
-    if (settings) refuseHosts(settings, config, file)
-    if (settings) refuseTakenHeaders(settings, config, file)
+  let locate = (error: MenshenError) => error
+  let variables: readonly string[] = []
+  let isEmptyFile = false
+  async function readFor(file: string): Promise<Config> {
+    scripts.add(file)
+    const data = isDataFile(file) ? await readDataFile(file) : undefined
+    const config = data?.config ?? (await importConfig(file, scripts))
+    if (data) locate = error => withPositions(error, data.locate)
+    isEmptyFile = data?.isEmpty === true
+    try {
+      return complete(config)
+    } catch (error) {
+      throw error instanceof MenshenError ? withPositions(error, data?.locate ?? (() => file)) : error
+    }
+  }
+  function complete(config: Config): Config {
+    refuseTakenPaths(settings ?? environment, config)
+    if (settings) refuseHosts(settings, config)
+    if (settings) refuseTakenHeaders(settings, config)
+    if (sources.secrets === 'leave') return config
+    const secrets = readSecrets(config, environment)
+    variables = secrets.variables
     // A correction may be in one of them.
-    for (const named of filesOfUpstreams(config).values()) scripts.add(named)
-    assertUpstreamFiles(config, file)
-    return config
+    for (const named of [...secrets.files.values(), ...filesOfUpstreams(config).values()]) scripts.add(named)
+    refuseIf(secrets.problems)
+    assertUpstreamFiles(secrets.config)
+    return secrets.config
   }
   const configFile = isGiven ? undefined : await attempt('config', () => findConfigFile(folder, named))
   const config = errors.config
     ? undefined
-    : await attempt('config', () => (isGiven ? given : configFile ? importFor(configFile) : {}))
-  return { environment, settings, config, configFile, scripts, errors }
+    : await attempt('config', () => (isGiven ? given : configFile ? readFor(configFile) : {}))
+  return { environment, settings, config, configFile, scripts, isEmptyFile, variables, locate, errors }
+}
+
+/** Says in which file, and where in it, each problem of the configuration is. */
+function withPositions(error: MenshenError, locate: (path: string) => string): MenshenError {
+  const phrases = phrasesOf(new MenshenError(error.code, error.problems))
+  const problems = error.problems.map((problem, n) => {
+    const { message: _, ...fields } = problem
+    const message = phrases[n]
+    if (problem.path === undefined || !message) return problem
+    return phrasedProblem(fields, phrase('config.in_source', { source: locate(problem.path), message }))
+  })
+  return new MenshenError(error.code, problems, error.cause, error.phrase)
 }
 
 /** Says in which file the problem is. */
@@ -151,9 +190,11 @@ export function settingsInUse(environment: Environment, settings: Settings, conf
 // The configuration file.
 
 export const CONFIG_FILE = 'menshen.config'
-export const ENDINGS = ['ts', 'mts', 'js', 'mjs']
+export const ENDINGS = ['ts', 'mts', 'js', 'mjs', ...DATA_ENDINGS]
+const ENDINGS_EXPECTED = `expected ${CONFIG_FILE}.ts, .mts, .js, .mjs, .yaml, .yml or .json`
+const OTHER_DATA = ['jsonc', 'json5', 'toml']
 /** Endings that users of other products try. A file that is not read would leave every page to every signed-in user. */
-const OTHER_ENDINGS = ['cts', 'cjs', 'tsx', 'json', 'jsonc', 'json5', 'yaml', 'yml', 'toml']
+const OTHER_ENDINGS = ['cts', 'cjs', 'tsx', ...OTHER_DATA]
 
 /** The file that is named, else the one in the folder; `undefined` if there is none. */
 function findConfigFile(folder: string | undefined, named: string | undefined): string | undefined {
@@ -163,14 +204,11 @@ function findConfigFile(folder: string | undefined, named: string | undefined): 
   if (found.length > 1)
     throw new MenshenError(
       'bad_settings',
-      `${found.join(' and ')} are both in ${folder}; expected one of them, or CONFIG set to the one to use.`,
+      `${found.join(' and ')} are ${found.length === 2 ? 'both' : 'all'} in ${folder}; expected one of them, or CONFIG set to the one to use.`,
     )
   const unread = OTHER_ENDINGS.map(ending => `${CONFIG_FILE}.${ending}`).find(name => existsSync(join(folder, name)))
   if (unread && found.length === 0)
-    throw new MenshenError(
-      'bad_settings',
-      `${join(folder, unread)} is not read; expected ${CONFIG_FILE}.ts, .mts, .js or .mjs with export default { … }.`,
-    )
+    throw new MenshenError('bad_settings', `${join(folder, unread)} is not read; ${ENDINGS_EXPECTED}.`)
   return found[0] && join(folder, found[0])
 }
 
@@ -180,7 +218,24 @@ export function configCandidates(named: string | undefined): string[] {
 }
 
 function namedFile(file: string): string {
-  if (statSync(file, { throwIfNoEntry: false })?.isFile()) return file
+  if (OTHER_DATA.some(ending => file.toLowerCase().endsWith(`.${ending}`)))
+    throw new MenshenError('bad_settings', [
+      {
+        setting: 'CONFIG',
+        message: `CONFIG is "${file}", which is not read; ${ENDINGS_EXPECTED}.`,
+        example: `${CONFIG_FILE}.yaml`,
+      },
+    ])
+  const found = statSync(file, { throwIfNoEntry: false })
+  if (found?.isFile()) return file
+  if (found)
+    throw new MenshenError('bad_settings', [
+      {
+        setting: 'CONFIG',
+        message: `CONFIG is "${file}", which is not a file; expected the path of a configuration file, for example ./${CONFIG_FILE}.yaml.`,
+        example: `${CONFIG_FILE}.yaml`,
+      },
+    ])
   throw new MenshenError('bad_settings', [
     phrasedProblem({ setting: 'CONFIG', example: `${CONFIG_FILE}.ts` }, phrase('cli.no_config_file', { file })),
   ])

@@ -25,11 +25,14 @@ export function isMachineName(text: string): boolean {
   return NAME_FORM.test(text)
 }
 
-const keyHash = z.string().transform((text, context): string => {
-  if (/^[\da-f]{64}$/i.test(text)) return text.toLowerCase()
-  context.addIssue(issueText(isKey(text.trim()) ? phrase('config.key_itself') : phrase('config.key_hash')))
-  return z.NEVER
-})
+const keyHash = z
+  .string()
+  .transform((text, context): string => {
+    if (/^[\da-f]{64}$/i.test(text)) return text.toLowerCase()
+    context.addIssue(issueText(isKey(text.trim()) ? phrase('config.key_itself') : phrase('config.key_hash')))
+    return z.NEVER
+  })
+  .meta({ pattern: '^[\\dA-Fa-f]{64}$' })
 
 const expiry = z
   .string()
@@ -37,6 +40,7 @@ const expiry = z
     text => z.iso.date().safeParse(text).success || z.iso.datetime({ offset: true }).safeParse(text).success,
     issueText(phrase('config.expiry')),
   )
+  .meta({ pattern: '^\\d{4}-\\d\\d-\\d\\d(?:T.*)?$' })
 
 const machine = z.strictObject({
   name: z.string().regex(NAME_FORM, MACHINE_NAME_EXPECTED),

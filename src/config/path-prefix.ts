@@ -33,12 +33,15 @@ const ALTERNATIVES = /^(\/[^()|]*)\(([\w-]+(?:\|[\w-]+)+)\)([^()|]*)$/
 
 /** `covering` is what covers everything below its path: a rule or a prefix. */
 export function pathPrefix(covering: Phrase): z.ZodType<string, string> {
-  return z.custom<string>().transform((given: unknown, context) => {
-    const problem = problemOf(given, covering)
-    if (problem === undefined) return given as string
-    context.addIssue(issueText(problem))
-    return z.NEVER
-  })
+  return z
+    .custom<string>()
+    .transform((given: unknown, context) => {
+      const problem = problemOf(given, covering)
+      if (problem === undefined) return given as string
+      context.addIssue(issueText(problem))
+      return z.NEVER
+    })
+    .meta({ type: 'string', pattern: '^/[^#;%*?^|{}<>\\\\]*$' })
 }
 
 function problemOf(given: unknown, covering: Phrase): Phrase | undefined {

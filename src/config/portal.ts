@@ -34,6 +34,7 @@ export const portalShape = {
     .string()
     .max(LONGEST_START, `expected at most ${LONGEST_START} characters`)
     .refine(isStart, 'expected a path of the application that begins with /, for example "/dashboard"')
+    .meta({ pattern: '^/' })
     .optional(),
   portal: z.boolean().optional(),
 }
@@ -115,9 +116,10 @@ export function filesOfIcons(config: WithApplications): Map<string, string> {
   return files
 }
 
-export function iconProblems(config: WithApplications, source: string): Problem[] {
+export function iconProblems(config: WithApplications, source?: string): Problem[] {
+  const before = source === undefined ? '' : `${source}: `
   return [...filesOfIcons(config)].flatMap(([path, file]) =>
-    readIcon(file) ? [] : [{ path, message: `${source}: ${path}: ${file} cannot be used; ${ICON_EXPECTED}.` }],
+    readIcon(file) ? [] : [{ path, message: `${before}${path}: ${file} cannot be used; ${ICON_EXPECTED}.` }],
   )
 }
 

@@ -12,6 +12,7 @@ import { issueText } from './issue-text.ts'
 import type { Row } from './kinds.ts'
 import * as kind from './kinds.ts'
 import type { Secret } from './secret.ts'
+import { secretReference } from './secret-references.ts'
 
 interface FieldOptions<V> {
   /** Applies where neither the preset nor the operator has a value. Without it, absent is a value. */
@@ -51,6 +52,14 @@ function group<S extends z.ZodRawShape, const O extends FieldOptions<z.infer<z.Z
   options: O,
 ) {
   return { schema: complete.partial(), complete, ...options }
+}
+
+/** The same for a request, whose headers can be secrets. */
+function request<S extends z.ZodRawShape, const O extends FieldOptions<z.infer<z.ZodObject<S>>>>(
+  complete: z.ZodObject<S, z.core.$strict>,
+  options: O,
+) {
+  return { schema: complete.partial().extend({ headers: secretTexts.optional() }), complete, ...options }
 }
 
 /** A part of another field that has its own setting. */
@@ -95,6 +104,8 @@ const LOGOUT_STYLES = ['server', 'browser', 'none'] as const
 
 const text = z.string().min(1)
 const texts = z.record(z.string(), z.string())
+/** Headers, of which some can be secrets. */
+const secretTexts = z.record(z.string(), z.union([z.string(), secretReference]))
 /** A path in an answer: names with dots between them; a list means each of its elements. */
 const path = z.string().min(1)
 const address = z.string().regex(/^(https?:\/\/|\{)/, issueText(phrase('config.provider_address')))
@@ -103,6 +114,7 @@ const address = z.string().regex(/^(https?:\/\/|\{)/, issueText(phrase('config.p
 export const accepted = z
   .record(path, z.array(z.union([z.string(), z.number(), z.boolean(), z.null()])).min(1))
   .refine(paths => Object.keys(paths).length > 0, issueText(phrase('config.at_least_one_path')))
+  .meta({ minProperties: 1 })
 
 /** The first path that has a value; several in one pair of brackets are joined by a dash. */
 export const sources = z.array(z.union([path, z.array(path).min(2)]))
@@ -191,7 +203,7 @@ export const SIGN_IN_FIELDS = {
       descriptionZh: 'OAuth 客户端标识。',
     },
   }),
-  clientSecret: field(text, {
+  clientSecret: field(z.union([text, secretReference]), {
     isConverted: true,
     setting: {
       name: 'CLIENT_SECRET',
@@ -355,7 +367,7 @@ export const SIGN_IN_FIELDS = {
   codeNames: field(z.array(z.string()).min(1), { default: ['code'] }),
 
   tokenUrl: field(address, { endpoint: 'token', receives: true }),
-  tokenRequest: group(
+  tokenRequest: request(
     z.strictObject({
       as: z.enum(['form', 'json', 'query']),
       names: texts,
@@ -390,7 +402,7 @@ export const SIGN_IN_FIELDS = {
   refreshLead: field(z.enum(['fixed', 'half']), { default: 'half' }),
 
   userInfoUrl: field(address, { endpoint: 'userInfo', receives: true }),
-  userInfoRequest: group(
+  userInfoRequest: request(
     z.strictObject({
       method: z.enum(['GET', 'POST']),
       token: z.union([

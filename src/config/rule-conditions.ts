@@ -42,10 +42,13 @@ export interface RuleConditions {
 
 const NETWORK_EXPECTED = phrase('config.network')
 
-const network = z.string().superRefine((text, context) => {
-  const problem = networkProblem(text)
-  if (problem) context.addIssue(issueText(problem))
-})
+const network = z
+  .string()
+  .superRefine((text, context) => {
+    const problem = networkProblem(text)
+    if (problem) context.addIssue(issueText(problem))
+  })
+  .meta({ pattern: '^[\\dA-Fa-f.:]+(?:/\\d{1,3})?$' })
 
 function networkProblem(text: string): Phrase | undefined {
   const [base = '', bits, more] = text.split('/')
@@ -93,18 +96,21 @@ function formatGroups(groups: readonly number[], version: number): string {
 
 // Hours.
 
-const day = z.string().superRefine((text, context) => {
-  if (DAYS.some(day => day === text)) return
-  const likely = DAYS.find(day => text.toLowerCase().startsWith(day)) ?? likelyMeantOf(text, DAYS)
-  const days = quoted(DAYS)
-  context.addIssue(
-    issueText(
-      likely === undefined
-        ? phrase('config.days', { days })
-        : phrase('config.days_likely', { days, likely: `"${likely}"` }),
-    ),
-  )
-}) as unknown as z.ZodType<Day, Day>
+const day = z
+  .string()
+  .superRefine((text, context) => {
+    if (DAYS.some(day => day === text)) return
+    const likely = DAYS.find(day => text.toLowerCase().startsWith(day)) ?? likelyMeantOf(text, DAYS)
+    const days = quoted(DAYS)
+    context.addIssue(
+      issueText(
+        likely === undefined
+          ? phrase('config.days', { days })
+          : phrase('config.days_likely', { days, likely: `"${likely}"` }),
+      ),
+    )
+  })
+  .meta({ enum: [...DAYS] }) as unknown as z.ZodType<Day, Day>
 
 const TIME = /^(?:[01]\d|2[0-3]):[0-5]\d$/
 
@@ -115,19 +121,25 @@ const hours = z
       .min(1, issueText(phrase('config.at_least_one_day')))
       .optional(),
     from: z.string().regex(TIME, issueText(phrase('config.time'))),
-    to: z.string().refine(text => TIME.test(text) || text === '24:00', issueText(phrase('config.end_time'))),
-    zone: z.string().superRefine((zone, context) => {
-      if (isAbbreviation(zone)) return void context.addIssue(ABBREVIATION)
-      if (isZone(zone)) return
-      const likely = likelyMeantOf(zone, Intl.supportedValuesOf('timeZone'))
-      context.addIssue(
-        issueText(
-          likely === undefined
-            ? phrase('config.time_zone')
-            : phrase('config.time_zone_likely', { likely: `"${likely}"` }),
-        ),
-      )
-    }),
+    to: z
+      .string()
+      .refine(text => TIME.test(text) || text === '24:00', issueText(phrase('config.end_time')))
+      .meta({ pattern: `${TIME.source}|^24:00$` }),
+    zone: z
+      .string()
+      .superRefine((zone, context) => {
+        if (isAbbreviation(zone)) return void context.addIssue(ABBREVIATION)
+        if (isZone(zone)) return
+        const likely = likelyMeantOf(zone, Intl.supportedValuesOf('timeZone'))
+        context.addIssue(
+          issueText(
+            likely === undefined
+              ? phrase('config.time_zone')
+              : phrase('config.time_zone_likely', { likely: `"${likely}"` }),
+          ),
+        )
+      })
+      .meta({ pattern: '^(?:[A-Za-z][\\w+-]*(?:/[\\w+-]+)*|[+-]\\d\\d(?::?\\d\\d)?)$' }),
   })
   .refine(({ from, to }) => from !== to, {
     path: ['to'],

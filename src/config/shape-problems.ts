@@ -8,10 +8,14 @@ import { likelyMeantOf } from './suggestions.ts'
 export interface ShapeProblem {
   /** Empty for the whole value. */
   readonly path: string
+  /** The unknown key at the path, if that is the problem. */
+  readonly key?: string
   /** With its full stop. */
   readonly message: string
   /** The message in all languages. */
   readonly phrase: Phrase
+  /** Another type was given where there can be text. */
+  readonly isTextExpected?: boolean
 }
 
 type Issue = z.core.$ZodIssue
@@ -43,7 +47,9 @@ export function checkShape<T>(
   const result = schema.safeParse(value, { error })
   if (result.success) return { data: result.data }
   const problems = problemsIn(result.error.issues, knownKeys)
-  return { problems: problems.map(({ path, message }) => ({ path: path.join('.'), ...described(message) })) }
+  return {
+    problems: problems.map(({ path, message, ...rest }) => ({ ...rest, path: path.join('.'), ...described(message) })),
+  }
 }
 
 function described(issueMessage: string): Pick<ShapeProblem, 'message' | 'phrase'> {
@@ -51,9 +57,8 @@ function described(issueMessage: string): Pick<ShapeProblem, 'message' | 'phrase
   return { message: phraseIn('en', whole), phrase: whole }
 }
 
-interface PathProblem {
+interface PathProblem extends Omit<ShapeProblem, 'path' | 'phrase'> {
   readonly path: readonly PropertyKey[]
-  readonly message: string
 }
 
 /** For a choice between shapes, the problems of the one that was meant. */
@@ -61,9 +66,15 @@ function problemsIn(issues: readonly Issue[], knownKeys: KnownKeys): PathProblem
   return issues.flatMap(issue => {
     const { path } = issue
     if (issue.code === 'invalid_union') return problemsOfUnion(issue, knownKeys)
-    if (issue.code !== 'unrecognized_keys') return [{ path, message: issue.message }]
-    return issue.keys.map(key => ({ path, message: issueText(unknownKey(key, knownKeys.get(issue.keys) ?? [])) }))
+    if (issue.code !== 'unrecognized_keys')
+      return [{ path, message: issue.message, ...(expectsText(issue) && { isTextExpected: true }) }]
+    return issue.keys.map(key => ({ path, key, message: issueText(unknownKey(key, knownKeys.get(issue.keys) ?? [])) }))
   })
+}
+
+function expectsText(issue: Issue): boolean {
+  if (issue.code === 'custom') return issue.params?.type === 'text'
+  return issue.code === 'invalid_type' && issue.expected === 'string'
 }
 
 function problemsOfUnion(issue: Extract<Issue, { code: 'invalid_union' }>, knownKeys: KnownKeys): PathProblem[] {
@@ -78,7 +89,8 @@ function problemsOfUnion(issue: Extract<Issue, { code: 'invalid_union' }>, known
   )
   const types = [...new Set(expected.map(typePhrase))]
   const what = types.length > 0 ? types.reduce((one, other) => phrase('config.type_or', { one, other })) : OTHER_VALUE
-  return [{ path, message: issueText(phrase('config.expected', { what })) }]
+  const isTextExpected = expected.includes('string')
+  return [{ path, message: issueText(phrase('config.expected', { what })), ...(isTextExpected && { isTextExpected }) }]
 }
 
 const OTHER_VALUE = phrase('config.type_other_value')

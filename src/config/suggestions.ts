@@ -38,9 +38,10 @@ export function settingOfAlias(name: string): string | undefined {
   return Object.hasOwn(ALIASES, name) ? ALIASES[name] : undefined
 }
 
-export function findMisspelt(environment: Environment): MisspeltName[] {
+/** `used` are variables that the configuration names. */
+export function findMisspelt(environment: Environment, used: readonly string[] = []): MisspeltName[] {
   return Object.keys(environment)
-    .filter(name => environment[name] && !Object.hasOwn(SETTINGS, name) && !OF_OTHERS.has(name))
+    .filter(name => environment[name] && !Object.hasOwn(SETTINGS, name) && !OF_OTHERS.has(name) && !used.includes(name))
     .flatMap(name => {
       const upper = name.toUpperCase()
       if (upper.startsWith(PREFIX)) {

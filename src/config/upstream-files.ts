@@ -1,12 +1,13 @@
 // The files that the configuration of upstreams names: certificates, keys, the values of headers, and icons.
 
 import { X509Certificate } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import { type Problem, refuseIf } from '../errors.ts'
 import { type Phrase, phrase } from '../text/text.ts'
+import { readSmallText, SmallFileError } from '../util/small-file.ts'
 import { placedProblem } from './issue-text.ts'
 import { filesOfIcons, iconProblems } from './portal.ts'
+import { revealReference } from './secret-references.ts'
 import { HEADER_TEXT, LONGEST_TEXT, type PlacedUpstreams, placedUpstreams, type UpstreamConfig } from './upstreams.ts'
 
 /** What was read of them. */
@@ -18,6 +19,7 @@ export interface UpstreamFiles {
   readonly headers: Readonly<Record<string, string>>
 }
 
+const MOST_BYTES = 1024 * 1024
 const TLS_FILES = ['caFile', 'certFile', 'keyFile'] as const
 
 /** All of them, by the place in the configuration that names them. */
@@ -31,13 +33,13 @@ export function filesOfUpstreams(config: PlacedUpstreams): Map<string, string> {
       if (file !== undefined) files.set(`${place}.${name}`, file)
     }
     for (const [name, value] of Object.entries(option.headers ?? {}))
-      if (typeof value === 'object') files.set(`${place}.headers.${name}`, value.file)
+      if (typeof value === 'object' && value.file !== undefined) files.set(`${place}.headers.${name}`, value.file)
   }
   return files
 }
 
 /** Refuses with everything that is wrong with them. What is in a file is never part of the sentence. */
-export function assertUpstreamFiles(config: PlacedUpstreams, source: string): void {
+export function assertUpstreamFiles(config: PlacedUpstreams, source?: string): void {
   const problems = iconProblems(config, source)
   for (const { path, option } of placedUpstreams(config))
     if (typeof option === 'object') readChecked(path.join('.'), option, source, problems)
@@ -63,10 +65,10 @@ function readChecked(
   const read = (place: string, file: string | undefined): string | undefined => {
     if (file === undefined) return undefined
     try {
-      return readFileSync(file, 'utf8')
+      return readSmallText(file, MOST_BYTES)
     } catch (error) {
-      const { code } = error as NodeJS.ErrnoException
-      refuse(place, phrase('config.file_unreadable', { file, code: String(code) }))
+      if (!(error instanceof SmallFileError)) throw error
+      refuse(place, phrase('config.file_unreadable', { file, code: error.reason }))
       return undefined
     }
   }
@@ -81,11 +83,13 @@ function readChecked(
   }
   const values: Record<string, string> = {}
   for (const [name, value] of Object.entries(headers)) {
-    const text = typeof value === 'object' ? read(`headers.${name}`, value.file)?.replace(/\r?\n$/, '') : undefined
-    if (text === undefined || typeof value === 'string') continue
+    if (typeof value === 'string') continue
+    const { file } = value
+    const text = file === undefined ? revealReference(value) : read(`headers.${name}`, file)?.replace(/\r?\n$/, '')
+    if (text === undefined) continue
     values[name] = text
     if (!HEADER_TEXT.test(text) || text.length > LONGEST_TEXT)
-      refuse(`headers.${name}`, phrase('config.header_file', { file: value.file, limit: LONGEST_TEXT }))
+      refuse(`headers.${name}`, phrase('config.header_file', { file: file ?? value.env ?? '', limit: LONGEST_TEXT }))
   }
   return { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }), headers: values }
 }

@@ -6,6 +6,7 @@ import { NEVER_KEPT, plainName } from '../util/header-names.ts'
 import { issueText } from './issue-text.ts'
 import { audience, type Kind, upstream } from './kinds.ts'
 import { type PortalKeys, portalShape } from './portal.ts'
+import { type SecretReference, secretReference } from './secret-references.ts'
 import { likelyMeantOf } from './suggestions.ts'
 
 export interface UpstreamConfig extends PortalKeys {
@@ -18,8 +19,8 @@ export interface UpstreamConfig extends PortalKeys {
   readonly stripPrefix?: boolean | undefined
   /** Its HTML documents get the script that notices the end of the session. */
   readonly sessionScript?: boolean | undefined
-  /** Headers that it is sent. `{username}` is a field of the user; the value of a secret can be in a file. */
-  readonly headers?: Readonly<Record<string, string | HeaderFile>> | undefined
+  /** Headers that it is sent. `{username}` is a field of the user; the value of a secret can be in a variable or a file. */
+  readonly headers?: Readonly<Record<string, string | SecretReference>> | undefined
   /** Headers of its answers; `null` removes one. */
   readonly responseHeaders?: Readonly<Record<string, string | null>> | undefined
   /**
@@ -46,11 +47,6 @@ export interface TokenExchangeConfig {
   readonly scope?: string | undefined
   /** `entra`: by the on-behalf-of flow of Microsoft Entra, which knows a scope only. */
   readonly exchange?: 'entra' | undefined
-}
-
-/** A value that is read from a file, without the line break at its end. */
-export interface HeaderFile {
-  readonly file: string
 }
 
 // All applications of a configuration.
@@ -129,11 +125,14 @@ function refuseNames(names: readonly string[], refused: ReadonlySet<string>, con
   }
 }
 
-const headerText = z.string().superRefine((text, context) => {
-  if (!HEADER_TEXT.test(text)) context.addIssue(TEXT_EXPECTED)
-  else if (text.length > LONGEST_TEXT)
-    context.addIssue(issueText(phrase('config.expected_at_most', { limit: LONGEST_TEXT })))
-})
+const headerText = z
+  .string()
+  .superRefine((text, context) => {
+    if (!HEADER_TEXT.test(text)) context.addIssue(TEXT_EXPECTED)
+    else if (text.length > LONGEST_TEXT)
+      context.addIssue(issueText(phrase('config.expected_at_most', { limit: LONGEST_TEXT })))
+  })
+  .meta({ pattern: HEADER_TEXT.source, maxLength: LONGEST_TEXT })
 
 // Templates: text with fields of the user.
 
@@ -151,14 +150,16 @@ export function parseTemplate(text: string): Template {
   return { texts: parts.filter((_, i) => i % 2 === 0), fields: parts.filter((_, i) => i % 2 === 1) }
 }
 
-const template = headerText.superRefine((text, context) => {
-  const { texts, fields } = parseTemplate(text)
-  if (/[$%]\{/.test(text)) context.addIssue(issueText(phrase('config.field_sign', { username: '{username}' })))
-  else if (texts.some(part => /[{}]/.test(part)))
-    context.addIssue(issueText(phrase('config.field_braces', { username: '{username}' })))
-  else if (fields.length > 0 && text.length > LONGEST_TEMPLATE)
-    context.addIssue(issueText(phrase('config.template_length', { limit: LONGEST_TEMPLATE })))
-})
+const template = headerText
+  .superRefine((text, context) => {
+    const { texts, fields } = parseTemplate(text)
+    if (/[$%]\{/.test(text)) context.addIssue(issueText(phrase('config.field_sign', { username: '{username}' })))
+    else if (texts.some(part => /[{}]/.test(part)))
+      context.addIssue(issueText(phrase('config.field_braces', { username: '{username}' })))
+    else if (fields.length > 0 && text.length > LONGEST_TEMPLATE)
+      context.addIssue(issueText(phrase('config.template_length', { limit: LONGEST_TEMPLATE })))
+  })
+  .meta({ pattern: HEADER_TEXT.source, maxLength: LONGEST_TEXT })
 
 /** Fields of every user. A provider can map others. */
 export const TEMPLATE_FIELDS: readonly string[] = [
@@ -213,14 +214,20 @@ function expectedKind({
 }
 
 /** zod would say what is wrong with one kind of address, and not what is expected. */
-const upstreamUrl = z.string().transform((given, context) => {
-  const { success, data } = upstream.check.safeParse(given)
-  if (success) return data
-  context.addIssue(expectedKind(upstream))
-  return z.NEVER
-})
+const upstreamUrl = z
+  .string()
+  .transform((given, context) => {
+    const { success, data } = upstream.check.safeParse(given)
+    if (success) return data
+    context.addIssue(expectedKind(upstream))
+    return z.NEVER
+  })
+  .meta({ pattern: '^\\s*[A-Za-z][A-Za-z\\d]*:' })
 
-const sentHost = z.string().refine(isSentHost, issueText(phrase('config.sent_host')))
+const sentHost = z
+  .string()
+  .refine(isSentHost, issueText(phrase('config.sent_host')))
+  .meta({ pattern: '^\\S+$' })
 
 /** `Browser` is a mistake, not the name of a host. */
 function isSentHost(text: string): boolean {
@@ -242,6 +249,7 @@ export const tokenExchange = z
     resource: z
       .string()
       .refine(isResource, issueText(phrase('config.resource')))
+      .meta({ pattern: '^[A-Za-z][A-Za-z\\d+.-]*:[^#\\s]*$' })
       .optional(),
     scope: z
       .string()
@@ -254,6 +262,7 @@ export const tokenExchange = z
     message: issueText(phrase('config.exchange_target')),
     when: ({ issues }) => issues.length === 0,
   })
+  .meta({ anyOf: [{ required: ['audience'] }, { required: ['resource'] }, { required: ['scope'] }] })
 
 /** RFC 8707, 2. */
 function isResource(text: string): boolean {
@@ -271,12 +280,13 @@ export const upstreamOrObject = z.union([
       audience: z
         .string()
         .refine(text => audience.check.safeParse(text).success, expectedKind(audience))
+        .meta({ minLength: 1, maxLength: 200 })
         .optional(),
       host: sentHost.optional(),
       stripPrefix: z.boolean().optional(),
       sessionScript: z.boolean().optional(),
       headers: z
-        .record(z.string(), z.union([template, z.strictObject({ file: path })]))
+        .record(z.string(), z.union([template, secretReference]))
         .superRefine((headers, context) => refuseNames(Object.keys(headers), NOT_TO_APPLICATION, context))
         .optional(),
       responseHeaders: z

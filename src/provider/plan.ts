@@ -21,6 +21,7 @@ import {
 } from '../config/provider.ts'
 import { FIELD_ROWS, type FieldPath, type FieldSettingName, settingFor } from '../config/provider-fields.ts'
 import { Secret } from '../config/secret.ts'
+import { revealReference, type SecretReference } from '../config/secret-references.ts'
 import type { Settings } from '../config/settings.ts'
 import { likelyMeantOf } from '../config/suggestions.ts'
 import { MenshenError, type Problem, refuseIf } from '../errors.ts'
@@ -163,8 +164,13 @@ function plan(id: string, config: ProviderConfig, named: Preset & { preset: stri
   const fillAll = (texts: Texts): Record<string, string> =>
     Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, fillIn(text, vars, open)]))
   // One spelling of a name, so that a header of the operator replaces ours.
-  const fillHeaders = (texts: Texts) =>
-    fillAll(Object.fromEntries(Object.entries(texts).map(([name, text]) => [name.toLowerCase(), text])))
+  const fillHeaders = (texts: Readonly<Record<string, string | SecretReference>>): Record<string, string> =>
+    Object.fromEntries(
+      Object.entries(texts).map(([name, value]) => [
+        name.toLowerCase(),
+        typeof value === 'string' ? fillIn(value, vars, open) : revealReference(value),
+      ]),
+    )
 
   refuseOwnParams(id, given)
   const clientSecret = env.CLIENT_SECRET ?? secretOf(id, given)
@@ -383,6 +389,7 @@ function withoutSlash(text: string): string {
 }
 
 function secretOf(id: string, { clientSecret, clientSecretFile }: ProviderConfig): Secret | undefined {
+  if (typeof clientSecret === 'object') return new Secret(revealReference(clientSecret))
   if (clientSecret) return new Secret(clientSecret)
   return clientSecretFile ? readSecret(id, 'clientSecretFile', clientSecretFile) : undefined
 }

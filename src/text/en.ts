@@ -1522,6 +1522,8 @@ export const en: Sentences<typeof zhCN> = {
   'config.expected_value_likely': 'expected {value}; did you mean {likely}?',
   'config.expected_one_of': 'expected one of {known}',
   'config.expected_one_of_likely': 'expected one of {known}; did you mean {likely}?',
+  'config.put_in_quotes': '{message} Put it in quotes if it is text.',
+  'config.hook': '{key} is a hook, which is possible only in code; pass it to createMenshen.',
   'config.expected_text': 'expected text',
   'config.expected_at_most': 'expected at most {limit} characters',
   'config.expected_language_tag': 'expected a language tag, for example ja or pt-BR',

@@ -62,6 +62,14 @@ export const helpZhCN = {
       examples: ['结果如何，依据哪条规则', '是否需要重新登录', '在 CI 中检查一组预期'],
       fails: '有预期不符，或配置、FILE 无法使用；结果为拒绝时仍为 0',
     },
+    schema: {
+      description: '输出配置文件的 JSON Schema',
+      details:
+        '供编辑器，以及未安装门神的 CI 使用，与软件包中的 menshen.schema.json 相同。不读取任何设置、密钥或文件。',
+      options: {},
+      examples: ['保存为文件，供配置文件的 `$schema` 引用'],
+      fails: undefined,
+    },
     keys: {
       description: '为机器生成密钥，列出或撤销用户的个人密钥',
       details: `new 只显示一次密钥，并给出写入 \`machines\` 的一行：配置中只有密钥的散列值，没有密钥本身，也不读取或保存任何内容。密钥在写有 \`keys\` 的规则下有效，用户名为 machine:NAME。个人密钥由用户在账号页创建。list 和 revoke ${BESIDE}`,

@@ -1374,6 +1374,8 @@ export const zhCN = {
   'config.expected_value_likely': '应为 {value}；您是不是想写 {likely}？',
   'config.expected_one_of': '应为 {known} 之一',
   'config.expected_one_of_likely': '应为 {known} 之一；您是不是想写 {likely}？',
+  'config.put_in_quotes': '{message}如为文本，请加引号。',
+  'config.hook': '{key} 是钩子函数，只能在代码中使用；请传给 createMenshen。',
   'config.expected_text': '应为文本',
   'config.expected_at_most': '不能超过 {limit} 个字符',
   'config.expected_language_tag': '应为语言标签，例如 ja 或 pt-BR',

@@ -148,11 +148,12 @@ export async function startOidcServer(t: TestContext, { metadata = {} }: { metad
     id_token_signing_alg_values_supported: ['RS256'],
   }
 
+  const clientSecret = `secret-CANARY-${randomUUID()}`
   const config: ProviderConfig = {
     preset: 'oidc',
     vars: { auth_url: issuer },
     clientId,
-    clientSecret: `secret-CANARY-${randomUUID()}`,
+    clientSecret,
   }
 
   return Object.assign(state, {
@@ -161,7 +162,7 @@ export async function startOidcServer(t: TestContext, { metadata = {} }: { metad
     /** One of `providers`. */
     config,
     /** The settings that make it the only one. */
-    settings: { PROVIDER: 'oidc', AUTH_URL: issuer, CLIENT_ID: clientId, CLIENT_SECRET: config.clientSecret ?? '' },
+    settings: { PROVIDER: 'oidc', AUTH_URL: issuer, CLIENT_ID: clientId, CLIENT_SECRET: clientSecret },
     jwk,
     privateKey,
     sign,

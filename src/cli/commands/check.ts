@@ -94,7 +94,7 @@ export async function inspect(given: Environment, now: () => number): Promise<In
       return await look()
     } catch (error) {
       if (!(error instanceof MenshenError)) throw error
-      addAll(error)
+      addAll(loaded.locate(error))
       return undefined
     }
   }
@@ -145,7 +145,7 @@ export async function inspect(given: Environment, now: () => number): Promise<In
   const users = inUse?.isDevelopment ? [] : undefined
   return {
     problems: [...problems.values()],
-    misspelt: findMisspelt(environment).map(misspeltPhrase),
+    misspelt: findMisspelt(environment, loaded.variables).map(misspeltPhrase),
     warnings,
     announcement: inUse && { settings: inUse.settings, config, configFile, users },
     tokens: inUse && !inUse.isDevelopment ? tokenHosts(inUse.plans) : undefined,

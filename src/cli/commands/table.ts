@@ -132,6 +132,14 @@ export const COMMANDS = {
     ],
     fails: 'an expectation is not met, or the configuration or FILE is invalid. A refusal is a valid result: 0',
   },
+  schema: {
+    description: 'prints the JSON Schema of the configuration',
+    usage: ['menshen schema'],
+    details:
+      'For editors, and for CI without Menshen. The package has the same file as menshen.schema.json. No setting, secret or file is read.',
+    options: {},
+    examples: [['menshen schema > menshen.schema.json', 'a file that `$schema` of the configuration can name']],
+  },
   keys: {
     description: 'creates a key for a machine, and lists or revokes personal keys',
     usage: [

@@ -1,0 +1,76 @@
+// menshen.config.yaml, .yml and .json: read within limits, checked by the same schema as a configuration in code. An error names the
+// file, the line and the column, and quotes nothing.
+
+import { MenshenError } from '../../errors.ts'
+import { phrase } from '../../text/text.ts'
+import { readSmallText, SmallFileError } from '../../util/small-file.ts'
+import { type Config, inspectConfig } from '../file.ts'
+import { placedProblem } from '../issue-text.ts'
+import { DataError, type DataNode, keyOffsetAt, mapNode, nodeAt, positionOf, toValue } from './node.ts'
+import { parseJson } from './json.ts'
+
+export const DATA_ENDINGS = ['yaml', 'yml', 'json']
+/** YAML of this size takes about a second. */
+const MOST_BYTES = 512 * 1024
+/** Text of another encoding, or a file that is not text. */
+const CONTROL = /[^\t\n\r\P{Cc}]/u
+
+export interface DataFile {
+  readonly config: Config
+  /** The file has no value at all. */
+  readonly isEmpty: boolean
+  /** `file:line:column` of what is at a path of the configuration. */
+  locate(path: string): string
+}
+
+export function isDataFile(file: string): boolean {
+  return DATA_ENDINGS.some(ending => file.toLowerCase().endsWith(`.${ending}`))
+}
+
+export async function readDataFile(file: string): Promise<DataFile> {
+  const text = readText(file)
+  const at = (offset: number) => {
+    const { line, column } = positionOf(text, offset)
+    return `${file}:${line}:${column}`
+  }
+  const found = await parse(file, text, at)
+  // An empty file is an empty configuration.
+  const data = found ?? mapNode(0, [])
+  const locate = (path: string) => at(nodeAt(data, path).offset)
+  const result = inspectConfig(toValue(data))
+  if ('config' in result) return { config: result.config, isEmpty: found === undefined, locate }
+  throw new MenshenError(
+    'bad_settings',
+    result.problems.map(({ path, key, phrase: given, isTextExpected }) => {
+      const offset = key === undefined ? nodeAt(data, path).offset : keyOffsetAt(data, path, key)
+      const isUnquoted = isTextExpected && nodeAt(data, path).kind === 'scalar'
+      const message = isUnquoted ? phrase('config.put_in_quotes', { message: given }) : given
+      return placedProblem(at(offset), path, message, path || 'the configuration')
+    }),
+  )
+}
+
+function readText(file: string): string {
+  try {
+    return readSmallText(file, MOST_BYTES)
+  } catch (error) {
+    if (!(error instanceof SmallFileError)) throw error
+    const message = `${file} cannot be read (${error.reason}); expected a text file of at most ${MOST_BYTES / 1024} KB that this user can read.`
+    throw new MenshenError('bad_settings', message)
+  }
+}
+
+/** `undefined` for a file without any value. */
+async function parse(file: string, text: string, at: (offset: number) => string): Promise<DataNode | undefined> {
+  try {
+    const control = text.search(CONTROL)
+    if (control >= 0) throw new DataError(control, 'a control character; expected plain text')
+    if (file.toLowerCase().endsWith('.json')) return parseJson(text)
+    // Only who writes YAML needs the library.
+    const { parseYaml } = await import('./yaml.ts')
+    return parseYaml(text)
+  } catch (error) {
+    if (!(error instanceof DataError)) throw error
+    throw new MenshenError('bad_settings', `${at(error.offset)}: ${/[.?]$/.test(error.message) ? error.message : `${error.message}.`}`)
+  }
+}

@@ -1,0 +1,117 @@
+// A configuration as data, before it is checked: what YAML and JSON are read into. Every value knows where it is in the file.
+
+export type DataNode = ScalarNode | ListNode | MapNode
+
+interface PlacedNode {
+  /** Where it begins in the text. */
+  readonly offset: number
+  /** How many values it is, with all that it contains. An alias has the size of what it stands for. */
+  readonly size: number
+}
+
+export interface ScalarNode extends PlacedNode {
+  readonly kind: 'scalar'
+  readonly value: string | number | boolean | null
+}
+
+export interface ListNode extends PlacedNode {
+  readonly kind: 'list'
+  readonly items: readonly DataNode[]
+}
+
+export interface MapNode extends PlacedNode {
+  readonly kind: 'map'
+  readonly entries: readonly DataEntry[]
+}
+
+export interface DataEntry {
+  readonly key: string
+  readonly keyOffset: number
+  readonly value: DataNode
+}
+
+/** What is wrong, and where. The message never has any of the content, which may be a secret. */
+export class DataError extends Error {
+  readonly offset: number
+
+  constructor(offset: number, message: string) {
+    super(message)
+    this.offset = offset
+  }
+}
+
+const MOST_LEVELS = 64
+const MOST_VALUES = 100_000
+
+export function assertDepth(offset: number, level: number): void {
+  if (level > MOST_LEVELS) throw new DataError(offset, `nested more than ${MOST_LEVELS} levels deep`)
+}
+
+export function scalarNode(offset: number, value: ScalarNode['value']): ScalarNode {
+  if (typeof value === 'number' && !Number.isFinite(value)) throw new DataError(offset, 'expected a finite number')
+  if (Number.isInteger(value) && !Number.isSafeInteger(value))
+    throw new DataError(offset, 'this number is too large to be exact; put it in quotes if it is text')
+  return { kind: 'scalar', offset, size: 1, value }
+}
+
+export function listNode(offset: number, items: readonly DataNode[]): ListNode {
+  return { kind: 'list', offset, size: totalSize(offset, items), items }
+}
+
+/** Refuses a key that is there twice: one of the two would be ignored. */
+export function mapNode(offset: number, entries: readonly DataEntry[]): MapNode {
+  const seen = new Set<string>()
+  for (const { key, keyOffset } of entries) {
+    if (seen.has(key)) throw new DataError(keyOffset, 'this key is there twice; expected it once')
+    if (key === '__proto__') throw new DataError(keyOffset, '__proto__ cannot be a key; choose another name')
+    seen.add(key)
+  }
+  const values = entries.map(({ value }) => value)
+  return { kind: 'map', offset, size: totalSize(offset, values), entries }
+}
+
+function totalSize(offset: number, values: readonly DataNode[]): number {
+  const size = values.reduce((sum, value) => sum + value.size, 1)
+  if (size > MOST_VALUES) throw new DataError(offset, `more than ${MOST_VALUES} values, aliases included`)
+  return size
+}
+
+export function toValue(node: DataNode): unknown {
+  if (node.kind === 'scalar') return node.value
+  if (node.kind === 'list') return node.items.map(toValue)
+  return Object.fromEntries(node.entries.map(({ key, value }) => [key, toValue(value)]))
+}
+
+/** What is at a path such as `hosts.wiki.example.com.rules.0`, or the nearest value above it. */
+export function nodeAt(node: DataNode, path: string): DataNode {
+  return deepest(node, path).node
+}
+
+/** Where a key is, for example one that is unknown. */
+export function keyOffsetAt(node: DataNode, path: string, key: string): number {
+  const found = nodeAt(node, path)
+  const entry = found.kind === 'map' ? found.entries.find(entry => entry.key === key) : undefined
+  return entry?.keyOffset ?? found.offset
+}
+
+/** Names of hosts and claims have dots, so that a path can be read in several ways: the one that leads furthest is meant. */
+function deepest(node: DataNode, path: string): { readonly node: DataNode; readonly rest: number } {
+  let best = { node, rest: path.length }
+  if (path === '' || node.kind === 'scalar') return best
+  const children: readonly (readonly [string, DataNode])[] =
+    node.kind === 'list'
+      ? node.items.map((item, n) => [String(n), item])
+      : node.entries.map(({ key, value }) => [key, value])
+  for (const [key, child] of children) {
+    if (path !== key && !path.startsWith(`${key}.`)) continue
+    const found = deepest(child, path.slice(key.length + 1))
+    if (found.rest < best.rest) best = found
+  }
+  return best
+}
+
+/** As editors count: from 1, in characters. */
+export function positionOf(text: string, offset: number): { readonly line: number; readonly column: number } {
+  const lines = text.slice(0, offset).split(/\r\n?|\n/)
+  return { line: lines.length, column: [...(lines.at(-1) ?? '')].length + 1 }
+}

@@ -1,0 +1,130 @@
+// A secret that the configuration names in place of having it: `{ env: 'NAME' }` or `{ file: 'PATH' }`. The schema accepts them in
+// SECRET_PATHS; a start reads them. `menshen rules` and `menshen schema` leave them as they are.
+
+import { z } from 'zod'
+import type { Problem } from '../errors.ts'
+import { readSmallText, SmallFileError } from '../util/small-file.ts'
+import { Secret } from './secret.ts'
+
+/** By name. */
+type Variables = Readonly<Record<string, string | undefined>>
+
+/** Where a secret is read from: a variable of the environment or of .env, or a file, without the line break at its end. */
+export interface SecretReference {
+  readonly env?: string | undefined
+  readonly file?: string | undefined
+}
+
+/** A reference that was read. */
+export interface ResolvedReference extends SecretReference {
+  readonly value: Secret
+}
+
+const MOST_BYTES = 64 * 1024
+const EITHER = 'expected either env, the name of a variable, or file, the path of a file'
+
+export const secretReference = z
+  .strictObject({
+    env: z
+      .string()
+      .regex(/^[A-Za-z_]\w{0,199}$/, 'expected the name of a variable, for example CLIENT_SECRET')
+      .optional(),
+    file: z.string().min(1).optional(),
+  })
+  .refine(({ env, file }) => (env === undefined) !== (file === undefined), {
+    message: EITHER,
+    when: ({ issues }) => issues.length === 0,
+  })
+  .meta({ minProperties: 1, maxProperties: 1 })
+
+const PROVIDER_SECRETS = [['clientSecret'], ['tokenRequest', 'headers', '*'], ['userInfoRequest', 'headers', '*']]
+const UPSTREAM_SECRETS = ['headers', '*']
+
+/** `*` is any key. */
+const SECRET_PATHS: readonly (readonly string[])[] = [
+  ...PROVIDER_SECRETS.flatMap(path => [
+    ['provider', ...path],
+    ['providers', '*', ...path],
+  ]),
+  ['upstreams', '*', ...UPSTREAM_SECRETS],
+  ['hosts', '*', 'upstream', ...UPSTREAM_SECRETS],
+  ['hosts', '*', 'upstreams', '*', ...UPSTREAM_SECRETS],
+]
+
+export interface ReadSecrets<C> {
+  /** Every reference is a ResolvedReference, except for files of upstreams. */
+  readonly config: C
+  /** By the path in the configuration that names them. */
+  readonly files: ReadonlyMap<string, string>
+  /** The names of variables. */
+  readonly variables: readonly string[]
+  readonly problems: readonly Problem[]
+}
+
+/** Reads all of them. No message has any of their content. */
+export function readSecrets<C extends object>(config: C, variables: Variables): ReadSecrets<C> {
+  const files = new Map<string, string>()
+  const names = new Set<string>()
+  const problems: Problem[] = []
+  const read = (given: unknown, keys: readonly string[]): unknown => {
+    if (!isReference(given)) return given
+    const path = keys.join('.')
+    const { env, file } = given
+    if (env !== undefined) names.add(env)
+    // upstream-files.ts reads those of upstreams, each time when an upstream is opened.
+    if (file !== undefined && !keys[0]?.startsWith('provider')) return given
+    if (file !== undefined) files.set(path, file)
+    const result = file === undefined ? readVariable(env ?? '', variables) : readFile(file)
+    if ('text' in result) return { ...given, value: new Secret(result.text) }
+    problems.push({ path, message: `${path}: ${result.problem}` })
+    return given
+  }
+  const resolved = SECRET_PATHS.reduce<unknown>((value, path) => replaceAt(value, path, [], read), config)
+  return { config: resolved as C, files, variables: [...names], problems }
+}
+
+/** The text of a reference that a start has read. */
+export function revealReference(reference: SecretReference): string {
+  if (!('value' in reference) || !(reference.value instanceof Secret)) throw new Error('a reference was not read')
+  return reference.value.reveal()
+}
+
+type Result = { readonly text: string } | { readonly problem: string }
+
+function readVariable(name: string, variables: Variables): Result {
+  const text = Object.hasOwn(variables, name) ? variables[name] : undefined
+  return text
+    ? { text }
+    : { problem: `the variable ${name} is missing or empty; set it in the environment or in .env.` }
+}
+
+function readFile(file: string): Result {
+  try {
+    const text = readSmallText(file, MOST_BYTES).replace(/\r?\n$/, '')
+    return text ? { text } : { problem: `${file} is empty; expected the secret.` }
+  } catch (error) {
+    if (!(error instanceof SmallFileError)) throw error
+    return {
+      problem: `${file} cannot be read (${error.reason}); expected the path of a readable file with the secret.`,
+    }
+  }
+}
+
+function isReference(given: unknown): given is SecretReference {
+  return typeof given === 'object' && given !== null && !('value' in given)
+}
+
+/** A copy with other values at a path. */
+function replaceAt(
+  value: unknown,
+  [next, ...rest]: readonly string[],
+  above: readonly string[],
+  replace: (value: unknown, path: readonly string[]) => unknown,
+): unknown {
+  if (next === undefined) return replace(value, above)
+  if (typeof value !== 'object' || value === null) return value
+  const entries = Object.entries(value).map(([key, part]) =>
+    next === '*' || next === key ? [key, replaceAt(part, rest, [...above, key], replace)] : [key, part],
+  )
+  return Object.fromEntries(entries)
+}

@@ -1,0 +1,57 @@
+// Reads a file that is expected to be small: a configuration, a secret, a certificate. A pipe, a device or a folder in its place
+// is refused before it is opened, so that a start never waits for one.
+
+import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from 'node:fs'
+
+/** `reason` is a system code, or a few words. It never has any of the content. */
+export class SmallFileError extends Error {
+  readonly reason: string
+
+  constructor(reason: string) {
+    super(reason)
+    this.reason = reason
+  }
+}
+
+/** As text in UTF-8, without a byte order mark. */
+export function readSmallText(file: string, mostBytes: number): string {
+  const bytes = readSmallFile(file, mostBytes)
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    throw new SmallFileError('not text in UTF-8')
+  }
+}
+
+function readSmallFile(file: string, mostBytes: number): Buffer {
+  let opened: number | undefined
+  try {
+    assertPlainFile(statSync(file))
+    // Another kind of file may have taken its place.
+    opened = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)
+    assertPlainFile(fstatSync(opened))
+    return readUpTo(opened, mostBytes)
+  } catch (error) {
+    if (error instanceof SmallFileError) throw error
+    throw new SmallFileError(String((error as NodeJS.ErrnoException).code))
+  } finally {
+    if (opened !== undefined) closeSync(opened)
+  }
+}
+
+function assertPlainFile(status: Stats): void {
+  if (status.isDirectory()) throw new SmallFileError('EISDIR')
+  if (!status.isFile()) throw new SmallFileError('not a regular file')
+}
+
+/** The size that the system reports may be that of a file that is still written. */
+function readUpTo(opened: number, mostBytes: number): Buffer {
+  const buffer = Buffer.alloc(mostBytes + 1)
+  let length = 0
+  while (length <= mostBytes) {
+    const count = readSync(opened, buffer, length, buffer.length - length, null)
+    if (count === 0) return buffer.subarray(0, length)
+    length += count
+  }
+  throw new SmallFileError(`larger than ${mostBytes / 1024} KB`)
+}
