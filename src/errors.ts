@@ -63,6 +63,7 @@ export const ERRORS = {
   assertion_missing:
     'a request reached an application without an assertion: it bypassed the gateway, or came from a visitor',
   assertion_invalid: 'an assertion is forged, expired, or for another application',
+  no_session: 'the application called updateData for a request without a session',
   hook_timeout: 'a hook of the application, onSignIn or onSignOut, timed out',
   keys_unavailable: "an application could not fetch the gateway's keys",
 } as const

@@ -278,6 +278,7 @@ async function start(options: MenshenOptions): Promise<Menshen> {
     ...core,
     session: async (...args) => (closed ? refuseClosed() : core.session(...args)),
     accessToken: async (...args) => (closed ? refuseClosed() : core.accessToken(...args)),
+    updateData: async (...args) => (closed ? refuseClosed() : core.updateData(...args)),
     fetch: async (request, source) => {
       if (!closed) return core.fetch(request, source)
       return isOwnPath(new URL(request.url).pathname, core.signInPaths) ? closedAnswer() : undefined

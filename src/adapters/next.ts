@@ -4,7 +4,15 @@ import { hash, randomUUID } from 'node:crypto'
 import { headers } from 'next/headers.js'
 import { notFound, redirect } from 'next/navigation.js'
 import { NextResponse } from 'next/server.js'
-import { addCookies, type Menshen, MenshenError, type Role, type Session, type TokenExchange } from '../index.ts'
+import {
+  addCookies,
+  type Menshen,
+  MenshenError,
+  type Role,
+  type Session,
+  type SessionData,
+  type TokenExchange,
+} from '../index.ts'
 import { assertInstance, assertRoles } from './registered.ts'
 
 /** `R` are the roles, and `F` the further fields of the user info, that the options of `createMenshen` name. */
@@ -15,6 +23,8 @@ export interface NextMenshen<R extends Role = Role, F extends string = string> {
   auth(this: void): Promise<Session<R, F> | undefined>
   /** The access token for calls in the user's name, never one that has expired; with `target`, one for another application. */
   accessToken(this: void, target?: TokenExchange): Promise<string | undefined>
+  /** Replaces `data` of the session: an object (JSON, at most 16 KB). Rejects if no user is signed in. */
+  updateData(this: void, data: SessionData): Promise<void>
   /** The signed-in user; a visitor is led to the login page. */
   requireUser(this: void): Promise<Session<R, F>>
   /** The signed-in user if they have one of these roles; for all others the page is not found. */
@@ -35,7 +45,7 @@ export interface NextMenshenOptions {
 const FOR_ONE_USER = 'private, no-cache, no-store, max-age=0, must-revalidate'
 
 /** As a parameter of their own, roles and fields would be inferred from our type, and not from the options. */
-type AnyMenshen = Pick<Menshen, 'fetch' | 'accessToken'>
+type AnyMenshen = Pick<Menshen, 'fetch' | 'accessToken' | 'updateData'>
 type NextMenshenOf<M> = M extends Menshen<infer R, infer F> ? NextMenshen<R, F> : never
 
 /** `create` is called when the first request comes, not while the application is built. */
@@ -69,6 +79,10 @@ function createAdapter(create: () => Promise<Menshen>, { address }: NextMenshenO
     async accessToken(target) {
       const asked = { headers: await headers() }
       return (await start()).accessToken(asked, target)
+    },
+    async updateData(data) {
+      const asked = { headers: await headers() }
+      await (await start()).updateData(asked, data)
     },
     async requireRole(...roles) {
       assertRoles(roles)

@@ -160,6 +160,7 @@ function createContexts(
     lifecycle: parts.lifecycle,
     identityIssuer,
     exchangeToken: createExchangeToken(exchangedTokens, report),
+    endSignals: parts.endSignals,
     observe: { ...observe, beginRequest: createBeginRequest(settings.TRUSTED_PROXIES) },
     doctor: { examine, findings: createKnownFindings(examine, now), testSignIns: parts.testSignIns },
   }

@@ -33,6 +33,7 @@ import type { Upstreams } from '../proxy/upstreams.ts'
 import { createSlowClients, type SlowClients } from '../server/slow-clients.ts'
 import { createDataKeyring, type DataKeyring } from '../session/data-keys.ts'
 import { type DerivedKeys, deriveKeys } from '../session/derived-keys.ts'
+import { createEndSignals, type EndSignals } from '../session/end-signals.ts'
 import { userFields } from '../session/fields.ts'
 import { userIdOf } from '../session/record.ts'
 import { createSessions, type Sessions } from '../session/sessions.ts'
@@ -108,6 +109,7 @@ export interface ProcessParts extends Records {
 
   readonly upstreamPool: UpstreamPool
   readonly streams: OpenStreams
+  readonly endSignals: EndSignals
   readonly slowClients: SlowClients
 
   /** Sessions, streams and connections follow the configuration that is in use from now on. */
@@ -238,6 +240,7 @@ export async function openProcessParts(
     testSignIns: createTestSignIns({ store, now }),
     lostCookies: createLostCookieDetector({ settings, now }),
     streams: opened.adopt(createOpenStreams(sessions, currentRules, report, now), streams => streams.stop()),
+    endSignals: opened.adopt(createEndSignals(sessions, report), signals => signals.stop()),
     currentHostRules,
     hostTickets: {
       tickets: createHostTickets({ store, settings }),

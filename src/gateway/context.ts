@@ -10,6 +10,7 @@ import type { ShadowRefusals } from '../observe/shadow-refusals.ts'
 import type { IdentityIssuer } from '../proxy/identity-headers.ts'
 import type { ReverseProxy } from '../proxy/proxy.ts'
 import type { LoadedSession } from '../session/cache.ts'
+import type { EndSignals } from '../session/end-signals.ts'
 import type { SignInContext, SignInObserve } from '../sign-in/context.ts'
 
 export interface GatewayContext extends SignInContext {
@@ -18,6 +19,7 @@ export interface GatewayContext extends SignInContext {
   readonly proxy: ReverseProxy
   readonly identityIssuer: IdentityIssuer
   readonly exchangeToken: ExchangeToken
+  readonly endSignals: EndSignals
   readonly observe: Observe
   readonly doctor: Doctor
 }

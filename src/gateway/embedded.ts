@@ -15,14 +15,17 @@ import {
   send,
   unreadableAnswer,
 } from '../http/answers.ts'
+import type { Identification } from '../http/caller.ts'
 import { areOfTheWeb, isRequest } from '../http/form.ts'
 import { removeKeys } from '../http/remove-keys.ts'
 import { newRequestId, type Peer, type RequestHead } from '../http/request.ts'
 import { identify, noteActivity } from '../identify/session.ts'
 import { type ObservedRequest, REQUEST_ID } from '../observe/observed-request.ts'
-import { tokenExpiresAt } from '../session/record.ts'
+import type { LoadedSession } from '../session/cache.ts'
+import { type SessionData, tokenExpiresAt } from '../session/record.ts'
 import { createRequire } from '../sign-in/denial.ts'
-import { createToUserSession, type UserSession } from '../sign-in/user-session.ts'
+import { checkedData } from '../sign-in/hooks.ts'
+import { createToUserSession, type UserSession, withSignal } from '../sign-in/user-session.ts'
 import { destroyAfter } from '../util/destroy-after.ts'
 import { isForeignSocket } from '../util/fetch-metadata.ts'
 import type { GatewayContext } from './context.ts'
@@ -70,6 +73,11 @@ export interface Embedded<R extends Role = Role, F extends string = string> {
    * none. `undefined` if no user is signed in.
    */
   accessToken(request: WithHeaders, target?: TokenExchange): Promise<string | undefined>
+  /**
+   * Replaces `data` of the session, for all requests and processes: an object (JSON, at most 16 KB). Of two calls at the same
+   * time the last one wins. Rejects with a `MenshenError` if no user is signed in (`no_session`) or the data cannot be stored.
+   */
+  updateData(request: WithHeaders, data: SessionData): Promise<void>
   /** Our own routes and the rules, for every request before the application sees it. Keys are removed from its headers. */
   admit(request: IncomingMessage | Request, source?: RequestSource): Promise<Admitted<R, F>>
   /** The path of the login page: `/login`, unless LOGIN_PATH is another one. */
@@ -136,7 +144,7 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
       const require = createRequire(context, request, admission)
       // The status is the application's.
       observe.ended(observed, 0)
-      if (loaded) return { user: toUserSession(loaded), cookies, requestId, require }
+      if (loaded) return { user: userOf(admission, loaded), cookies, requestId, require }
       if (!program) return { cookies, requestId, require }
       const user: UserSession = {
         ...toUserSession({ session: program.user, expiresAt: program.expiresAt }),
@@ -150,6 +158,11 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
       hasLeft(source) ? leftAnswer(request.observed) : failureAnswer(context, request, error),
 
     send,
+  }
+
+  function userOf({ ticket }: Pick<Identification, 'ticket'>, loaded: LoadedSession): UserSession {
+    const user = toUserSession(loaded)
+    return ticket === undefined ? user : withSignal(user, () => context.endSignals.signalFor(ticket, loaded))
   }
 
   function send(observed: ObservedRequest, answer: OwnAnswer): Admitted {
@@ -183,9 +196,10 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
     },
 
     async session(request, response) {
-      const { loaded, cookies, isProviderUnavailable } = await identifyCaller(request)
+      const identification = await identifyCaller(request)
+      const { loaded, cookies, isProviderUnavailable } = identification
       if (response) addCookies(response, cookies)
-      if (loaded) return toUserSession(loaded)
+      if (loaded) return userOf(identification, loaded)
       const machine = machines.get(request)
       if (machine) return structuredClone(machine)
       if (isProviderUnavailable) throw providerUnavailable()
@@ -200,6 +214,14 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
       // A token that is bound to our key (DPoP) is useless to others.
       if (!loaded || loaded.session.dpopKey !== undefined) return undefined
       return tokenExpiresAt(loaded.session) > now() ? loaded.session.accessToken || undefined : undefined
+    },
+
+    async updateData(request, data) {
+      const checked = checkedData('updateData', data)
+      const { loaded, ticket, isProviderUnavailable } = await identifyCaller(request)
+      if (isProviderUnavailable) throw providerUnavailable()
+      const changed = loaded && ticket !== undefined && (await auth.sessions.changeData(ticket, loaded, checked))
+      if (!changed) throw new MenshenError('no_session', 'updateData: no user is signed in with this request.')
     },
 
     async admit(request, source = {}) {

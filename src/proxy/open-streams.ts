@@ -9,6 +9,7 @@ import type { Report } from '../events.ts'
 import type { Caller, Identification, ProxyRequest } from '../http/caller.ts'
 import { runInRequest } from '../observe/observed-request.ts'
 import type { LoadedSession } from '../session/cache.ts'
+import { followSession } from '../session/end-signals.ts'
 import { authenticationOf } from '../session/record.ts'
 import type { Sessions } from '../session/sessions.ts'
 import { createWatchList, type WatchItem } from '../util/watch-list.ts'
@@ -167,16 +168,14 @@ export function createOpenStreams(
     }
   }
 
-  /** An open stream keeps its session refreshed, and in the memory of this process, whatever else the cache has to hold. */
+  /** An open stream keeps its session refreshed. */
   function sessionOwner(ticket: string, opened: LoadedSession): StreamOwner {
-    let loaded = opened
+    const session = followSession(opened, sessions.isCurrent, () => sessions.getFresh(ticket))
     return {
-      isCurrent: () => sessions.isCurrent(loaded),
+      isCurrent: session.isCurrent,
       async identify() {
-        const latest = await sessions.getFresh(ticket)
-        if (latest === undefined || latest === 'ended') return undefined
-        loaded = latest
-        return { who: latest.who, authentication: authenticationOf(latest) }
+        const latest = await session.latest()
+        return latest && { who: latest.who, authentication: authenticationOf(latest) }
       },
     }
   }

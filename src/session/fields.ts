@@ -4,9 +4,15 @@ import type { Subject } from '../access/roles.ts'
 import type { ScopedName } from '../access/scoped-name.ts'
 import type { Session } from './record.ts'
 
+/** The public id of a session: in the console, for applications, in the API and `menshen sessions --json`. */
+export function publicId({ key }: { readonly key: string }): string {
+  return key
+}
+
 /** Enough to distinguish sessions in a log. */
 const SHORT = 10
 
+/** The first characters of the public id. */
 export function shortKey(key: string): string {
   return key.slice(0, SHORT)
 }

@@ -3,6 +3,7 @@
 //   stored-sessions.ts            records in the store, and the cache of loaded sessions
 //   refresh.ts                    new tokens when they are due; then identity-refresh.ts asks who the user is now
 //   idle.ts, limit.ts             ends without activity, and beyond SESSIONS_PER_USER; end-reasons.ts stores why
+//   end-signals.ts                the end of a session as an AbortSignal, for applications
 //   last-seen.ts                  the time of the last request, for the console
 //   listing.ts                    sessions without their tickets, for the console
 
@@ -37,6 +38,8 @@ export interface Sessions extends SessionListing {
   loadSync(ticket: string): LoadedSession | undefined
   /** Whether a loaded session is unchanged in the store and not due, without waiting. */
   isCurrent(loaded: LoadedSession): boolean
+  /** Whether a loaded session is unchanged in the store and has not ended, due or not, without waiting. */
+  isAlive(loaded: LoadedSession): boolean
   /** The session of a ticket, after a refresh if that was due and `mayRefresh` does not object. */
   getFresh(ticket: string, mayRefresh?: (loaded: LoadedSession) => boolean): Promise<RefreshResult>
   /** The session of a ticket, without a refresh. */
@@ -45,6 +48,8 @@ export interface Sessions extends SessionListing {
   reload(ticket: string): Promise<LoadedSession | undefined>
   /** Changes the device that a session is bound to; the session as it is by then. */
   changeDevice(ticket: string, loaded: LoadedSession, change: DeviceChange): Promise<LoadedSession | undefined>
+  /** Replaces the application's data; the session as it is by then, `undefined` if it has ended. */
+  changeData(ticket: string, loaded: LoadedSession, data: SessionData): Promise<LoadedSession | undefined>
   /** Ends a session whose browser has never proved itself. False if the session has changed since it was loaded. */
   endUnbound(loaded: LoadedSession): Promise<boolean>
   /** The provider's claims of the user. */
@@ -171,6 +176,7 @@ export function createSessions(given: SessionsOptions): Sessions {
     get: getAlive,
     reload: load,
     changeDevice: (ticket, loaded, device) => save(ticket, loaded, { device }),
+    changeData: (ticket, loaded, data) => save(ticket, loaded, { data }),
     close: stored.take,
     enforceLimit: (loaded, fields = sessionFields(loaded)) =>
       limit.enforce(loaded).catch((error: unknown) => {
@@ -241,6 +247,7 @@ export function createSessions(given: SessionsOptions): Sessions {
     // One that is in the cache, and current, is there for a refresh: to open its record again would not change that.
     loadSync: ticket => (stored.getCached(ticket) ? undefined : visited(stored.loadSync(ticket))),
     isCurrent: loaded => stored.isCurrent(loaded) && visited(loaded) !== undefined,
+    isAlive: loaded => stored.isCurrent(loaded) && !idle.isIdle(loaded),
 
     async getFresh(ticket, mayRefresh = () => true) {
       const loaded = await getAlive(ticket)

@@ -30,6 +30,7 @@ import {
   type PublicPart,
   publicPartOf,
   type Session,
+  type SessionData,
   type SignInOrigin,
   sameTokens,
   sealPublicPart,
@@ -77,11 +78,12 @@ interface StoredSessions {
   forget(): void
 }
 
-/** New tokens; the user as they are now; another device; or nothing but a record that is kept until a time at least. */
+/** New tokens; the user as they are now; another device or other data; or only a record that is kept until a time at least. */
 export type SessionChange =
   | { readonly tokens: TokenSet }
   | { readonly user: UserChange }
   | { readonly device: DeviceChange }
+  | { readonly data: SessionData }
   | { readonly until: number }
 
 /** The device as it is to be, or `undefined` to leave it as it is. */
@@ -320,16 +322,17 @@ export function applyChange(change: SessionChange, seen: Session, latest: Sessio
     const device = change.device(latest.device)
     return device && { ...latest, device }
   }
+  if ('data' in change) return { ...latest, data: change.data }
   if (!sameTokens(latest, seen)) return undefined
   if ('tokens' in change) return withTokens(latest, change.tokens)
   if ('user' in change) return withUser(latest, change.user)
   return latest
 }
 
-/** How long the record is kept at least. A change of the device must not undo what a refresh in flight has asked for. */
+/** How long the record is kept at least. A change of device or data must not undo what a refresh in flight has asked for. */
 function keptUntil(change: SessionChange, stored: StoredEntry | undefined): number {
   if ('until' in change) return change.until
-  return 'device' in change ? (stored?.expiresAt ?? 0) : 0
+  return 'device' in change || 'data' in change ? (stored?.expiresAt ?? 0) : 0
 }
 
 interface WrittenSession extends WritableSession {

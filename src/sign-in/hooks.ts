@@ -69,18 +69,19 @@ export function createHookCalls({ hooks, providers, settings, report }: HookCall
   const { onSignIn, onSignOut } = hooks
   const toUserSession = createToUserSession(providers)
 
-  function userOf(session: Session): UserSession {
+  function userOf(known: { readonly session: Session; readonly key?: string }): UserSession {
+    const { session } = known
     const expiresAt = sessionEndsAt(session, session.tokenIssuedAt, settings.SESSION_MAX_HOURS)
-    return toUserSession({ session, expiresAt })
+    return toUserSession({ ...known, expiresAt })
   }
 
   return {
     async signIn(request, session) {
       if (!onSignIn) return undefined
       try {
-        const data = await inTime('onSignIn', () => onSignIn(userOf(session)))
+        const data = await inTime('onSignIn', () => onSignIn(userOf({ session })))
         if (data === false) throw new SignInRefusal()
-        return data === true || data === undefined || data === null ? undefined : checkedData(data)
+        return data === true || data === undefined || data === null ? undefined : checkedData('onSignIn', data)
       } catch (error) {
         if (error instanceof SignInRefusal) throw error
         if (error instanceof HookTooLate)
@@ -92,7 +93,7 @@ export function createHookCalls({ hooks, providers, settings, report }: HookCall
     async signOut(request, closed) {
       if (!onSignOut) return
       try {
-        await inTime('onSignOut', () => onSignOut(userOf(closed.session)))
+        await inTime('onSignOut', () => onSignOut(userOf(closed)))
       } catch (error) {
         report('hook_failed', {
           ...errorFields(error),
@@ -118,25 +119,32 @@ async function inTime<Result>(hook: keyof Hooks, call: () => Result): Promise<Aw
   })
 }
 
+type DataSource = 'onSignIn' | 'updateData'
+
+const EXPECTED = {
+  onSignIn: 'an object, true, false or nothing to be returned',
+  updateData: 'an object',
+} as const satisfies Record<DataSource, string>
+
 /** The data as it will be read back. */
-function checkedData(data: unknown): SessionData {
-  if (typeof data !== 'object' || data === null || Array.isArray(data))
-    throw notKept('expected an object, true, false or nothing')
-  const written = JSON.stringify(data, (_, value) => plain(value))
-  if (!written?.startsWith('{')) throw notKept('expected an object, true, false or nothing')
+export function checkedData(source: DataSource, data: unknown): SessionData {
+  const isObject = typeof data === 'object' && data !== null && !Array.isArray(data)
+  const written = isObject ? JSON.stringify(data, (_, value) => plain(source, value)) : undefined
+  if (!written?.startsWith('{')) throw new MenshenError('bad_settings', `${source}: expected ${EXPECTED[source]}.`)
   if (Buffer.byteLength(written) > MOST_DATA_BYTES)
-    throw new MenshenError('bad_settings', `onSignIn: the data exceeds ${MOST_DATA_BYTES} bytes of JSON.`)
+    throw new MenshenError('bad_settings', `${source}: the data exceeds ${MOST_DATA_BYTES} bytes of JSON.`)
   return JSON.parse(written)
 }
 
 /** JSON loses a Map, or an object of a class, in whole or in part. */
-function plain(value: unknown): unknown {
+function plain(source: DataSource, value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
   const prototype = Object.getPrototypeOf(value)
   if (prototype === null || Object.getPrototypeOf(prototype) === null) return value
-  throw notKept(`expected plain objects, which JSON can keep, and not a ${prototype.constructor?.name || 'class'}`)
-}
-
-function notKept(expected: string): MenshenError {
-  return new MenshenError('bad_settings', `onSignIn: ${expected} to be returned.`)
+  const given = prototype.constructor?.name || 'class'
+  const where = source === 'onSignIn' ? ' to be returned' : ''
+  throw new MenshenError(
+    'bad_settings',
+    `${source}: expected plain objects, which JSON can keep, and not a ${given}${where}.`,
+  )
 }

@@ -190,6 +190,7 @@ export const en: Sentences<typeof zhCN> = {
   'audit.error_store_unavailable': 'the store could not be reached',
   'audit.error_assertion_missing': 'the request has no assertion',
   'audit.error_assertion_invalid': 'the assertion is invalid',
+  'audit.error_no_session': 'the request has no session',
   'audit.error_hook_timeout': 'a hook of the application timed out',
   'audit.error_keys_unavailable': 'the gateway’s keys could not be fetched',
   'reason.missing_code': 'no authorization code',

@@ -193,6 +193,7 @@ export const zhCN = {
   'audit.error_store_unavailable': '无法访问存储',
   'audit.error_assertion_missing': '请求中没有身份断言',
   'audit.error_assertion_invalid': '身份断言无效',
+  'audit.error_no_session': '该请求没有会话',
   'audit.error_hook_timeout': '应用的回调函数未在限定时间内完成',
   'audit.error_keys_unavailable': '无法取得网关的公钥',
   'reason.missing_code': '没有授权码',

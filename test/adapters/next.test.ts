@@ -159,6 +159,12 @@ suite('pages, route handlers and actions of Next', () => {
     const cookie = await signIn()
     assert.equal((await within(cookie, adapter.auth))?.userInfo.username, 'zhangsan')
     assert.match((await within(cookie, adapter.accessToken)) ?? '', /./)
+    await within(cookie, () => adapter.updateData({ tenant: 7 }))
+    assert.deepEqual((await within(cookie, adapter.auth))?.data, { tenant: 7 })
+    await assert.rejects(
+      within('', () => adapter.updateData({ tenant: 8 })),
+      { code: 'no_session' },
+    )
     for (const wrong of ['', `menshen_session=${'A'.repeat(43)}`, `${cookie}; menshen_session=x`, `${cookie}x`]) {
       assert.equal(await within(wrong, adapter.auth), undefined, wrong)
       assert.equal(await within(wrong, adapter.accessToken), undefined, wrong)

@@ -70,7 +70,7 @@ export function adapterSuite(name: string, serve: ServeApplication): void {
       const back = await signIn(client, provider, { username: 'lisi' })
       assert.equal(back.headers.location, '/page?x=1')
       const { user } = (await client.follow(back)).json<{ user: Record<string, unknown> }>()
-      assert.deepEqual(Object.keys(user), ['userInfo', 'userRole', 'groups', 'expiresAt'])
+      assert.deepEqual(Object.keys(user), ['id', 'userInfo', 'userRole', 'groups', 'expiresAt'])
       assert.equal(user.expiresAt, clock.now + LIFE * 1000)
       assert.equal((await client.get('/_menshen/me', { headers: JSON_PLEASE })).status, 200)
       assert.equal((await client.get('/nothing')).status, 404)

@@ -70,7 +70,7 @@ suite('session', () => {
     const cookie = await signIn({ username: 'admin', nickname: '管理员' })
     const session = await menshen.session(request('/', { cookie }))
     assert.equal(session?.userInfo.username, 'admin')
-    assert.deepEqual(Object.keys(session), ['userInfo', 'userRole', 'groups', 'expiresAt'])
+    assert.deepEqual(Object.keys(session), ['id', 'userInfo', 'userRole', 'groups', 'expiresAt'])
     assert.equal(session.userRole, 'developer')
     assert.deepEqual(session.groups, [])
     assert.equal(session.expiresAt, clock.now + LIFE * 1000)

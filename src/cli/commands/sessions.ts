@@ -4,7 +4,7 @@
 import { createHostTickets } from '../../hosts/tickets.ts'
 import { createKeyListing } from '../../keys/personal.ts'
 import { createAudit } from '../../observe/audit.ts'
-import { shortKey } from '../../session/fields.ts'
+import { publicId, shortKey } from '../../session/fields.ts'
 import { idleEndAfter } from '../../session/idle.ts'
 import { createSessionListing, type ListedSession, type SessionListing } from '../../session/listing.ts'
 import type { DataKeys } from '../../session/record.ts'
@@ -151,7 +151,7 @@ function listedFields({ key, expiresAt, publicPart }: ListedSession, idleMinutes
     role: userRole,
     provider,
     address,
-    id: key,
+    id: publicId({ key }),
     session: shortKey(key),
     since: timeOf(signedInAt),
     seen: timeOf(seenAt),

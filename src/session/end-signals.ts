@@ -1,0 +1,144 @@
+// The end of a session as an AbortSignal, for applications that embed Menshen. A session has one signal in a process, however
+// many requests ask for it. It is made and watched from the first time that it is read until the session ends.
+
+import { getEventListeners } from 'node:events'
+import { errorFields } from '../errors.ts'
+import type { Report } from '../events.ts'
+import { createWatchList, type WatchItem } from '../util/watch-list.ts'
+import type { LoadedSession } from './cache.ts'
+import type { RefreshResult } from './identity-refresh.ts'
+import type { Sessions } from './sessions.ts'
+
+export interface EndSignals {
+  /** The signal of the session that the ticket opens. */
+  signalFor(ticket: string, loaded: LoadedSession): AbortSignal
+  /** Aborts all signals: from then on no session is watched here. */
+  stop(): void
+}
+
+/** A session that something follows without requests: a stream, or a signal. */
+export interface FollowedSession {
+  /** Whether nothing has changed, as far as this process knows without waiting; mostly true. */
+  isCurrent(): boolean
+  /** The session as it is now; `undefined` if it has ended. */
+  latest(): Promise<LoadedSession | undefined>
+}
+
+/** It stays in the memory of this process, whatever else the cache has to hold. */
+export function followSession(
+  opened: LoadedSession,
+  isCurrent: (loaded: LoadedSession) => boolean,
+  read: () => Promise<RefreshResult>,
+): FollowedSession {
+  let loaded = opened
+  return {
+    isCurrent: () => isCurrent(loaded),
+    async latest() {
+      const latest = await read()
+      if (latest === undefined || latest === 'ended') return undefined
+      loaded = latest
+      return latest
+    },
+  }
+}
+
+interface WatchedSignal extends WatchItem {
+  readonly key: string
+  readonly controller: AbortController
+  readonly session: FollowedSession
+  isChecked: boolean
+}
+
+const LOOK_EVERY_MS = 1000
+/** Reads of the store at a time: the others wait for their turn. */
+const MOST_CHECKS = 50
+
+export function createEndSignals(
+  sessions: Pick<Sessions, 'isCurrent' | 'getFresh' | 'isAlive' | 'get'>,
+  report: Report,
+): EndSignals {
+  const byKey = new Map<string, WatchedSignal>()
+  const waiting: WatchedSignal[] = []
+  let checks = 0
+  let isStopped = false
+  /** Signals that could not be checked last time. An outage is over when none is left. */
+  const unchecked = new Set<WatchedSignal>()
+  const watched = createWatchList<WatchedSignal>(LOOK_EVERY_MS, look)
+
+  function look(signal: WatchedSignal): void {
+    if (signal.isChecked || isCurrent(signal)) return
+    signal.isChecked = true
+    waiting.push(signal)
+    checkNext()
+  }
+
+  function isCurrent({ session }: WatchedSignal): boolean {
+    try {
+      return session.isCurrent()
+    } catch {
+      // The store fails: `check` reports it.
+      return false
+    }
+  }
+
+  function checkNext(): void {
+    if (checks >= MOST_CHECKS) return
+    const signal = waiting.shift()
+    if (!signal) return
+    checks++
+    void check(signal).finally(() => {
+      checks--
+      signal.isChecked = false
+      checkNext()
+    })
+  }
+
+  /** A store or a provider that cannot answer proves nothing. */
+  async function check(signal: WatchedSignal): Promise<void> {
+    try {
+      const latest = await signal.session.latest()
+      unchecked.delete(signal)
+      if (!latest) end(signal)
+    } catch (error) {
+      if (unchecked.size === 0) report('streams_unchecked', errorFields(error))
+      if (byKey.get(signal.key) === signal) unchecked.add(signal)
+    }
+  }
+
+  function end(signal: WatchedSignal): void {
+    if (byKey.get(signal.key) === signal) byKey.delete(signal.key)
+    unchecked.delete(signal)
+    watched.remove(signal)
+    signal.controller.abort()
+  }
+
+  return {
+    signalFor(ticket, loaded) {
+      const known = byKey.get(loaded.key)
+      if (known) return known.controller.signal
+      const controller = new AbortController()
+      if (isStopped) {
+        controller.abort()
+        return controller.signal
+      }
+      // Without a listener nothing is open, and the session is neither refreshed nor seen.
+      const isOpen = () => getEventListeners(controller.signal, 'abort').length > 0
+      const session = followSession(
+        loaded,
+        latest => (isOpen() ? sessions.isCurrent(latest) : sessions.isAlive(latest)),
+        () => (isOpen() ? sessions.getFresh(ticket) : sessions.get(ticket)),
+      )
+      const signal = { key: loaded.key, controller, session, isChecked: false, index: 0 }
+      byKey.set(loaded.key, signal)
+      watched.add(signal)
+      look(signal)
+      return controller.signal
+    },
+
+    stop() {
+      isStopped = true
+      watched.stop()
+      for (const signal of [...byKey.values()]) end(signal)
+    },
+  }
+}

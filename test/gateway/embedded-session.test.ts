@@ -1,0 +1,264 @@
+// What an application can do with a session: know its id, learn of its end, and change its data.
+
+import assert from 'node:assert/strict'
+import { getEventListeners, once } from 'node:events'
+import { join } from 'node:path'
+import { suite, type TestContext, test } from 'node:test'
+import { createMenshen, type Menshen, type MenshenOptions, type Session } from '../../src/index.ts'
+import { keySha256, newKey } from '../../src/util/key-form.ts'
+import { openScriptedProvider, type ScriptedProvider } from '../kit/scripted-provider.ts'
+import { tempFolder } from '../kit/temp.ts'
+import { createTestLog } from '../kit/test-log.ts'
+import { until } from '../kit/until.ts'
+
+const BASE = 'http://localhost:3000'
+const LIFE = 7200
+
+const request = (cookie?: string, method = 'GET', path = '/') =>
+  new Request(BASE + path, { method, headers: { origin: BASE, ...(cookie !== undefined && { cookie }) } })
+
+async function setUp(t: TestContext, options: MenshenOptions = {}) {
+  const provider = await openScriptedProvider(t, { expiresIn: LIFE })
+  const clock = { now: Date.parse('2026-03-01T08:00:00Z') }
+  const { log, lines } = createTestLog()
+  const open = async () => {
+    const usual = { ...provider.options, baseUrl: BASE, log, now: () => clock.now }
+    const menshen = await createMenshen({ ...usual, ...options } as MenshenOptions)
+    t.after(() => menshen.close())
+    return menshen
+  }
+  const menshen = await open()
+  return { menshen, provider, clock, lines, open, signIn: () => signInBy(menshen, provider) }
+}
+
+async function signInBy(menshen: Menshen, provider: ScriptedProvider): Promise<string> {
+  const answer = await menshen.fetch(request('', 'GET', `/callback?code=${provider.codeFor({})}&state=abc_idp`))
+  const cookie = answer?.headers.getSetCookie().find(one => one.startsWith('menshen_session='))
+  return cookie?.split(';')[0] ?? assert.fail('no session')
+}
+
+async function sessionOf(menshen: Menshen, cookie: string): Promise<Session> {
+  return (await menshen.session(request(cookie))) ?? assert.fail('no session')
+}
+
+function signalOf({ signal }: Session): AbortSignal {
+  return signal ?? assert.fail('no signal')
+}
+
+async function aborted(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await once(signal, 'abort')
+}
+
+suite('the id of a session', () => {
+  test('a session has the same public id in every request, and the log has its first ten characters', async t => {
+    const ended: (string | undefined)[] = []
+    const begun: (string | undefined)[] = []
+    const { menshen, signIn, lines } = await setUp(t, {
+      onSignIn: ({ id }) => void begun.push(id),
+      onSignOut: ({ id }) => void ended.push(id),
+    })
+    const cookie = await signIn()
+    const { id = '' } = await sessionOf(menshen, cookie)
+    assert.match(id, /^[\w-]{43}$/)
+    assert.ok(!cookie.includes(id), 'the id opens nothing')
+    assert.equal((await menshen.admit(request(cookie))).user?.id, id)
+    await menshen.fetch(request(cookie, 'POST', '/logout'))
+    const logged = lines.map(({ fields }) => Object(fields).session).filter(session => session !== undefined)
+    assert.deepEqual([...new Set(logged)], [id.slice(0, 10)])
+    assert.deepEqual([begun, ended], [[undefined], [id]])
+  })
+})
+
+suite('the signal of a session', () => {
+  test('the signal aborts when the user signs out, in every request that has read it', async t => {
+    const { menshen, signIn } = await setUp(t)
+    const [cookie, other] = [await signIn(), await signIn()]
+    const { user } = await menshen.admit(request(cookie))
+    const signals = [signalOf(user ?? assert.fail()), signalOf(await sessionOf(menshen, cookie))]
+    const kept = signalOf(await sessionOf(menshen, other))
+    await menshen.fetch(request(cookie, 'POST', '/logout'))
+    await Promise.all(signals.map(aborted))
+    assert.equal(kept.aborted, false)
+  })
+
+  test('the signal aborts in another process that uses the same store, and with the last token of the session', async t => {
+    const { menshen, open, signIn, clock, provider } = await setUp(t, {
+      store: `sqlite:${join(tempFolder(t), 'menshen.db')}`,
+    })
+    provider.behaviour.refreshTokens = false
+    const other = await open()
+    const [cookie, expiring] = [await signIn(), await signIn()]
+    const elsewhere = signalOf(await sessionOf(other, cookie))
+    const late = signalOf(await sessionOf(menshen, expiring))
+    await menshen.fetch(request(cookie, 'POST', '/logout'))
+    await aborted(elsewhere)
+    assert.equal(late.aborted, false)
+    clock.now += LIFE * 1000
+    await aborted(late)
+  })
+
+  test('the signal aborts when the provider refuses the refresh that an open stream needs', async t => {
+    const { menshen, signIn, clock, provider } = await setUp(t)
+    const signal = signalOf(await sessionOf(menshen, await signIn()))
+    const ended = once(signal, 'abort')
+    clock.now += (LIFE - 60) * 1000
+    await provider.called('refresh')
+    provider.answer('refresh', { kind: 'json', status: 400, body: { error: 'invalid_grant' } })
+    clock.now += LIFE * 1000
+    await ended
+  })
+
+  test('a signal without listeners neither refreshes its session nor keeps it from ending', async t => {
+    const { menshen, signIn, clock, provider } = await setUp(t)
+    const signal = signalOf(await sessionOf(menshen, await signIn()))
+    clock.now += (LIFE - 60) * 1000
+    const looked = signalOf(await sessionOf(menshen, await signIn()))
+    clock.now += LIFE * 1000
+    // Both are looked at in the same turn. A listener now would ask for a refresh.
+    await until(() => signal.aborted && looked.aborted)
+    assert.equal(provider.callsTo('refresh').length, 0)
+  })
+
+  test('a signal that is not read sets no timer, and is not among the fields of the user', async t => {
+    const setTimer = t.mock.method(globalThis, 'setInterval')
+    const { menshen, signIn } = await setUp(t)
+    const cookie = await signIn()
+    const { user } = await menshen.admit(request(cookie))
+    const session = await sessionOf(menshen, cookie)
+    const before = setTimer.mock.callCount()
+    for (const one of [session, user ?? assert.fail()]) {
+      assert.ok(!Object.keys(one).includes('signal'))
+      assert.ok(!('signal' in { ...one }))
+      assert.ok(!JSON.stringify(one).includes('signal'))
+      structuredClone(one)
+    }
+    assert.equal(setTimer.mock.callCount(), before)
+    assert.ok(session.signal instanceof AbortSignal)
+    assert.equal(setTimer.mock.callCount(), before + 1)
+  })
+
+  test('thousands of requests of one session share one signal, and leave no listeners and no warnings', async t => {
+    const warnings: Error[] = []
+    const onWarning = (warning: Error) => warnings.push(warning)
+    process.on('warning', onWarning)
+    t.after(() => process.off('warning', onWarning))
+    const { menshen, signIn } = await setUp(t)
+    const cookie = await signIn()
+    const signals = new Set<AbortSignal>()
+    for (let n = 0; n < 3000; n++) signals.add(signalOf(await sessionOf(menshen, cookie)))
+    assert.equal(signals.size, 1)
+    const signal = signalOf(await sessionOf(menshen, cookie))
+    assert.equal(getEventListeners(signal, 'abort').length, 0)
+    let closed = 0
+    for (let n = 0; n < 100; n++) signal.addEventListener('abort', () => closed++)
+    await menshen.fetch(request(cookie, 'POST', '/logout'))
+    await aborted(signal)
+    await new Promise(setImmediate)
+    assert.equal(closed, 100)
+    assert.deepEqual(warnings, [])
+  })
+
+  test('a caller with a key has neither an id nor a signal, and no data to update', async t => {
+    const key = newKey()
+    const { menshen } = await setUp(t, {
+      machines: [{ name: 'backup', keySha256: keySha256(key) }],
+      rules: [{ path: '/api', users: ['machine:backup'], keys: true }],
+    })
+    const machine = new Request(`${BASE}/api`, { headers: { 'x-menshen-key': key } })
+    const { user } = await menshen.admit(machine)
+    assert.equal(user?.machine, true)
+    assert.deepEqual([user.id, user.signal], [undefined, undefined])
+    const again = await menshen.session(machine)
+    assert.deepEqual([again?.machine, again?.id, again?.signal], [true, undefined, undefined])
+    await assert.rejects(menshen.updateData(machine, {}), { code: 'no_session' })
+  })
+
+  test('close aborts every signal, even one that is read later: nothing is watched from then on', async t => {
+    const { menshen, signIn } = await setUp(t)
+    const cookie = await signIn()
+    const [session, unread] = [await sessionOf(menshen, cookie), await sessionOf(menshen, cookie)]
+    const signal = signalOf(session)
+    await menshen.close()
+    assert.equal(signal.aborted, true)
+    assert.equal(signalOf(unread).aborted, true)
+  })
+})
+
+suite('updateData', () => {
+  test('updateData replaces the data of the session for all requests and processes', async t => {
+    const { menshen, open, signIn } = await setUp(t, {
+      store: `sqlite:${join(tempFolder(t), 'menshen.db')}`,
+      onSignIn: () => ({ tenant: 7, theme: 'dark' }),
+    })
+    const other = await open()
+    const cookie = await signIn()
+    assert.deepEqual((await sessionOf(other, cookie)).data, { tenant: 7, theme: 'dark' })
+    const data = { tenant: 8, nested: { list: [1] } }
+    await menshen.updateData(request(cookie), data)
+    data.nested.list.push(2)
+    assert.deepEqual((await sessionOf(menshen, cookie)).data, { tenant: 8, nested: { list: [1] } })
+    assert.deepEqual((await menshen.admit(request(cookie))).user?.data, { tenant: 8, nested: { list: [1] } })
+    assert.deepEqual((await sessionOf(other, cookie)).data, { tenant: 8, nested: { list: [1] } })
+    await other.updateData({ headers: { cookie } }, {})
+    assert.deepEqual((await sessionOf(menshen, cookie)).data, {})
+  })
+
+  test('updateData during a refresh loses neither the data nor the new tokens', async t => {
+    const { menshen, open, signIn, clock, provider } = await setUp(t, {
+      store: `sqlite:${join(tempFolder(t), 'menshen.db')}`,
+    })
+    const other = await open()
+    const cookie = await signIn()
+    const before = await menshen.accessToken(request(cookie))
+    // Its request takes part in no refresh.
+    clock.now += (LIFE - 60) * 1000
+    const release = provider.hold('refresh')
+    const refreshing = menshen.accessToken(request(cookie))
+    await provider.called('refresh')
+    const updates = [menshen, other].map((one, n) => one.updateData(request(cookie), { n }))
+    release()
+    const after = await refreshing
+    await Promise.all(updates)
+    assert.notEqual(after, before)
+    assert.equal(provider.callsTo('refresh').length, 1)
+    for (const one of [menshen, other]) {
+      assert.equal(await one.accessToken(request(cookie)), after)
+      assert.equal(typeof (await sessionOf(one, cookie)).data?.n, 'number')
+    }
+  })
+
+  test('updateData takes what onSignIn may return, up to 16 KB, and changes nothing otherwise', async t => {
+    const { menshen, signIn } = await setUp(t)
+    const cookie = await signIn()
+    const fits = { text: 'x'.repeat(16 * 1024 - '{"text":""}'.length) }
+    await menshen.updateData(request(cookie), fits)
+    const wrong: [unknown, RegExp][] = [
+      [{ text: `${fits.text}x` }, /^updateData: the data exceeds 16384 bytes of JSON\.$/],
+      [[1], /^updateData: expected an object\.$/],
+      [null, /^updateData: expected an object\.$/],
+      ['text', /^updateData: expected an object\.$/],
+      [undefined, /^updateData: expected an object\.$/],
+      [{ map: new Map() }, /^updateData: expected plain objects, which JSON can keep, and not a Map\.$/],
+    ]
+    for (const [data, message] of wrong)
+      await assert.rejects(menshen.updateData(request(cookie), data as never), { code: 'bad_settings', message })
+    assert.deepEqual((await sessionOf(menshen, cookie)).data, fits)
+  })
+
+  test('updateData rejects without a session, and does not bring back one that has ended', async t => {
+    const { menshen, signIn } = await setUp(t)
+    const cookie = await signIn()
+    await assert.rejects(menshen.updateData(request(), { a: 1 }), {
+      code: 'no_session',
+      message: 'updateData: no user is signed in with this request.',
+    })
+    await assert.rejects(menshen.updateData(request('menshen_session=forged'), { a: 1 }), { code: 'no_session' })
+    const updates = Array.from({ length: 20 }, (_, n) => menshen.updateData(request(cookie), { n }).catch(() => {}))
+    await menshen.fetch(request(cookie, 'POST', '/logout'))
+    await Promise.all(updates)
+    assert.equal(await menshen.session(request(cookie)), undefined)
+    await assert.rejects(menshen.updateData(request(cookie), { a: 1 }), { code: 'no_session' })
+    await menshen.close()
+    await assert.rejects(menshen.updateData(request(cookie), { a: 1 }), { code: 'store_unavailable' })
+  })
+})
