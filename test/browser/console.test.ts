@@ -306,7 +306,8 @@ function brokenWords(): string[] {
       if (!node.parentElement?.checkVisibility() || node.parentElement.closest('.unseen')) continue
       const words = new Intl.Segmenter('zh-CN', { granularity: 'word' }).segment(node.textContent ?? '')
       for (const { segment, index, isWordLike } of words) {
-        if (!isWordLike || segment.length > 24) continue
+        // Parts of an address are not words.
+        if (!isWordLike || !/\p{L}{3}|\p{Script=Han}/u.test(segment) || segment.length > 24) continue
         // A code without an end has to break somewhere.
         if (node.parentElement.matches('code') && (node.textContent ?? '').length > 24) continue
         if (/\p{Script=Han}/u.test(segment) && cell.matches('.long')) continue
