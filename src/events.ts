@@ -244,7 +244,7 @@ export const EVENTS = {
   session_ended: {
     level: 'info',
     message: 'session ended other than by its own sign-out',
-    // Whose sessions they were is `user` and `sub`; a developer who ended them is `byUser`.
+    // Whose sessions they were is `user` and `sub`; the developer or machine that ended them is `byUser`.
     // Without `by` the reason is `idle`, `session_limit`, `refresh_failed` or `unbound`.
     // `during` is `refresh` if the answer of a token refresh ended it.
     fields: ['by', 'byUser', 'ended', 'reason', 'during'],
@@ -395,7 +395,8 @@ export const EVENTS = {
   },
   key_refused: {
     level: 'warn',
-    // `reason` is form, several (two that differ), unknown, expired, or not_accepted (the rule has no `keys`).
+    // `reason` is form, several (two that differ), unknown, expired, outside_network (not in the machine's `networks`), or
+    // not_accepted (the rule has no `keys`, or the machine no `api`).
     message: 'a key was rejected',
     fields: [],
   },

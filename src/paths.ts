@@ -5,6 +5,7 @@ export const OWN_PATHS = {
   accountEnd: '/_menshen/account/end',
   accountKeys: '/_menshen/account/keys',
   accountKeysRevoke: '/_menshen/account/keys/revoke',
+  api: '/_menshen/api/',
   applications: '/_menshen/applications',
   assets: '/_menshen/assets/',
   authz: '/_menshen/authz/',
@@ -45,6 +46,11 @@ export const OWN_PATHS = {
 /** Everything below it is ours, whether or not there is such a page. */
 export const OWN_PREFIX = '/_menshen'
 const BELOW_PREFIX = `${OWN_PREFIX}/`
+
+/** Whether a path is that of the API, or below. */
+export function isApiPath(path: string): boolean {
+  return path.startsWith(OWN_PATHS.api) || `${path}/` === OWN_PATHS.api
+}
 
 /** Where the metadata of protected resources is (RFC 9728). Ours only where a rule has `bearer`. */
 export const RESOURCE_METADATA_PATH = '/.well-known/oauth-protected-resource'

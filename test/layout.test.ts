@@ -23,7 +23,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['sign-in'],
   ['gateway'],
   ['keys', 'devices', 'token-exchange', 'hosts', 'portal'],
-  ['account'],
+  ['account', 'api'],
   ['console'],
   ['assembly', 'menshen', 'options', 'index'],
   ['adapters', 'cli'],

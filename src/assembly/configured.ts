@@ -6,6 +6,8 @@ import { createRules, type Rules } from '../access/rules.ts'
 import { createHome } from '../account/home.ts'
 import { LANGUAGE_ROUTES } from '../account/language.ts'
 import { ACCOUNT_ROUTES } from '../account/routes.ts'
+import { createCursors } from '../api/cursors.ts'
+import { API_ROUTES } from '../api/routes.ts'
 import { upstreamsOfHost } from '../config/file.ts'
 import type { Settings } from '../config/settings.ts'
 import { createConsole } from '../console/console.ts'
@@ -31,8 +33,9 @@ import { cookieNames, ourCookies } from '../http/cookies.ts'
 import { createBeginRequest } from '../http/request.ts'
 import { createBearerCallers } from '../identify/bearer.ts'
 import { createProtectedResources } from '../identify/protected-resources.ts'
-import { createKeyCallers } from '../keys/callers.ts'
+import { createKeyCallers, type KeyCallers } from '../keys/callers.ts'
 import { createIdentifyByKey } from '../keys/identify.ts'
+import { createKeyListing } from '../keys/personal.ts'
 import { ownPathsOf } from '../paths.ts'
 import { createApplications } from '../portal/applications.ts'
 import { createPortalHome, portalRoutes } from '../portal/routes.ts'
@@ -79,13 +82,15 @@ export function buildConfigured(
   const upstreams = parts.upstreamPool.choose(settings, config)
   const site = createAuthSite(cookies, parts.now, hosts && HOSTS_LOGIN)
   const applications = createApplications(settings, config, keys)
-  const authContext = { ...contextOf({ settings, site, rules, upstreams }), hostRules, hosts, applications }
+  const api = createApi(parts, keyCallers)
+  const authContext = { ...contextOf({ settings, site, rules, upstreams }), hostRules, hosts, applications, api }
   const authRoutes = {
     ...everywhere,
     ...CLOSED_HANDOFF_ROUTES,
     ...signInRoutes(paths),
     ...ACCOUNT_ROUTES,
     ...DEVICE_ROUTES,
+    ...API_ROUTES,
     ...portalRoutes(applications),
     ...createConsole(authContext, parts.liveStreams),
   }
@@ -240,6 +245,11 @@ function createContexts(
   }
 
   return { contextOf, cookies, paths, bearers, keyCallers }
+}
+
+function createApi({ store, keyring, keyUse }: ProcessParts, machines: KeyCallers) {
+  const keys = createKeyListing({ store, allKeys: async () => [await keyring.current()] })
+  return { machines, use: keyUse, keys, cursors: createCursors(keyring) }
 }
 
 const NO_RULES = createRules([])

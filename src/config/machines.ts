@@ -4,9 +4,14 @@ import { z } from 'zod'
 import { phrase } from '../text/text.ts'
 import { isKey } from '../util/key-form.ts'
 import { issueText } from './issue-text.ts'
+import { conditionShapes } from './rule-conditions.ts'
 
 /** The usernames of machines start with this, and no others do. */
 export const MACHINE_PREFIX = 'machine:'
+
+/** The parts of the API. */
+export const API_SCOPES = ['sessions', 'keys', 'audit'] as const
+export type ApiScope = (typeof API_SCOPES)[number]
 
 export interface MachineConfig {
   /** Its username is `machine:` and this. */
@@ -16,6 +21,10 @@ export interface MachineConfig {
   readonly groups?: readonly string[] | undefined
   /** From then on the key is refused: `2027-01-01` (midnight UTC), or a time with its offset. */
   readonly expires?: string | undefined
+  /** The parts of the API that it may use. */
+  readonly api?: readonly ApiScope[] | undefined
+  /** Its key is accepted only from these, by the API and by rules. */
+  readonly networks?: readonly string[] | undefined
 }
 
 const NAME_FORM = /^[A-Za-z\d][\w.-]{0,59}$/
@@ -42,6 +51,10 @@ const expiry = z
   )
   .meta({ pattern: '^\\d{4}-\\d\\d-\\d\\d(?:T.*)?$' })
 
+const API_EXPECTED = issueText(
+  phrase('config.api_scopes', { names: API_SCOPES.map(scope => JSON.stringify(scope)).join(', ') }),
+)
+
 const machine = z.strictObject({
   name: z.string().regex(NAME_FORM, MACHINE_NAME_EXPECTED),
   keySha256: keyHash,
@@ -55,6 +68,8 @@ const machine = z.strictObject({
     .min(1, issueText(phrase('config.at_least_one_name')))
     .optional(),
   expires: expiry.optional(),
+  api: z.array(z.enum(API_SCOPES, API_EXPECTED)).min(1, API_EXPECTED).optional(),
+  networks: conditionShapes.networks,
 })
 
 export const machinesShape = z.array(machine).superRefine((machines, context) => {

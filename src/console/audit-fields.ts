@@ -39,7 +39,7 @@ const NAMES = [
 type FieldName = (typeof NAMES)[number]
 
 const CODES = {
-  by: ['user', 'developer', 'provider', 'configuration', 'command'],
+  by: ['user', 'developer', 'provider', 'configuration', 'command', 'machine'],
   outcome: ['kept', 'ended'],
   key: ['machine', 'personal'],
   kind: ['sign-in', 'ticket', 'logout', 'device'],

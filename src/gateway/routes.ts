@@ -4,9 +4,9 @@ import type { IncomingMessage } from 'node:http'
 import { errorAnswer, type OwnAnswer } from '../http/answers.ts'
 import { type FormProblem, readForm } from '../http/form.ts'
 import type { GatewayRequest } from '../http/request.ts'
-import type { RouteTable } from '../http/route-table.ts'
+import { ANY_METHOD, type RouteTable } from '../http/route-table.ts'
 import { requestFields, runInRequest } from '../observe/observed-request.ts'
-import { isResourceMetadataPath, OWN_PATHS, type OwnPaths } from '../paths.ts'
+import { isApiPath, isResourceMetadataPath, OWN_PATHS, type OwnPaths } from '../paths.ts'
 import { reportFormPost } from '../sign-in/callback.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { GatewayContext } from './context.ts'
@@ -61,6 +61,8 @@ async function answerFrom<Context extends GatewayContext>(
   const name = routeName(paths, request.path)
   const route = Object.hasOwn(routes, name) && routes[name]
   if (!route) return errorAnswer(pages, request, 'not_found')
+  const anyMethod = route[ANY_METHOD]
+  if (anyMethod) return anyMethod(context, request, new URLSearchParams())
   const handler = Object.hasOwn(route, request.method) && route[request.method]
   if (!handler) {
     const allow = Object.keys(route).join(', ')
@@ -75,6 +77,7 @@ async function answerFrom<Context extends GatewayContext>(
 
 function routeName({ callback, callbacks }: OwnPaths, path: string): string {
   if (path.startsWith(OWN_PATHS.assets)) return OWN_PATHS.assets
+  if (isApiPath(path)) return OWN_PATHS.api
   return callbacks.has(path) ? callback : path
 }
 

@@ -21,7 +21,7 @@ import {
 import type { Look } from '../pages/look.ts'
 import { NOTICES, type NoticeName, noticePage, noticeText } from '../pages/notices.ts'
 import type { Languages, Words } from '../pages/words.ts'
-import { OWN_PATHS, type OwnPaths } from '../paths.ts'
+import { isApiPath, OWN_PATHS, type OwnPaths } from '../paths.ts'
 import { headerLines } from '../server/fast-path.ts'
 import { Http2Response } from '../server/http2-messages.ts'
 import type { IdentityHeaders } from '../session/cache.ts'
@@ -101,6 +101,11 @@ export function textAnswer(pages: Pages, body: string, extra: Extra = {}): Respo
   return answer(pages, body, { ...extra, headers: { 'content-type': 'text/plain; charset=utf-8', ...extra.headers } })
 }
 
+/** 204. */
+export function noContentAnswer(pages: Pages): ResponseAnswer {
+  return answer(pages, null, { status: 204 })
+}
+
 export function noticeAnswer(pages: Pages, request: ProxyRequest, name: NoticeName, extra: Extra = {}): ResponseAnswer {
   return pageAnswer(pages, noticePage(languageOf(pages, request), name), { status: NOTICES[name].status, ...extra })
 }
@@ -114,7 +119,7 @@ export function unreadableAnswer(
   const name = unreadableName(url)
   const words = languageOf(pages, { headers })
   const { status } = NOTICES[name]
-  if (isByScript({ headers }))
+  if (isByScript({ headers }) || isApiPath(url?.split('?', 1)[0] ?? ''))
     return jsonAnswer(
       pages,
       { error: name, message: noticeText(words, name), requestId },
@@ -172,7 +177,8 @@ export function errorAnswer(
   const words = languageOf(pages, request)
   const message = noticeText(words, name, isUser)
   const { requestId } = request.observed
-  if (isByScript(request)) return jsonAnswer(pages, { error: name, message, requestId }, { status, ...extra })
+  if (isByScript(request) || isApiPath(request.path))
+    return jsonAnswer(pages, { error: name, message, requestId }, { status, ...extra })
   const retryPath = TEMPORARY.has(status) ? retryPathOf(pages, request) : undefined
   const retrySeconds = SOON_OVER.has(status) ? Number(extra.headers?.['retry-after'] ?? RETRY_SECONDS) : undefined
   const html = noticePage(words, name, { retryPath, retrySeconds, isUser, requestId })
@@ -338,7 +344,9 @@ export async function send(
   if (reader && next) return sendOn(response, answer.status, headers, reader, { chunks, next })
   const body = sharedBody ?? Buffer.concat(chunks)
   if (!takesBody(response, body.length)) return
-  response.writeHead(answer.status, { ...headers, 'content-length': body.length })
+  // RFC 9110, 8.6: a 204 has none.
+  const length = answer.status === 204 ? {} : { 'content-length': body.length }
+  response.writeHead(answer.status, { ...headers, ...length })
   response.end(body)
   drain(response.req)
 }

@@ -6,5 +6,8 @@ import type { GatewayRequest } from './request.ts'
 /** `form` is empty unless the method is POST. `Context` is what the handler needs. */
 export type Handler<Context> = (context: Context, request: GatewayRequest, form: URLSearchParams) => Promise<OwnAnswer>
 
+/** A handler for all methods, which refuses those that it does not know itself. */
+export const ANY_METHOD = '*'
+
 /** Handlers by path, then by method. */
 export type RouteTable<Context> = Readonly<Record<string, Readonly<Record<string, Handler<Context>>>>>

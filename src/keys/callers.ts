@@ -3,7 +3,8 @@
 import { timingSafeEqual } from 'node:crypto'
 import { roleOf } from '../access/roles.ts'
 import type { RoleConfig } from '../config/file.ts'
-import { MACHINE_PREFIX, type MachineConfig, machineEndsAt } from '../config/machines.ts'
+import { type ApiScope, MACHINE_PREFIX, type MachineConfig, machineEndsAt } from '../config/machines.ts'
+import { Networks } from '../config/networks.ts'
 import type { Caller } from '../http/caller.ts'
 import type { SessionUser } from '../session/fields.ts'
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
@@ -14,11 +15,22 @@ export interface KeyCaller extends Caller {
   readonly expiresAt: number
   /** What its user calls a personal key. */
   readonly keyName?: string
+  /** The parts of the API that a machine may use; absent for all other keys. */
+  readonly api?: ReadonlySet<ApiScope>
+  /** The key of a machine is accepted only from these. */
+  readonly networks?: Networks
 }
 
 export interface KeyCallers {
   /** Looks it up by the SHA-256 of the key. Without a promise for machines, and for personal keys that are cached. */
   identify(sha256: string): MaybePromise<KeyCaller | RefusedKey>
+  /** The same for keys of machines alone. It never asks the store. */
+  identifyMachine(sha256: string): KeyCaller | RefusedKey
+}
+
+/** Whether a key is accepted from this address. */
+export function isWithinNetworks({ networks }: Pick<KeyCaller, 'networks'>, address: string): boolean {
+  return networks?.has(address) ?? true
 }
 
 export interface RefusedKey {
@@ -48,20 +60,25 @@ export function createKeyCallers(options: KeyCallersOptions): KeyCallers {
   const { personalKeys, now } = options
   const machines = new Map((options.machines ?? []).map(row => [row.keySha256, toMachine(row, options)]))
 
+  function identifyMachine(sha256: string): KeyCaller | RefusedKey {
+    // The lookup is by a hash, whose letters say nothing about the key.
+    const machine = machines.get(sha256)
+    if (!machine || !timingSafeEqual(machine.hash, Buffer.from(sha256, 'hex'))) return UNKNOWN
+    return machine.caller.expiresAt > now() ? machine.caller : EXPIRED
+  }
+
   return {
+    identifyMachine,
     identify(sha256) {
-      // The lookup is by a hash, whose letters say nothing about the key.
-      const machine = machines.get(sha256)
-      if (machine && timingSafeEqual(machine.hash, Buffer.from(sha256, 'hex')))
-        return machine.caller.expiresAt > now() ? machine.caller : EXPIRED
-      return andThen(personalKeys.find(sha256), found => found ?? UNKNOWN)
+      const machine = identifyMachine(sha256)
+      return machine === UNKNOWN ? andThen(personalKeys.find(sha256), found => found ?? UNKNOWN) : machine
     },
   }
 }
 
 /** Made once for each configuration, so that its headers for applications are signed once for many requests. */
 function toMachine(row: MachineConfig, { roles, mainProvider: provider }: KeyCallersOptions): Machine {
-  const { name, keySha256, groups = [] } = row
+  const { name, keySha256, groups = [], api, networks } = row
   const username = MACHINE_PREFIX + name
   const userRole = roleOf({ provider, username, groups, claims: {} }, roles)
   const empty = { ou_id: '', phone_number: '', ou_name: '', email: '' }
@@ -73,6 +90,18 @@ function toMachine(row: MachineConfig, { roles, mainProvider: provider }: KeyCal
   const who = { role: userRole, username, groups, sub: username, keyKind: 'machine' as const }
   return {
     hash: Buffer.from(keySha256, 'hex'),
-    caller: { user, who, expiresAt: machineEndsAt(row) ?? NEVER },
+    caller: {
+      user,
+      who,
+      expiresAt: machineEndsAt(row) ?? NEVER,
+      ...(api && { api: new Set(api) }),
+      ...(networks && { networks: networksOf(networks) }),
+    },
   }
+}
+
+function networksOf(given: readonly string[]): Networks {
+  const networks = new Networks()
+  for (const network of given) networks.add(network)
+  return networks
 }

@@ -9,10 +9,11 @@ import type { GatewayRequest } from '../http/request.ts'
 import type { CallerIdentification } from '../identify/admission.ts'
 import type { CredentialRequest, IdentifyByKey } from '../identify/context.ts'
 import { requestFields, runInRequest } from '../observe/observed-request.ts'
+import { userFields } from '../session/fields.ts'
 import { hasToken } from '../util/fetch-metadata.ts'
 import { isKey, keyIn, keySha256 } from '../util/key-form.ts'
 import { andThen } from '../util/maybe-promise.ts'
-import type { KeyCallers, RefusedKey } from './callers.ts'
+import { isWithinNetworks, type KeyCallers, type RefusedKey } from './callers.ts'
 import type { KeyUse } from './use.ts'
 
 export interface KeyOptions {
@@ -34,16 +35,18 @@ export function createIdentifyByKey({ rules, callers, use, current, rateLimit, r
     return { cookies: [], failedToken: true, keyProblem: 'invalid_key' }
   }
 
-  function createReidentify({ method, path }: Pick<GatewayRequest, 'method' | 'path'>, sha256: string) {
+  function createReidentify(outer: CredentialRequest, { method, path }: GatewayRequest, sha256: string) {
+    const { address } = outer.observed
     return async () => {
       const { rules, callers } = current()
       if (!rules.rulesFor(method, path)[0]?.keys) return undefined
       const latest = await callers.identify(sha256)
-      return 'refused' in latest ? undefined : latest
+      return 'refused' in latest || !isWithinNetworks(latest, address) ? undefined : latest
     }
   }
 
-  return (outer, { method, path }, identification) => {
+  return (outer, asked, identification) => {
+    const { method, path } = asked
     const presented = keyIn(outer.headers)
     if (!presented) return undefined
     const [rule] = rules.rulesFor(method, path)
@@ -61,8 +64,12 @@ export function createIdentifyByKey({ rules, callers, use, current, rateLimit, r
     const found = runInRequest(outer.observed, () => callers.identify(sha256))
     return andThen(found, caller => {
       if ('refused' in caller) return refuse(outer, caller.refused)
+      if (!isWithinNetworks(caller, outer.observed.address)) {
+        report('key_refused', { ...requestFields(outer), reason: 'outside_network', ...userFields(caller.user) })
+        return { ...identification, cookies: [], keyProblem: 'key_not_accepted' as const }
+      }
       use.note(sha256, caller, requestFields(outer))
-      return { program: caller, reidentify: createReidentify({ method, path }, sha256), cookies: [] }
+      return { program: caller, reidentify: createReidentify(outer, asked, sha256), cookies: [] }
     })
   }
 }

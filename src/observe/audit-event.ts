@@ -102,7 +102,12 @@ export function valuesOf({ event, fields }: AuditEvent, kind: TagKind): string[]
 }
 
 /** As a line of AUDIT_FILE and of `menshen audit --json`. */
-export function jsonLine({ time, event, fields }: AuditEvent): string {
+export function jsonLine(event: AuditEvent): string {
+  return `${safeJson(auditLine(event))}\n`
+}
+
+/** An event as the log has it. */
+export function auditLine({ time, event, fields }: AuditEvent): object {
   const row = Object.hasOwn(EVENTS, event) ? EVENTS[event as EventCode] : undefined
-  return `${safeJson({ time: new Date(time).toISOString(), level: row?.level, event, ...fields })}\n`
+  return { time: new Date(time).toISOString(), level: row?.level, event, ...fields }
 }

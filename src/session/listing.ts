@@ -1,4 +1,6 @@
 // Sessions without their tickets: listed for the console, and ended one by one, by user or by provider session.
+
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { ProviderSession } from '../provider/id-token.ts'
 import { entryPages } from '../stores/pages.ts'
 import type { Page, Store, StoredEntry } from '../stores/store.ts'
@@ -39,6 +41,11 @@ export interface SessionListing {
   newest(query: { before?: string | undefined; limit: number }): Promise<SessionPage>
   /** The sessions of one username or of all, in pages of any order, each with the newest first. */
   list(query: { username?: string; after?: string | undefined; limit: number }): Promise<SessionPage>
+  /**
+   * The sessions of one username, the newest first. Of a user with more than ten thousand, those among the first ten thousand
+   * keys come first. A `before` that is not the `next` of an earlier page is ignored.
+   */
+  newestNamed(username: string, query: { before?: string | undefined; limit: number }): Promise<SessionPage>
   /** The sessions of one user, in pages of any order, each with the newest first. */
   listOf(user: UserId, query: { after?: string | undefined; limit: number }): Promise<SessionPage>
   /** The sessions of the user of this listed one, in the same way. */
@@ -49,6 +56,8 @@ export interface SessionListing {
   getListed(key: string): Promise<ListedSession | undefined>
   /** Ends a session that was listed. The login page of its browser says why. */
   end(key: string, reason?: EndReason): Promise<boolean>
+  /** Ends all sessions of the users with this name, at every provider, and yields each as soon as it has ended. */
+  endNamed(username: string, reason?: EndReason): AsyncGenerator<ListedSession>
   /** Ends all sessions of the user, on every device. */
   endAllOf(user: UserId, reason?: EndReason): Promise<EndedSessions>
   /** Ends them all except for one session. */
@@ -138,6 +147,11 @@ export function createSessionListing({
       return listWith(username === undefined ? SESSION_LABEL : labelOf('username', username, keys), query)
     },
 
+    async newestNamed(username, { before, limit }) {
+      const keys = await keyring.current()
+      return livingIn(pageOf(await newestWith(store, labelOf('username', username, keys), { before, limit }), keys))
+    },
+
     listOf: async (user, query) => listWith(userLabel(user, await keyring.current()), query),
 
     listLike: async (session, query) =>
@@ -152,6 +166,21 @@ export function createSessionListing({
     },
 
     end: (key, reason = 'ended_by_developer') => endWithReason({ store, keyring }, key, reason),
+
+    async *endNamed(username, reason = 'ended_by_developer') {
+      const keys = await keyring.current()
+      for await (const entries of entryPages(store, labelOf('username', username, keys))) {
+        const results = await Promise.allSettled(
+          entries.map(({ key }) => endWithReason({ store, keyring }, key, reason)),
+        )
+        for (const [n, entry] of entries.entries()) {
+          const result = results[n]
+          if (result?.status === 'fulfilled' && result.value) yield listedOf(entry, keys)
+        }
+        // After those that have ended: the caller reports them.
+        for (const result of results) if (result.status === 'rejected') throw result.reason
+      }
+    },
 
     endAllOf: (user, reason = 'ended_by_user') => endAllLabelled(keys => userLabel(user, keys), reason),
 
@@ -194,4 +223,67 @@ function listedOf(entry: StoredEntry, keys: DataKeys): ListedSession {
   const publicPart = publicPartOf(entry, key, keys)
   const owner = labels[SUB_LABEL]
   return { key, expiresAt, ...(owner === undefined ? {} : { owner }), ...(publicPart ? { publicPart } : {}) }
+}
+
+// The newest entries with a label. A store lists them in the order of their keys, so all of them are read for one page, and no more
+// than the page is kept. So that a page is not late, no more than `MOST_SORTED` are: further ones are a part of their own.
+//
+//   15,000 entries   the first page reads those up to the key k (10,000), and has the newest of them
+//   next             1763450000000:aB3d…::k…   older than this one, from the first key to k
+//                    ::k…:                     all of the first part was listed: from k to the end
+
+const MOST_SORTED = 10_000
+const READ_AT_ONCE = 200
+
+/** Where a page begins: only entries before `since` and `key`, whose keys are after `from` and not after `to`. */
+const START = /^(?:(\d{1,16}):([\w-]{43}))?(?::([\w-]{43})?:([\w-]{43})?)?$/
+
+interface Start {
+  readonly last?: { readonly since: number; readonly key: string } | undefined
+  readonly from?: string | undefined
+  readonly to?: string | undefined
+}
+
+function readStart(text: string): Start {
+  const [, since, key, from, to] = START.exec(text) ?? []
+  return { last: key === undefined ? undefined : { since: Number(since), key }, from, to }
+}
+
+function startText({ last, from, to }: Start): string {
+  const position = last ? `${last.since}:${last.key}` : ''
+  return from === undefined && to === undefined ? position : `${position}:${from ?? ''}:${to ?? ''}`
+}
+
+async function newestWith(
+  store: Pick<Store, 'list'>,
+  label: string,
+  { before = '', limit }: { before?: string | undefined; limit: number },
+): Promise<Page> {
+  const { last, from, to } = readStart(before)
+  let newest: StoredEntry[] = []
+  let end = to
+  let after = from
+  for (let read = 0; ; ) {
+    const { entries, next } = await store.list({ label, after, limit: READ_AT_ONCE })
+    const inside = entries.filter(entry => (end === undefined || entry.key <= end) && (!last || isOlder(entry, last)))
+    newest = [...newest, ...inside].sort((one, other) => (isOlder(other, one) ? -1 : 1)).slice(0, limit + 1)
+    read += entries.length
+    after = next
+    if (next === undefined || (end !== undefined && next >= end)) break
+    if (end === undefined && read >= MOST_SORTED) {
+      end = next
+      break
+    }
+    await nextTurn()
+  }
+  const page = newest.slice(0, limit)
+  const oldest = page.at(-1)
+  if (oldest && newest.length > limit)
+    return { entries: page, next: startText({ last: { since: oldest.since ?? 0, key: oldest.key }, from, to: end }) }
+  return after === undefined ? { entries: page } : { entries: page, next: startText({ from: end }) }
+}
+
+function isOlder(one: Pick<StoredEntry, 'since' | 'key'>, other: Pick<StoredEntry, 'since' | 'key'>): boolean {
+  const [since, otherSince] = [one.since ?? 0, other.since ?? 0]
+  return since === otherSince ? one.key < other.key : since < otherSince
 }

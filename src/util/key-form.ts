@@ -31,10 +31,13 @@ export function keySha256(key: string): string {
 export type PresentedKey = { readonly key: string } | { readonly problem: 'form' | 'several' }
 
 /** `undefined` if there is none. What begins like a key, or comes in the header for keys, is meant as one. */
-export function keyIn(headers: IncomingHttpHeaders): PresentedKey | undefined {
+export function keyIn(
+  headers: IncomingHttpHeaders,
+  { acceptsPassword = true }: { readonly acceptsPassword?: boolean } = {},
+): PresentedKey | undefined {
   const { authorization, [KEY_HEADER]: own } = headers
   if (authorization === undefined && own === undefined) return undefined
-  const credential = authorization === undefined ? undefined : keyOfAuthorization(authorization)
+  const credential = authorization === undefined ? undefined : keyOfAuthorization(authorization, acceptsPassword)
   const presented = own === undefined ? credential : String(own)
   if (presented === undefined) return undefined
   if (credential !== undefined && credential !== presented) return { problem: 'several' }
@@ -45,9 +48,9 @@ const BEARER = /^bearer[ \t]+(mk_.*)$/i
 const BASIC = /^basic[ \t]+(\S+)$/i
 
 /** The token of Bearer, or the password of Basic behind any user name. */
-function keyOfAuthorization(authorization: string): string | undefined {
+function keyOfAuthorization(authorization: string, acceptsPassword: boolean): string | undefined {
   const token = BEARER.exec(authorization)?.[1]
-  if (token !== undefined) return token
+  if (token !== undefined || !acceptsPassword) return token
   const [, password] = /^[^:]*:(mk_.*)$/s.exec(decoded(BASIC.exec(authorization)?.[1] ?? '')) ?? []
   return password
 }

@@ -65,7 +65,16 @@ const WHOLE = {
   provider,
   roles: [{ role: 'finance', username: ['a'], groups: ['b'], claim: { 'dept.name': ['财务部'] } }],
   rules,
-  machines: [{ name: 'backup', keySha256: 'ab'.repeat(32), groups: ['robots'], expires: '2027-01-01' }],
+  machines: [
+    {
+      name: 'backup',
+      keySha256: 'ab'.repeat(32),
+      groups: ['robots'],
+      expires: '2027-01-01',
+      api: ['sessions', 'keys', 'audit'],
+      networks: ['10.0.0.0/8'],
+    },
+  ],
   upstreams: { '/': 'http://127.0.0.1:9', '/wiki': upstream },
   hosts: {
     'wiki.example.com': {

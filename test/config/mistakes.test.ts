@@ -399,6 +399,13 @@ test('a row of machines has a name and the hash of a key of its own, and never s
     [{ expires: '2027-01-01T08:00:00' }, /with an offset/],
     [{ groups: [] }, /at least one/],
     [{ groups: ['*'] }, /without \*/],
+    [{ api: [] }, /api: expected any of "sessions", "keys", "audit"/],
+    [{ api: ['sessions', 'all'] }, /api\.1: expected any of "sessions", "keys", "audit"/],
+    [{ api: true }, /api: expected/],
+    [{ api: 'sessions' }, /api: expected/],
+    [{ networks: [] }, /networks: expected at least one network/],
+    [{ networks: ['10.0.0.1/8'] }, /networks\.0: .*host bits/],
+    [{ networks: ['localhost'] }, /networks\.0: expected an address or a network/],
   ]
   for (const [row, sentence] of rows) {
     const said = problemOf(row).join('\n')
@@ -414,6 +421,7 @@ test('a row of machines has a name and the hash of a key of its own, and never s
     /machines\.1\.keySha256: machines\.0 has the same key/,
   )
   assert.deepEqual(problemOf({ keySha256: hash.toUpperCase(), expires: '2020-01-01', groups: ['robots'] }), [])
+  assert.deepEqual(problemOf({ api: ['sessions', 'keys', 'audit'], networks: ['10.0.0.0/8', '::1'] }), [])
   assert.match(problems({ rules: [{ path: '/', public: true, keys: true }] }).join(), /needs no key/)
   assert.match(
     problems({ rules: [{ path: '/', roles: ['*'], keys: 'mine' }] }).join(),

@@ -1,6 +1,7 @@
 // Sessions as the console lists them: the newest first, counted, with where somebody signed in from.
 
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import test from 'node:test'
 import { DEFAULT_ROLES } from '../../src/access/roles.ts'
@@ -8,8 +9,12 @@ import { readSettings } from '../../src/config/read.ts'
 import { Secret } from '../../src/config/secret.ts'
 import { createDataKeyring } from '../../src/session/data-keys.ts'
 import { deriveKeys } from '../../src/session/derived-keys.ts'
+import { createSessionListing } from '../../src/session/listing.ts'
+import { labelOf } from '../../src/session/record.ts'
 import { createSessions, type Sessions } from '../../src/session/sessions.ts'
-import { recordKey } from '../../src/session/ticket.ts'
+import { newTicket, recordKey } from '../../src/session/ticket.ts'
+import { createMemoryStore } from '../../src/stores/memory.ts'
+import { allPages } from '../../src/stores/pages.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
 import { createScene, settle, signedIn, tokens } from '../faults/doubles.ts'
 import { openScriptedProvider } from '../kit/scripted-provider.ts'
@@ -96,6 +101,45 @@ test('a sign-in through the gateway is listed with the address and the browser t
   const [listed, ...others] = (await sessions.newest({ limit: 10 })).sessions
   assert.deepEqual(others, [])
   assert.deepEqual({ ...listed?.publicPart, ...ORIGIN }, listed?.publicPart)
+})
+
+test('the sessions of one user come newest first by any page size, and those of a user with more than ten thousand all come once', async t => {
+  const keys = { publicPart: randomBytes(32), labels: randomBytes(32) }
+  const store = createMemoryStore({ now: () => 0 })
+  t.after(() => store.close())
+  const listing = createSessionListing({ store, keyring: { current: async () => keys } })
+  const walk = async (limit: number) => {
+    const found: string[] = []
+    const sizes: number[] = []
+    for await (const { sessions } of allPages(before => listing.newestNamed('zhangsan', { before, limit }))) {
+      found.push(...keysOf(sessions))
+      sizes.push(sessions.length)
+    }
+    return { found, sizes }
+  }
+  const since = new Map<string, number>()
+  const add = async (count: number) => {
+    for (let n = 0; n < count; n++) {
+      const key = newTicket()
+      // Many have the same time.
+      since.set(key, (since.size * 7919) % 997)
+      const labels = [labelOf('username', 'zhangsan', keys)]
+      await store.create(key, { value: new Uint8Array(1), expiresAt: 1, labels, since: since.get(key) ?? 0 })
+    }
+  }
+  const newestFirst = (some: Iterable<string>) =>
+    [...some].sort((a, b) => (since.get(b) ?? 0) - (since.get(a) ?? 0) || (a < b ? 1 : -1))
+  assert.deepEqual((await walk(10)).found, [])
+  await add(450)
+  for (const limit of [1, 7, 150, 450, 451]) assert.deepEqual((await walk(limit)).found, newestFirst(since.keys()))
+  await add(24_000)
+  const { found, sizes } = await walk(200)
+  const inOrder = [...since.keys()].sort()
+  const parts = [inOrder.slice(0, 10_000), inOrder.slice(10_000, 20_000), inOrder.slice(20_000)]
+  assert.deepEqual(found, parts.flatMap(newestFirst))
+  assert.ok(sizes.every(size => size > 0 && size <= 200))
+  for (const odd of ['x', '1:', ':::', `:${'a'.repeat(43)}`, '1:é'])
+    assert.equal((await listing.newestNamed('zhangsan', { before: odd, limit: 1 })).sessions[0]?.key, found[0], odd)
 })
 
 function open() {

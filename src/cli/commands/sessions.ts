@@ -1,7 +1,9 @@
 // `menshen sessions`: who is signed in, the newest first. `menshen sessions end --user NAME` signs a user out everywhere,
 // `--session ID` ends one session.
 
+import type { Report } from '../../events.ts'
 import { createHostTickets } from '../../hosts/tickets.ts'
+import { endUser } from '../../keys/end-user.ts'
 import { createKeyListing } from '../../keys/personal.ts'
 import { createAudit } from '../../observe/audit.ts'
 import { publicId, shortKey } from '../../session/fields.ts'
@@ -201,7 +203,6 @@ async function endOne(
   )
 }
 
-/** One name at two providers is two people: one event for each. */
 async function end(
   records: StoredRecords,
   sessions: Listings,
@@ -209,31 +210,14 @@ async function end(
   { now }: CommandRun,
   printer: Printer,
 ): Promise<void> {
-  const ended = new Map<string | undefined, number>()
-  let revoked = 0
   const keys = createKeyListing({ store: records.store, allKeys: async () => records.allKeys })
-  const endAllKeys = async () => {
-    revoked += await keys.revokeOf(user)
-  }
   const audit = createAudit({ ...records, now, report: writeProblem })
-  try {
-    await endAllKeys()
-    for await (const { key, publicPart } of sessionsOf(sessions, user)) {
-      const provider = publicPart?.provider
-      if (await sessions[0].end(key)) ended.set(provider, (ended.get(provider) ?? 0) + 1)
-    }
-    // A session may have made one until it ended.
-    await endAllKeys()
-  } finally {
-    // Also if the store failed in between: what was done is written down.
-    if (revoked > 0) audit.onEvent('key_revoked', { user, by: 'command', revoked })
-    for (const [provider, count] of ended)
-      audit.onEvent('session_ended', { user, provider, by: 'command', ended: count })
-    await audit.close(PATIENCE_MS)
-  }
-  const count = [...ended.values()].reduce((sum, each) => sum + each, 0)
-  printer.toStdout(phrase('cli.sessions_ended_of', { count, user }))
-  if (revoked > 0) printer.toStdout(phrase('cli.keys_ended_of', { count: revoked, user }))
+  const report: Report = (code, fields = {}) => audit.onEvent(code, fields)
+  const count = await endUser({ sessions, keys, report }, user, { by: 'command' }).finally(() =>
+    audit.close(PATIENCE_MS),
+  )
+  printer.toStdout(phrase('cli.sessions_ended_of', { count: count.ended, user }))
+  if (count.keys > 0) printer.toStdout(phrase('cli.keys_ended_of', { count: count.keys, user }))
   const unreadable = await countUnreadable(sessions)
   if (unreadable === 0) return
   printer.toStderr(phrase('cli.end_again', { count: unreadable, user }))

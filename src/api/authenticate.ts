@@ -1,0 +1,61 @@
+// Who calls the API: a machine of the configuration with `api`, by its key in `Authorization: Bearer` or `X-Menshen-Key`. A cookie,
+// a password and a key in the address are never read, so no browser can be made to call it. The store is not asked.
+
+import type { GatewayRequest } from '../http/request.ts'
+import { isWithinNetworks, type KeyCaller } from '../keys/callers.ts'
+import { requestFields } from '../observe/observed-request.ts'
+import { userFields } from '../session/fields.ts'
+import { phrase } from '../text/text.ts'
+import { keyIn, keySha256 } from '../util/key-form.ts'
+import type { ApiContext, Operation } from './context.ts'
+import { type ApiProblem, apiProblem } from './problem.ts'
+
+/** RFC 9110 wants a challenge with every 401. */
+const CHALLENGE = { 'www-authenticate': 'Bearer realm="menshen"' }
+const INVALID_KEY = apiProblem('invalid_key', phrase('api.invalid_key'), CHALLENGE)
+const TOO_MANY = apiProblem('too_many', phrase('api.too_many'), { 'retry-after': '60' })
+const OUTSIDE_NETWORK = apiProblem('outside_network', phrase('api.outside_network'))
+
+export async function authenticate(context: ApiContext, request: GatewayRequest): Promise<KeyCaller | ApiProblem> {
+  const { api, auth, observe } = context
+  const presented = keyIn(request.headers, { acceptsPassword: false })
+  if (!presented) return INVALID_KEY
+
+  /** Made-up keys are limited like those at rules. The key is in no report. */
+  async function refuse(reason: string): Promise<ApiProblem> {
+    if (!(await auth.rateLimit.admits('ticket', request))) return TOO_MANY
+    observe.report('key_refused', { ...requestFields(request), reason })
+    return INVALID_KEY
+  }
+
+  if ('problem' in presented) return refuse(presented.problem)
+  const sha256 = keySha256(presented.key)
+  const machine = api.machines.identifyMachine(sha256)
+  if ('refused' in machine) return refuse(machine.refused)
+  if (!machine.api) return refuse('not_accepted')
+  request.observed.user = machine.user.userInfo.username
+  if (!isWithinNetworks(machine, request.observed.address)) {
+    reportRefused(context, request, machine, 'outside_network')
+    return OUTSIDE_NETWORK
+  }
+  api.use.note(sha256, machine, requestFields(request))
+  return machine
+}
+
+/** `undefined` if the machine may do it. */
+export function scopeProblem(
+  context: ApiContext,
+  request: GatewayRequest,
+  machine: KeyCaller,
+  { scope }: Pick<Operation, 'scope'>,
+): ApiProblem | undefined {
+  if (scope === undefined || machine.api?.has(scope)) return undefined
+  reportRefused(context, request, machine, 'insufficient_scope')
+  return apiProblem('insufficient_scope', phrase('api.insufficient_scope', { scope }))
+}
+
+function reportRefused({ observe }: ApiContext, request: GatewayRequest, machine: KeyCaller, reason: string): void {
+  const { method, path } = request
+  const fields = { ...requestFields(request), ...userFields(machine.user), reason }
+  observe.report('refused', { ...fields, method, path, role: machine.who.role, key: machine.who.keyKind })
+}

@@ -1,0 +1,80 @@
+// The API for administration: /_menshen/api/… at BASE_URL. What happens to a call, in order:
+//
+//   key           without a valid one of a machine with `api`    401, or 429 after too many
+//   network       outside the machine's `networks`               403
+//   path          unknown                                        404
+//   scope         not among the machine's `api`                  403
+//   method        not one of the path                            405
+//   parameters    unknown, repeated, empty or invalid            400
+//   operation     sessions.ts, keys.ts, audit.ts, openapi.ts
+
+import { failureAnswer, jsonAnswer, noContentAnswer, type OwnAnswer } from '../http/answers.ts'
+import type { GatewayRequest } from '../http/request.ts'
+import { ANY_METHOD, type RouteTable } from '../http/route-table.ts'
+import { OWN_PATHS } from '../paths.ts'
+import { phrase } from '../text/text.ts'
+import { AUDIT_OPERATIONS } from './audit.ts'
+import { authenticate, scopeProblem } from './authenticate.ts'
+import type { ApiContext, Operation } from './context.ts'
+import { KEY_OPERATIONS } from './keys.ts'
+import { openApiDocument, openApiSchema } from './openapi.ts'
+import { apiProblem, isProblem, NOT_FOUND, problemAnswer } from './problem.ts'
+import { readQuery } from './query.ts'
+import { SESSION_OPERATIONS } from './sessions.ts'
+
+export const OPERATIONS: readonly Operation[] = [
+  ...SESSION_OPERATIONS,
+  ...KEY_OPERATIONS,
+  ...AUDIT_OPERATIONS,
+  {
+    method: 'GET',
+    path: '/openapi.json',
+    id: 'openApi',
+    summary: 'This document.',
+    answer: openApiSchema,
+    run: async ({ context }) => openApiDocument(OPERATIONS, context.settings.BASE_URL),
+  },
+]
+
+export const API_ROUTES: RouteTable<ApiContext> = { [OWN_PATHS.api]: { [ANY_METHOD]: answerCall } }
+
+async function answerCall(context: ApiContext, request: GatewayRequest): Promise<OwnAnswer> {
+  const { pages } = context
+  try {
+    const result = await call(context, request)
+    if (isProblem(result)) return problemAnswer(pages, request, result)
+    return result ? jsonAnswer(pages, result) : noContentAnswer(pages)
+  } catch (error) {
+    return failureAnswer(context, request, error)
+  }
+}
+
+async function call(context: ApiContext, request: GatewayRequest) {
+  const machine = await authenticate(context, request)
+  if (isProblem(machine)) return machine
+  const { operations, id } = findOperations(request.path)
+  const [first] = operations
+  if (!first) return NOT_FOUND
+  const forbidden = scopeProblem(context, request, machine, first)
+  if (forbidden) return forbidden
+  const method = request.method === 'HEAD' ? 'GET' : request.method
+  const operation = operations.find(each => each.method === method)
+  if (!operation) return methodNotAllowed(operations)
+  const query = readQuery(request.search, operation)
+  return isProblem(query) ? query : operation.run({ context, request, machine, query, id })
+}
+
+/** Those of a path, which all have the same scope. */
+function findOperations(path: string): { operations: readonly Operation[]; id: string } {
+  const [, resource, id, ...more] = path.slice(OWN_PATHS.api.length - 1).split('/')
+  const wanted = id === undefined ? `/${resource}` : `/${resource}/{id}`
+  const isPath = more.length === 0 && id !== ''
+  return { operations: isPath ? OPERATIONS.filter(operation => operation.path === wanted) : [], id: id ?? '' }
+}
+
+function methodNotAllowed(operations: readonly Operation[]) {
+  const methods = operations.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
+  return apiProblem('method_not_allowed', phrase('api.method_not_allowed', { methods: methods.join(', ') }), {
+    allow: methods.join(', '),
+  })
+}
