@@ -252,7 +252,7 @@ for (const store of ['sqlite', 'redis'] as const)
     const next = await make(client, 'next')
     assert.equal((await bring(next)).status, 200)
     const ended = await commands.run(env, { cwd: tempFolder(t), args: ['sessions', 'end', '--user', 'zhangsan'] })
-    assert.equal(ended.output, '1 session of zhangsan ended.\n1 key of zhangsan ended.')
+    assert.equal(ended.output, 'Ended 1 session of zhangsan.\nRevoked 1 personal key of zhangsan.')
     assert.equal((await bring(next)).status, 401)
   })
 
