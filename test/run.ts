@@ -1,4 +1,5 @@
 // `npm test`: everything that CI runs, in order, up to the first failure. It installs the Debian packages that are missing.
+// `npm test -- quick` runs every test that starts no other program, and installs nothing.
 // `npm test -- test/stores/*.test.ts` runs only these files, without format, lint and types. It installs nothing and skips
 // what the machine lacks; `--install` before the files makes both an error, as in the full run.
 // `npm run test:long -- applications` runs test/long/applications.long.ts, and without a name every file there. It installs
@@ -7,11 +8,12 @@
 
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { globSync, mkdtempSync, rmSync } from 'node:fs'
+import { globSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { installMissingPackages, linkPrograms } from './kit/packages.ts'
+import { canShare, writeShares } from './kit/shared-process.ts'
 import { createWatchdog } from './kit/watchdog.ts'
 
 const MINUTE_MS = 60_000
@@ -19,8 +21,8 @@ const isLong = process.argv.includes('--long')
 const given = isLong ? takeLongOptions(process.argv.slice(2)) : process.argv.slice(2)
 const options = given.filter(argument => argument.startsWith('--') && !['--install', '--long'].includes(argument))
 const chosen = given.filter(argument => !argument.startsWith('--'))
-const files = isLong ? longFiles(chosen) : chosen.length > 0 ? chosen : ['test/**/*.test.ts']
 const isFull = !isLong && chosen.length === 0
+const isQuick = chosen.join() === 'quick'
 const isStrict = isFull || isLong || given.includes('--install')
 
 // Debian has servers there, and not every user's PATH does.
@@ -35,8 +37,10 @@ if (isStrict) {
   // test/kit/requirements.ts skips nothing.
   process.env.TEST_RUN = 'full'
 }
-const programs = mkdtempSync(join(tmpdir(), 'menshen-programs-'))
-process.on('exit', () => rmSync(programs, { recursive: true, force: true }))
+const folder = mkdtempSync(join(tmpdir(), 'menshen-tests-'))
+process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
+const programs = join(folder, 'programs')
+mkdirSync(programs)
 linkPrograms(programs)
 process.env.PATH = programs
 
@@ -48,8 +52,19 @@ if (isFull) {
 }
 // A day measures how long pages take, and is alone on the machine.
 const isAlone = (file: string) => file === 'test/long/day.long.ts'
+const files = isLong ? longFiles(chosen) : isFull || isQuick ? allFiles() : chosen
 for (const group of [files.filter(file => !isAlone(file)), files.filter(isAlone)])
   if (group.length > 0 && !process.exitCode) await runTests(group)
+
+/** The shared processes first: they take longest. */
+function allFiles(): string[] {
+  const all = globSync('test/**/*.test.ts').sort()
+  const shares = writeShares(
+    folder,
+    all.filter(file => canShare(file)),
+  )
+  return isQuick ? shares : [...shares, ...all.filter(file => !canShare(file))]
+}
 
 function longFiles(names: readonly string[]): string[] {
   const patterns = (names.length > 0 ? names : ['*']).map(name => `test/long/${name}.long.ts`)
@@ -88,7 +103,7 @@ async function runTests(paths: readonly string[]): Promise<void> {
     '--test',
     `--test-reporter=${isStrict ? 'spec' : './test/kit/reporter.ts'}`,
     '--test-reporter-destination=stdout',
-    ...(isFull ? ['--test-reporter=./test/kit/slowest-files.ts', '--test-reporter-destination=stdout'] : []),
+    ...(isFull || isQuick ? ['--test-reporter=./test/kit/slowest-files.ts', '--test-reporter-destination=stdout'] : []),
     // More than there are cores: a test waits half of its time for a process, a browser or a deadline.
     `--test-concurrency=${availableParallelism() + 2}`,
     // A test that hangs fails.

@@ -1,0 +1,45 @@
+// Test files that share a process.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { text } from 'node:stream/consumers'
+import test, { type TestContext } from 'node:test'
+import { canShare, writeShares } from './shared-process.ts'
+import { tempFolder } from './temp.ts'
+
+test('files that start no process share one; what they import is looked at, too', () => {
+  assert.ok(canShare('test/kit/samples/passes.ts'))
+  assert.ok(canShare('test/session/refresh.test.ts'))
+  assert.ok(!canShare('test/kit/watchdog.test.ts'), 'it imports node:child_process')
+  assert.ok(!canShare('test/cli/reload.test.ts'), 'it imports kit/instance.ts, which imports node:child_process')
+})
+
+test('a file that changes the process fails by its name, and the next one passes', async t => {
+  const output = await runShared(t, ['leaves-variable.ts', 'passes.ts'])
+  assert.match(output, /^✖ test\/kit\/samples\/leaves-variable\.ts /m)
+  assert.match(output, /the file leaves the process as it found it/)
+  assert.match(output, /LEFT_BEHIND/)
+  assert.match(output, /^✔ test\/kit\/samples\/passes\.ts /m)
+})
+
+test('a file that leaves a server open fails by its name', async t => {
+  const output = await runShared(t, ['leaves-server.ts'])
+  assert.match(output, /^✖ test\/kit\/samples\/leaves-server\.ts /m)
+  assert.match(output, /the file leaves open: TCPServerWrap/)
+})
+
+test('the hooks of a file are for its own tests', async t => {
+  const output = await runShared(t, ['has-hooks.ts', 'passes.ts'])
+  assert.deepEqual(output.match(/(before|after): .*/g), ['before: this test has hooks', 'after: this test has hooks'])
+  assert.match(output, /^ℹ pass 2$/m)
+})
+
+async function runShared(t: TestContext, names: readonly string[]): Promise<string> {
+  const [share = ''] = writeShares(
+    tempFolder(t),
+    names.map(name => `test/kit/samples/${name}`),
+    1,
+  )
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env
+  const runner = spawn(process.execPath, ['--test', '--test-reporter=spec', '--test-force-exit', share], { env })
+  return text(runner.stdout)
+}

@@ -1,0 +1,98 @@
+// Test files that start no process share one: most of their time would go into loading the same modules again. Each file is a
+// suite, so that its hooks are its own, and fails if it leaves anything behind that another file could notice.
+
+import assert from 'node:assert/strict'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { after, before, describe } from 'node:test'
+import { until } from './until.ts'
+
+/** What starts a process or a browser, or replaces global objects. */
+const NEEDS_OWN_PROCESS =
+  /^(node:(child_process|cluster|worker_threads)|playwright-core|@opentelemetry\/sdk-.*|@hono\/node-server)$/
+const IMPORTS = /^(?:import|export) (?!type )[^'"]*?from '([^']+)'|^import '([^']+)'|\bimport\('([^']+)'\)/gm
+/** Enough for several cores, and few enough that loading the modules takes little. */
+const PROCESSES = 8
+/** What keeps a process from ending. */
+const OPEN = ['TCPServerWrap', 'PipeServerWrap', 'FSEventWrap', 'StatWatcher', 'Timeout']
+const CLOSES_WITHIN_MS = 5000
+
+/** Whether neither the file nor what it imports from `test/` needs a process of its own. */
+export function canShare(file: string, seen = new Set<string>()): boolean {
+  const path = resolve(file)
+  if (seen.has(path) || !existsSync(path)) return true
+  seen.add(path)
+  return [...readFileSync(path, 'utf8').matchAll(IMPORTS)]
+    .map(([, from, alone, dynamic]) => from ?? alone ?? dynamic ?? '')
+    .every(name => {
+      if (!name.startsWith('.')) return !NEEDS_OWN_PROCESS.test(name)
+      const imported = join(dirname(path), name)
+      return !imported.startsWith(resolve('test')) || canShare(imported, seen)
+    })
+}
+
+/** Writes into `folder` a few files for the runner; each runs its share of the given files. */
+export function writeShares(folder: string, files: readonly string[], processes = PROCESSES): string[] {
+  const shares = Array.from({ length: processes }, (_, share) => files.filter((_, n) => n % processes === share))
+  return shares.map((share, n) => {
+    const path = join(folder, `shared-process-${n + 1}.test.mjs`)
+    writeFileSync(
+      path,
+      `import { runHere } from ${JSON.stringify(import.meta.url)}\nrunHere(${JSON.stringify(share, null, 2)})\n`,
+    )
+    return path
+  })
+}
+
+export function runHere(files: readonly string[]): void {
+  // Loading a file may change what the next one would find, so all are loaded before the first test.
+  const { promise: allLoaded, resolve: loaded } = Promise.withResolvers<void>()
+  let left = files.length
+  for (const file of files)
+    describe(file, async () => {
+      let found: State
+      before(() => {
+        found = readState()
+      })
+      try {
+        await import(resolve(file))
+      } finally {
+        left -= 1
+        if (left === 0) loaded()
+      }
+      after(() => leftAsFound(found))
+      await allLoaded
+    })
+}
+
+type State = ReturnType<typeof readState>
+
+function readState() {
+  return {
+    environment: { ...process.env },
+    folder: process.cwd(),
+    umask: process.umask(),
+    listeners: process.eventNames().map(name => `${String(name)}: ${process.listenerCount(name)}`),
+    ...functionsOf({ globalThis, process, console, Date, Math, performance, crypto }),
+  }
+}
+
+/** All that code can replace in these objects. */
+function functionsOf(objects: Record<string, object>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(objects).flatMap(([name, object]) =>
+      Reflect.ownKeys(object).flatMap(key => {
+        const { value, get } = Object.getOwnPropertyDescriptor(object, key) ?? {}
+        return typeof (get ?? value) === 'function' ? [[`${name}.${String(key)}`, get ?? value]] : []
+      }),
+    ),
+  )
+}
+
+async function leftAsFound(found: State): Promise<void> {
+  assert.deepEqual(readState(), found, 'the file leaves the process as it found it')
+  const open = () => process.getActiveResourcesInfo().filter(name => OPEN.includes(name))
+  await until(() => open().length === 0, CLOSES_WITHIN_MS).catch(() =>
+    assert.fail(`the file leaves open: ${open().join(', ')}`),
+  )
+}
