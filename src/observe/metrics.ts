@@ -192,6 +192,7 @@ const ALARMS: readonly (readonly [EventCode, 'warn' | 'error'])[] = (Object.keys
 const END_REASON_BY: Readonly<Record<string, string>> = {
   user: 'account',
   developer: 'console',
+  machine: 'api',
   provider: 'backchannel',
   configuration: 'configuration',
 }
@@ -219,7 +220,7 @@ export const METRICS = {
   menshen_sign_outs_total: {
     type: 'counter',
     help: 'Actions that ended sessions, by who did it; one action can end several sessions',
-    labels: { by: ['user', 'developer', 'provider', 'configuration', 'other'] },
+    labels: { by: ['user', 'developer', 'machine', 'provider', 'configuration', 'other'] },
   },
   menshen_sessions_ended_total: {
     type: 'counter',
@@ -231,6 +232,7 @@ export const METRICS = {
         ...REPORTED_END_REASONS,
         'account',
         'console',
+        'api',
         'backchannel',
         'configuration',
         'other',

@@ -1,6 +1,7 @@
 // All pages of a listing. Each has the `next` that the following page begins after; the last one has none. A page can be empty
 // and not the last, so that only `next` ends the loop.
 
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Store, StoredEntry } from './store.ts'
 
 /** `read` gets the `next` of the page before. */
@@ -12,6 +13,8 @@ export async function* allPages<Page extends { readonly next?: string }>(
     const page = await read(next)
     yield page
     next = page.next
+    // A store in memory answers at once, however many pages there are.
+    if (next !== undefined) await nextTurn()
   } while (next !== undefined)
 }
 

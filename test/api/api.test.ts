@@ -1,15 +1,23 @@
 // The API for administration, from outside: who may call it, what it answers, and what it refuses.
 
 import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
 import test from 'node:test'
-import type { Config } from '../../src/index.ts'
+import { type Config, readSettings } from '../../src/index.ts'
+import { createCore } from '../../src/menshen.ts'
 import { newKey } from '../../src/util/key-form.ts'
 import { createClient } from '../kit/client.ts'
+import { createCommandRunner } from '../kit/command-runner.ts'
+import { listen } from '../kit/listen.ts'
+import { scrape } from '../kit/scrape.ts'
 import { setUpHosts } from '../kit/several-hosts.ts'
+import { tempFolder } from '../kit/temp.ts'
+import { createTestLog } from '../kit/test-log.ts'
 import { until } from '../kit/until.ts'
 import { raw } from '../proxy/raw.ts'
-import { API, allPages, CONFIG, isSignedIn, KEYS, openStage } from './stage.ts'
+import { API, allPages, CONFIG, createCaller, isSignedIn, KEYS, openStage } from './stage.ts'
 
+const commands = createCommandRunner()
 const bearer = (key: string) => ({ headers: { authorization: `Bearer ${key}` } })
 const own = (key: string) => ({ headers: { 'x-menshen-key': key } })
 const basic = (key: string) => ({ headers: { authorization: `Basic ${Buffer.from(`x:${key}`).toString('base64')}` } })
@@ -537,4 +545,93 @@ test('a body is ignored, however large', async t => {
   assert.ok(await isSignedIn(zhangsan))
   assert.equal((await call('/sessions', { method: 'POST', body })).status, 405)
   assert.deepEqual((await call('/sessions?user=zhangsan', { method: 'DELETE', body })).json(), { ended: 1, keys: 0 })
+})
+
+test('the metrics have what machines end', async t => {
+  const { call, user, url } = await openStage(t, { env: { METRICS_FROM: '127.0.0.1' } })
+  for (let n = 0; n < 3; n++) await user('zhangsan')
+  await call('/sessions?user=zhangsan', { method: 'DELETE' })
+  const { value } = await scrape(url)
+  assert.equal(value('menshen_sign_outs_total{by="machine"}'), 1)
+  assert.equal(value('menshen_sessions_ended_total{reason="api"}'), 3)
+})
+
+test('a page has 50 entries by default', async t => {
+  const { call, user } = await openStage(t)
+  for (let n = 0; n < 51; n++) await user(`user-${n}`)
+  for (const [query, count] of [
+    ['', 50],
+    ['?limit=200', 51],
+    ['?limit=3', 3],
+  ] as const) {
+    const { sessions, next } = (await call(`/sessions${query}`)).json<{ sessions: unknown[]; next?: string }>()
+    assert.deepEqual([sessions.length, next === undefined], [count, count === 51])
+  }
+})
+
+test('a reload changes what a machine may do at once', async t => {
+  const { log } = createTestLog()
+  const settings = readSettings({ STORE: 'memory:', RATE_LIMIT_PER_MINUTE: '0' })
+  const core = await createCore({ settings, config: CONFIG, log, now: Date.now })
+  t.after(() => core.close())
+  const call = createCaller((await listen(t, createServer(core.listener))).url)
+  assert.equal((await call('/sessions')).status, 200)
+  const [admin = assert.fail(), ...others] = CONFIG.machines ?? []
+  const use = async (machines: NonNullable<Config['machines']>) =>
+    core.prepare(settings, { ...CONFIG, machines })(undefined)
+  await use([{ ...admin, api: ['audit'] }, ...others])
+  assert.equal((await call('/sessions')).status, 403)
+  assert.equal((await call('/audit')).status, 200)
+  await use([{ ...admin, networks: ['192.0.2.1'] }])
+  assert.equal(errorOf(await call('/audit')), 'outside_network')
+  await use([])
+  assert.equal((await call('/audit')).status, 401)
+})
+
+test('the library answers the API as the gateway does', async t => {
+  const { menshen, user } = await openStage(t)
+  const zhangsan = await user('zhangsan')
+  const ask = (path: string, init: RequestInit = {}) =>
+    menshen.fetch(new Request(`http://localhost${API}${path}`, { headers: { 'x-menshen-key': KEYS.admin }, ...init }))
+  const listed = (await ask('/sessions')) ?? assert.fail()
+  assert.equal(listed.status, 200)
+  const { sessions } = (await listed.json()) as { sessions: ApiSession[] }
+  assert.equal((await ask('/sessions', { headers: {} }))?.status, 401)
+  assert.equal((await ask('/sessions', { headers: { 'x-menshen-key': KEYS.office } }))?.status, 403, 'no address')
+  const ended = await ask(`/sessions/${sessions[0]?.id}`, { method: 'DELETE', body: 'x' })
+  assert.deepEqual([ended?.status, await ended?.text()], [204, ''])
+  assert.ok(!(await isSignedIn(zhangsan)))
+})
+
+test('the commands show the same ids as the API, and end what it lists', async t => {
+  const folder = tempFolder(t)
+  const STORE = `sqlite:${folder}/menshen.db`
+  const { call, user, makeKey, provider } = await openStage(t, { env: { STORE }, now: Date.now() })
+  const [one, other] = [await user('zhangsan'), await user('zhangsan')]
+  await makeKey(one)
+  const run = async (...args: string[]) => {
+    const { code, output } = await commands.run({ ...provider.settings, STORE }, { cwd: folder, args })
+    assert.equal(code, 0, output)
+    return output
+  }
+  const linesOf = async (...args: string[]) =>
+    (await run(...args))
+      .split('\n')
+      .filter(Boolean)
+      .map(line => JSON.parse(line) as Record<string, string>)
+  type Listed = Record<'sessions' | 'keys', Record<string, string>[]>
+  const { sessions } = (await call('/sessions')).json<Listed>()
+  const shown = await linesOf('sessions', '--json')
+  const common = ({ id, user, role, since, expires, address }: Record<string, string>) =>
+    [id, user, role, since, expires, address].join(' ')
+  assert.deepEqual(shown.map(common), sessions.map(common))
+  const { keys } = (await call('/keys')).json<Listed>()
+  const ofKey = ({ id, user, name, created, expires }: Record<string, string>) =>
+    [id, user, name, created, expires].join(' ')
+  assert.deepEqual((await linesOf('keys', 'list', '--user', 'zhangsan', '--json')).map(ofKey), keys.map(ofKey))
+  await run('keys', 'revoke', keys[0]?.id ?? '')
+  assert.deepEqual((await call('/keys')).json(), { keys: [] })
+  await run('sessions', 'end', '--session', sessions[0]?.id ?? '')
+  assert.deepEqual([await isSignedIn(one), await isSignedIn(other)].filter(Boolean), [true])
+  assert.equal((await call(`/sessions/${sessions[0]?.id}`, { method: 'DELETE' })).status, 404)
 })

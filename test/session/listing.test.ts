@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import test from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { DEFAULT_ROLES } from '../../src/access/roles.ts'
 import { readSettings } from '../../src/config/read.ts'
 import { Secret } from '../../src/config/secret.ts'
@@ -140,6 +141,38 @@ test('the sessions of one user come newest first by any page size, and those of 
   assert.ok(sizes.every(size => size > 0 && size <= 2000))
   for (const odd of ['x', '1:', ':::', `:${'a'.repeat(43)}`, '1:é'])
     assert.equal((await listing.newestNamed('zhangsan', { before: odd, limit: 1 })).sessions[0]?.key, found[0], odd)
+})
+
+test('other requests are answered while a long list is read or ended', async t => {
+  const keys = { publicPart: randomBytes(32), labels: randomBytes(32) }
+  const store = createMemoryStore({ now: () => 0 })
+  t.after(() => store.close())
+  const labels = [labelOf('username', 'zhangsan', keys)]
+  const count = 5000
+  for (let n = 0; n < count; n++)
+    await store.create(newTicket(), { value: new Uint8Array(1), expiresAt: 1, labels, since: n })
+  const listing = createSessionListing({ store, keyring: { current: async () => keys } })
+  /** How many turns of the event loop others had in the meantime. */
+  async function turnsDuring(work: Promise<unknown>): Promise<number> {
+    let isDone = false
+    let turns = 0
+    const done = work.finally(() => {
+      isDone = true
+    })
+    while (!isDone) {
+      await nextTurn()
+      turns++
+    }
+    await done
+    return turns
+  }
+  assert.ok((await turnsDuring(listing.newestNamed('zhangsan', { limit: 200 }))) >= count / 200)
+  let ended = 0
+  const endAll = async () => {
+    for await (const _session of listing.endNamed('zhangsan')) ended++
+  }
+  assert.ok((await turnsDuring(endAll())) >= count / 100)
+  assert.equal(ended, count)
 })
 
 function open() {
