@@ -7,6 +7,7 @@ import type { SignedInCaller } from '../identify/admission.ts'
 import { type KeyRequest, LONGEST_NAME } from '../keys/personal.ts'
 import { requestFields } from '../observe/observed-request.ts'
 import { type DeviceNames, deviceKind, loadDeviceNames } from '../pages/device-name.ts'
+import type { Words } from '../pages/words.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { Providers } from '../provider/providers.ts'
 import type { LoadedSession } from '../session/cache.ts'
@@ -55,7 +56,7 @@ export async function accountAnswer(
   const ended = readEnded(auth.cookies, request.headers.cookie)
   const page = accountPage(words, loaded, {
     now: context.now(),
-    providerName: providerNameOf(auth.providers, loaded),
+    providerName: providerNameOf(words, auth.providers, loaded),
     ends: sessionEnds(loaded, settings.SESSION_MAX_HOURS, auth.sessions.idleEndOf(loaded)),
     own: deviceOf({ ...loaded, ...listed?.publicPart }, nameOf),
     others,
@@ -122,8 +123,9 @@ function deviceOf(
 }
 
 /** Where there are several. */
-export function providerNameOf(providers: Providers, { session }: LoadedSession): string | undefined {
-  return providers.names?.get(session.provider ?? '')
+export function providerNameOf(words: Words, { names }: Providers, { session }: LoadedSession): string | undefined {
+  const name = names?.get(session.provider ?? '')
+  return name && words.render(name)
 }
 
 // POST /_menshen/account/end: a user ends the session of another device, or of all others; never that of another user.

@@ -30,7 +30,7 @@ export function createHome({ auth, pages }: GatewayContext): Home {
 
   function render(words: Words, loaded: LoadedSession): RenderedPage {
     const view = {
-      providerName: providerNameOf(auth.providers, loaded),
+      providerName: providerNameOf(words, auth.providers, loaded),
       ends: sessionEnds(loaded, pages.settings.SESSION_MAX_HOURS, undefined),
       isFirstRun: pages.settings.CLIENT_ID === DEVELOPMENT_CLIENT.CLIENT_ID,
       baseUrl: pages.settings.BASE_URL,

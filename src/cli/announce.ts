@@ -85,7 +85,9 @@ function providersIn(config: Config, settings: Settings): Phrase {
 function presetsIn(config: Config, settings: Settings): Phrase {
   const plans = planProviders(config, settings)
   if (isProviderUnset(config, settings)) return phrase('cli.preset_unset', { preset: plans[0].preset })
-  return quoted(plans.map(({ preset, name }) => (name ? `${preset} (${name})` : preset)).join(', '))
+  const listed = (lang: OperatorLanguage) =>
+    plans.map(({ preset, label }) => (label ? `${preset} (${phraseIn(lang, label)})` : preset)).join(', ')
+  return quoted(listed('en'), listed('zh-CN'))
 }
 
 function isProviderUnset({ provider, providers }: Config, { PROVIDER }: Settings): boolean {

@@ -7,6 +7,7 @@ import { phrase, phrasedProblem } from '../text/text.ts'
 import { matchHeaders, NEVER_KEPT, plainName } from '../util/header-names.ts'
 import { isLoopback, isProduction, portIn } from './deployment.ts'
 import type { Config } from './file.ts'
+import { placedProblem } from './issue-text.ts'
 import { ASSERTION_HEADER, type CheckedSettings, type Name, type Settings } from './settings.ts'
 import { placedUpstreams } from './upstreams.ts'
 
@@ -33,17 +34,20 @@ export function conflictsIn(checked: CheckedSettings, isGiven: (name: Name) => b
     problems.push(phrasedProblem({ namedSettings: ['TLS_CERT_FILE', 'TLS_KEY_FILE'] }, phrase('cli.tls_together')))
   const headers = IDENTITY_SETTINGS.map(name => checked[name]).filter(name => name !== undefined)
   if (new Set(headers).size < headers.length)
-    problems.push({
-      namedSettings: IDENTITY_SETTINGS,
-      message: `${IDENTITY_SETTINGS.join(', ')} share a name; expected a different header for each.`,
-    })
+    problems.push(
+      phrasedProblem(
+        { namedSettings: IDENTITY_SETTINGS },
+        phrase('config.headers_shared', { names: IDENTITY_SETTINGS.join(', ') }),
+      ),
+    )
   const unkept = (checked.KEEP_HEADERS ?? []).filter(name => [...NEVER_KEPT, ...headers].some(matchHeaders([name])))
   if (unkept.length > 0)
-    problems.push({
-      setting: 'KEEP_HEADERS',
-      message: `KEEP_HEADERS names ${unkept.join(', ')}, which Menshen sets itself or which apply to a single connection; expected other headers, for example x-user-id.`,
-      example: 'x-user-id',
-    })
+    problems.push(
+      phrasedProblem(
+        { setting: 'KEEP_HEADERS', example: 'x-user-id' },
+        phrase('config.headers_not_kept', { names: unkept.join(', '), example: 'x-user-id' }),
+      ),
+    )
   if (checked.STORE === 'memory:' && checked.WORKERS > 1)
     problems.push(
       phrasedProblem(
@@ -54,12 +58,16 @@ export function conflictsIn(checked: CheckedSettings, isGiven: (name: Name) => b
   // Without a BASE_URL, it follows from the certificate.
   const isPlain = isGiven('BASE_URL') ? checked.BASE_URL?.startsWith('http:') : !isGiven('TLS_CERT_FILE')
   if (checked.DEVICE_BOUND_SESSIONS === 'on' && isPlain)
-    problems.push({
-      setting: 'DEVICE_BOUND_SESSIONS',
-      namedSettings: ['DEVICE_BOUND_SESSIONS', 'BASE_URL'],
-      message: `DEVICE_BOUND_SESSIONS is "on" and BASE_URL is "${checked.BASE_URL}"; expected an https address, for example ${OWN_EXAMPLE}: browsers bind sessions only on https.`,
-      example: OWN_EXAMPLE,
-    })
+    problems.push(
+      phrasedProblem(
+        {
+          setting: 'DEVICE_BOUND_SESSIONS',
+          namedSettings: ['DEVICE_BOUND_SESSIONS', 'BASE_URL'],
+          example: OWN_EXAMPLE,
+        },
+        phrase('config.devices_need_https', { url: String(checked.BASE_URL), example: OWN_EXAMPLE }),
+      ),
+    )
   problems.push(...nestedPathsIn(checked))
   return problems
 }
@@ -71,12 +79,12 @@ function nestedPathsIn(checked: CheckedSettings): Problem[] {
   return SIGN_IN_PATH_SETTINGS.flatMap((name, n) =>
     SIGN_IN_PATH_SETTINGS.slice(n + 1)
       // A path that is refused by itself has no value here.
-      .filter(other => checked[name] && checked[other] && areNested(checked[name], checked[other]))
-      .map(other => ({
-        setting: other,
-        namedSettings: [name, other],
-        message: `${name} is "${checked[name]}" and ${other} "${checked[other]}"; expected paths that differ, none below another.`,
-      })),
+      .flatMap(other => {
+        const [path, otherPath] = [checked[name], checked[other]]
+        if (!path || !otherPath || !areNested(path, otherPath)) return []
+        const problem = phrase('config.paths_nested', { name, path, other, otherPath })
+        return [phrasedProblem({ setting: other, namedSettings: [name, other] }, problem)]
+      }),
   )
 }
 
@@ -109,7 +117,7 @@ function takenPathsIn(
   below: string,
   source: string | undefined,
 ): Problem[] {
-  const at = (path: string) => ({ path, message: `${source ? `${source}: ` : ''}${path}: ${OUR_OWN}` })
+  const at = (path: string) => placedProblem(source, path, phrase('config.own_path'))
   const { signIn, ...paths } = ownPathsOf(settings, Object.keys(providers ?? {}))
   const problems: Problem[] = []
   for (const [i, { path }] of (rules ?? []).entries())
@@ -123,15 +131,20 @@ function takenPathsIn(
         ['LOGOUT_PATH', paths.logout],
       ] as const)
         if (`${path}/`.startsWith(`${prefix}/`))
-          problems.push({
-            setting: name,
-            message: `${name} is "${path}", which is below the upstream ${prefix}; expected a path outside it, for example /_menshen${path.slice(path.lastIndexOf('/'))}.`,
-          })
+          problems.push(
+            phrasedProblem(
+              { setting: name },
+              phrase('config.path_below_upstream', {
+                name,
+                path,
+                prefix,
+                example: `/_menshen${path.slice(path.lastIndexOf('/'))}`,
+              }),
+            ),
+          )
   }
   return problems
 }
-
-const OUR_OWN = 'this path belongs to Menshen; leave it out.'
 
 type HeaderSettings = Pick<Settings, (typeof IDENTITY_SETTINGS)[number] | 'FORWARD_ACCESS_TOKEN'>
 
@@ -147,16 +160,9 @@ export function refuseTakenHeaders(
     const { headers = {}, accessToken = settings.FORWARD_ACCESS_TOKEN } = option
     return Object.keys(headers).flatMap(name => {
       const path = [...place, 'headers', name].join('.')
-      const at = source ? `${source}: ${path}` : path
-      if (identity.has(plainName(name)))
-        return [{ path, message: `${at}: Menshen sends the user in this header; expected another one.` }]
+      if (identity.has(plainName(name))) return [placedProblem(source, path, phrase('config.header_has_user'))]
       if (accessToken && plainName(name) === 'authorization')
-        return [
-          {
-            path,
-            message: `${at}: the user's access token is sent in this header; expected accessToken: false, or another header.`,
-          },
-        ]
+        return [placedProblem(source, path, phrase('config.header_has_token'))]
       return []
     })
   })
@@ -186,12 +192,10 @@ export function refuseForwardedToken(
   const { FORWARD_ACCESS_TOKEN, TRUSTED_PROXIES, UPSTREAM } = settings
   if (!FORWARD_ACCESS_TOKEN || !TRUSTED_PROXIES || UPSTREAM || placedUpstreams(config).length > 0) return
   refuseIf([
-    {
-      setting: 'FORWARD_ACCESS_TOKEN',
-      namedSettings: ['FORWARD_ACCESS_TOKEN', 'UPSTREAM'],
-      message: `FORWARD_ACCESS_TOKEN is "true" without UPSTREAM: forward-auth never passes the access token to a proxy; expected UPSTREAM, or false.`,
-      example: 'false',
-    },
+    phrasedProblem(
+      { setting: 'FORWARD_ACCESS_TOKEN', namedSettings: ['FORWARD_ACCESS_TOKEN', 'UPSTREAM'], example: 'false' },
+      phrase('config.forward_auth_token'),
+    ),
   ])
 }
 
@@ -202,19 +206,15 @@ export function plainHttpIn(settings: CheckedSettings): Problem[] {
     .filter(name => isPlainHttp(settings[name] ?? ''))
     .map(name => {
       const example = name === 'BASE_URL' ? OWN_EXAMPLE : PROVIDER_EXAMPLE
-      return {
-        setting: name,
-        namedSettings: [name, 'ALLOW_PLAIN_HTTP'],
-        message: `${name} is "${settings[name] ?? ''}"; ${httpsExpected(example)}`,
-        example,
-      }
+      return phrasedProblem(
+        { setting: name, namedSettings: [name, 'ALLOW_PLAIN_HTTP'], example },
+        phrase('config.https_in_production', { name, url: settings[name] ?? '', example }),
+      )
     })
 }
 
 const OWN_EXAMPLE = 'https://app.example.com'
 const PROVIDER_EXAMPLE = 'https://idp.example.com'
-const httpsExpected = (example: string) =>
-  `in production expected an https address, for example ${example} (ALLOW_PLAIN_HTTP=true accepts the risk).`
 
 export function demandsHttps(settings: Pick<CheckedSettings, 'NODE_ENV' | 'ALLOW_PLAIN_HTTP'>): boolean {
   return isProduction(settings) && !settings.ALLOW_PLAIN_HTTP
@@ -233,17 +233,11 @@ export function addressProblems(
   // An address with a variable that has no value is treated as missing, which is reported elsewhere.
   const complete = Object.entries(addresses).filter(([, url]) => url !== undefined && !url.includes('{'))
   return complete.flatMap(([path, url = '']): Problem[] => {
+    const values = { name: path, url: shown(url), example: PROVIDER_EXAMPLE }
     if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
-      return [
-        {
-          path,
-          message: `${path} is "${shown(url)}"; expected an http or https address, for example ${PROVIDER_EXAMPLE}.`,
-          example: PROVIDER_EXAMPLE,
-        },
-      ]
+      return [phrasedProblem({ path, example: PROVIDER_EXAMPLE }, phrase('config.not_an_address', values))]
     if (!demandsHttps(settings) || !isPlainHttp(url)) return []
-    const message = `${path} leads to "${shown(url)}"; ${httpsExpected(PROVIDER_EXAMPLE)}`
-    return [{ path, message, example: PROVIDER_EXAMPLE }]
+    return [phrasedProblem({ path, example: PROVIDER_EXAMPLE }, phrase('config.leads_to_plain_http', values))]
   })
 }
 

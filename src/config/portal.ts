@@ -5,6 +5,7 @@ import type { Problem } from '../errors.ts'
 import { isOwnPath } from '../paths.ts'
 import { type Phrase, phrase } from '../text/text.ts'
 import { type Image, readImage } from './image-file.ts'
+import { placedProblem } from './issue-text.ts'
 
 export interface PortalKeys {
   /** Its name in the portal; by default the host name or the prefix. */
@@ -99,8 +100,6 @@ export function refuseForeignStarts(
 
 const MOST_ICON_BYTES = 64 * 1024
 const ICON_TYPES: readonly string[] = ['image/png', 'image/svg+xml']
-const ICON_EXPECTED =
-  'expected the path of a PNG, or of an SVG that is only drawn (no scripts, links, animations or references), of at most 64 KB'
 
 /** `undefined` for anything that is not an icon. */
 export function readIcon(file: string): Image | undefined {
@@ -117,9 +116,8 @@ export function filesOfIcons(config: WithApplications): Map<string, string> {
 }
 
 export function iconProblems(config: WithApplications, source?: string): Problem[] {
-  const before = source === undefined ? '' : `${source}: `
   return [...filesOfIcons(config)].flatMap(([path, file]) =>
-    readIcon(file) ? [] : [{ path, message: `${before}${path}: ${file} cannot be used; ${ICON_EXPECTED}.` }],
+    readIcon(file) ? [] : [placedProblem(source, path, phrase('config.icon', { file }))],
   )
 }
 

@@ -170,7 +170,7 @@ export const SIGN_IN_FIELDS = {
     setting: {
       name: 'PROVIDER_NAME',
       ...kind.text('a name of at most 60 characters', '企业账号', 60),
-      defaultNote: 'the preset’s',
+      defaultNote: 'the preset’s, in the language of the page',
       description: 'The name on the button: `使用 <name> 登录`, `Continue with <name>`.',
       descriptionZh: '登录按钮上的名称：`使用 <name> 登录`、`Continue with <name>`。',
     },

@@ -3,7 +3,9 @@
 
 import { z } from 'zod'
 import type { Problem } from '../errors.ts'
+import { type Phrase, phrase } from '../text/text.ts'
 import { readSmallText, SmallFileError } from '../util/small-file.ts'
+import { placedProblem } from './issue-text.ts'
 import { Secret } from './secret.ts'
 
 /** By name. */
@@ -76,7 +78,7 @@ export function readSecrets<C extends object>(config: C, variables: Variables): 
     if (file !== undefined) files.set(path, file)
     const result = file === undefined ? readVariable(env ?? '', variables) : readFile(file)
     if ('text' in result) return { ...given, value: new Secret(result.text) }
-    problems.push({ path, message: `${path}: ${result.problem}` })
+    problems.push(placedProblem(undefined, path, result.problem))
     return given
   }
   const resolved = SECRET_PATHS.reduce<unknown>((value, path) => replaceAt(value, path, [], read), config)
@@ -89,24 +91,20 @@ export function revealReference(reference: SecretReference): string {
   return reference.value.reveal()
 }
 
-type Result = { readonly text: string } | { readonly problem: string }
+type Result = { readonly text: string } | { readonly problem: Phrase }
 
 function readVariable(name: string, variables: Variables): Result {
   const text = Object.hasOwn(variables, name) ? variables[name] : undefined
-  return text
-    ? { text }
-    : { problem: `the variable ${name} is missing or empty; set it in the environment or in .env.` }
+  return text ? { text } : { problem: phrase('config.variable_missing', { name }) }
 }
 
 function readFile(file: string): Result {
   try {
     const text = readSmallText(file, MOST_BYTES).replace(/\r?\n$/, '')
-    return text ? { text } : { problem: `${file} is empty; expected the secret.` }
+    return text ? { text } : { problem: phrase('config.secret_empty', { file }) }
   } catch (error) {
     if (!(error instanceof SmallFileError)) throw error
-    return {
-      problem: `${file} cannot be read (${error.reason}); expected the path of a readable file with the secret.`,
-    }
+    return { problem: phrase('config.secret_unreadable', { file, code: error.reason }) }
   }
 }
 

@@ -4,6 +4,8 @@ import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import { MenshenError, type Problem } from '../errors.ts'
+import { phrase, phrasedProblem } from '../text/text.ts'
+import { withFullStop } from './issue-text.ts'
 import type { Settings } from './settings.ts'
 
 export function assertCertificate({ TLS_CERT_FILE, TLS_KEY_FILE }: Settings): void {
@@ -16,10 +18,11 @@ export function assertCertificate({ TLS_CERT_FILE, TLS_KEY_FILE }: Settings): vo
 }
 
 export function certificateProblem(code: string | undefined): Problem {
-  return {
-    namedSettings: ['TLS_CERT_FILE', 'TLS_KEY_FILE'],
-    message: `TLS_CERT_FILE and TLS_KEY_FILE cannot be used (${code}); expected a certificate and its key in PEM.`,
-  }
+  const [cert, key] = ['TLS_CERT_FILE', 'TLS_KEY_FILE']
+  return phrasedProblem(
+    { namedSettings: [cert, key] },
+    withFullStop(phrase('config.pair_unusable', { cert, key, code: String(code) })),
+  )
 }
 
 export function assertUpstreamAuthority({ UPSTREAM_CA_FILE }: Settings): void {
@@ -28,10 +31,10 @@ export function assertUpstreamAuthority({ UPSTREAM_CA_FILE }: Settings): void {
     new X509Certificate(readFileSync(UPSTREAM_CA_FILE))
   } catch {
     throw new MenshenError('bad_settings', [
-      {
-        setting: 'UPSTREAM_CA_FILE',
-        message: `UPSTREAM_CA_FILE is "${UPSTREAM_CA_FILE}", which contains no certificate; expected one in PEM.`,
-      },
+      phrasedProblem(
+        { setting: 'UPSTREAM_CA_FILE' },
+        phrase('config.authority_without_certificate', { name: 'UPSTREAM_CA_FILE', file: UPSTREAM_CA_FILE }),
+      ),
     ])
   }
 }

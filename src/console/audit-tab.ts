@@ -10,8 +10,10 @@ import { type AuditFilter, CSV_HEAD, csvLine, type FoundEvent, type FoundPage } 
 import { type DeviceNames, loadDeviceNames } from '../pages/device-name.ts'
 import { deviceIcon, icon } from '../pages/icon.ts'
 import { exactMoment, type Html } from '../pages/layout.ts'
+import { providerLabel } from '../pages/shown-text.ts'
 import type { Words } from '../pages/words.ts'
 import { OWN_PATHS } from '../paths.ts'
+import type { Providers } from '../provider/providers.ts'
 import type { GuardedHandler } from '../sign-in/guarded.ts'
 import { headline, otherFields } from './audit-fields.ts'
 import type { ConsoleContext } from './context.ts'
@@ -337,7 +339,7 @@ ${next === undefined ? html`<span class="hint">${t('audit.end')}</span>` : isWho
 /** What is known under another name. */
 export interface AuditNames {
   /** What each of several providers is called, by its id; absent where there is one. */
-  readonly providers: ReadonlyMap<string, string> | undefined
+  readonly providers: Providers['names']
   readonly deviceName: DeviceNames
   readonly displayName: DisplayNames
 }
@@ -448,7 +450,7 @@ function commonFields(words: Words, { time, fields }: AuditEvent, names: AuditNa
     [
       t('session.provider'),
       names.providers && provider,
-      () => html`${names.providers?.get(provider ?? '') ?? provider}`,
+      () => html`${providerLabel(words, names.providers, provider)}`,
     ],
     [
       t('audit.request'),

@@ -96,7 +96,7 @@ async function makeView(context: ConsoleContext, range: Range): Promise<Overview
     before: before && plotOf(before),
     isStoreAway: isPartial || isStoreAway,
     problems: currentProblems(events, lastHour.slots),
-    providerNames: new Map(providers.all.map(({ plan }) => [plan.id, plan.name])),
+    providerNames: new Map(providers.all.map(({ plan }) => [plan.id, plan.label])),
     advice: adviceFor(
       settings,
       providers.all.map(({ plan }) => plan),
@@ -141,7 +141,7 @@ export interface OverviewView {
   readonly isStoreAway: boolean
   readonly problems: readonly CurrentProblem[]
   /** Keyed by their ids. */
-  readonly providerNames: ReadonlyMap<string, string | undefined>
+  readonly providerNames: ReadonlyMap<string, Phrase | undefined>
   /** What a developer should know about how it runs. */
   readonly advice: readonly Advice[]
   /** What the doctor has found. */
@@ -363,9 +363,10 @@ function findingMessage({ render, checkLabel }: Words, { name, seen, remedy }: F
 }
 
 function problemMessage(words: Words, problem: CurrentProblem, { providerNames }: OverviewView): Html {
-  const { rich, t } = words
+  const { render, rich, t } = words
   if (problem.kind === 'event') return html`${t(`problem.${problem.code}`, { times: problem.times })}`
-  const provider = html`<strong>${providerNames.get(problem.provider) ?? t('topic.provider')}</strong>`
+  const name = providerNames.get(problem.provider)
+  const provider = html`<strong>${name ? render(name) : t('topic.provider')}</strong>`
   return problem.kind === 'recovered' ? rich('problem.recovered', { provider }) : rich('problem.provider', { provider })
 }
 

@@ -10,9 +10,10 @@ import type { AuditEvent } from '../observe/audit-event.ts'
 import { type DeviceNames, loadDeviceNames } from '../pages/device-name.ts'
 import { deviceIcon } from '../pages/icon.ts'
 import { type Html, moment, relativeMoment } from '../pages/layout.ts'
-import { displayName, nameBefore, roleName } from '../pages/shown-text.ts'
+import { displayName, nameBefore, providerLabel, roleName } from '../pages/shown-text.ts'
 import type { Words } from '../pages/words.ts'
 import { OWN_PATHS } from '../paths.ts'
+import type { Providers } from '../provider/providers.ts'
 import { shortKey } from '../session/fields.ts'
 import type { ListedSession } from '../session/listing.ts'
 import type { PublicPart } from '../session/record.ts'
@@ -135,7 +136,7 @@ interface SessionsView {
   /** The session that looks at the page. */
   readonly ownKey: string
   /** What each of several providers is called, by its id; absent where there is one. */
-  readonly providerNames: ReadonlyMap<string, string> | undefined
+  readonly providerNames: Providers['names']
   readonly deviceName: DeviceNames
   /** What was searched for; empty for all users. */
   readonly text: string
@@ -217,8 +218,7 @@ function sessionColumns(words: Words, view: SessionsView): Column<ListedSession>
       ? [
           {
             title: t('session.provider'),
-            cell: ({ publicPart }: ListedSession) =>
-              providerNames.get(publicPart?.provider ?? '') ?? publicPart?.provider ?? '',
+            cell: ({ publicPart }: ListedSession) => providerLabel(words, providerNames, publicPart?.provider),
           },
         ]
       : []),
@@ -414,7 +414,7 @@ function fields(
   const { username, userRole, provider = '', userAgent = '', address } = publicPart
   return html`<dl class="session-fields">
 ${fact(t('console.user'), html`${userName(words, publicPart)}${own}`)}
-${names.providers ? fact(t('session.provider'), names.providers.get(provider) ?? provider) : ''}
+${names.providers ? fact(t('session.provider'), providerLabel(words, names.providers, provider)) : ''}
 ${fact(t('session.role'), roleName(words, userRole))}
 ${fact(t('device.title'), html`${deviceIcon(userAgent)} ${names.deviceName(words, userAgent)}${boundTag(words, publicPart)}${userAgent === '' ? '' : html`<br><code class="dim">${userAgent}</code>`}`)}
 ${fact(t('device.address'), address ?? t('device.address_unknown'))}

@@ -4,6 +4,7 @@ import { html } from 'hono/html'
 import type { TextConfig } from '../config/file.ts'
 import { isLoginError } from '../errors.ts'
 import type { EndReason } from '../session/end-reasons.ts'
+import type { Phrase } from '../text/text.ts'
 import { page } from './layout.ts'
 import { RETURN_FIELD, supportBlock } from './notices.ts'
 import { providerMark } from './provider-marks.ts'
@@ -13,7 +14,7 @@ import type { Words } from './words.ts'
 /** One provider that users can sign in through. */
 export interface SignInOption {
   readonly id: string
-  readonly name: string | undefined
+  readonly name: Phrase | undefined
   readonly preset: string
   /** Whether the server has to know of an attempt before the browser leaves. */
   readonly remembered: boolean
@@ -100,15 +101,17 @@ function textIn(text: TextConfig, lang: string): string {
 type Circumstance = 'isMain' | 'isOnly' | 'isLastUsed' | 'quiet' | 'unusable' | 'isVisitor' | 'isRetry'
 
 function signInForm(
-  { t, paths }: Words,
+  { t, render, paths }: Words,
   way: SignInOption,
   { isMain, isOnly, isLastUsed, quiet, unusable, isVisitor, isRetry }: Record<Circumstance, boolean>,
   signed: string | undefined,
 ) {
-  const { id, name = t('login.provider'), authorizationUrl, remembered } = way
+  const { id, authorizationUrl, remembered } = way
+  const ownName = way.name && render(way.name)
+  const name = ownName ?? t('login.provider')
   const mark = providerMark(way.preset)
   return html`<form id="${isMain ? 'sign-in' : `sign-in-${id}`}" class="sign-in" method="post" action="${paths.login}" data-callback="${paths.callback}" data-authorize="${authorizationUrl}" data-remembered="${remembered ? 'true' : 'false'}" data-visitor="${isVisitor ? 'true' : 'false'}" data-retry="${isRetry ? 'true' : 'false'}">
-${signed === undefined ? '' : html`<input type="hidden" name="${RETURN_FIELD}" value="${signed}">`}${isVisitor ? html`<input type="hidden" name="${VISITOR_FIELD}" value="true">` : ''}${isOnly ? '' : html`<input type="hidden" name="provider" value="${id}">`}<button type="submit" class="${quiet ? 'button quiet' : 'button'}" ${mark ? '' : html`data-mark="${initialOf(way.name)}"`} ${unusable ? 'disabled' : ''}>${mark ?? ''}${t('login.button', { name })}${isLastUsed ? html` <small>${t('login.last_used')}</small>` : ''}</button>
+${signed === undefined ? '' : html`<input type="hidden" name="${RETURN_FIELD}" value="${signed}">`}${isVisitor ? html`<input type="hidden" name="${VISITOR_FIELD}" value="true">` : ''}${isOnly ? '' : html`<input type="hidden" name="provider" value="${id}">`}<button type="submit" class="${quiet ? 'button quiet' : 'button'}" ${mark ? '' : html`data-mark="${initialOf(ownName)}"`} ${unusable ? 'disabled' : ''}>${mark ?? ''}${t('login.button', { name })}${isLastUsed ? html` <small>${t('login.last_used')}</small>` : ''}</button>
 </form>`
 }
 

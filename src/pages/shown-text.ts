@@ -1,6 +1,7 @@
 // Names and paths that others have chosen, as our pages show them: nothing in them is unseen, endless or turns the direction
 // of the text. A template escapes them.
 import type { UserInfo } from '../provider/user.ts'
+import type { Phrase } from '../text/text.ts'
 import type { Words } from './words.ts'
 
 const CONTROLS = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu
@@ -48,6 +49,12 @@ export function shortCode(code: string): string {
 /** A name that is shown before a code, with a space; empty where both are the same. */
 export function nameBefore(name: string, code: string): string {
   return name === '' || name.toLowerCase() === code.toLowerCase() ? '' : `${name} `
+}
+
+/** What one of several providers is called; its id, if it is not configured any more. */
+export function providerLabel({ render }: Words, names: ReadonlyMap<string, Phrase> | undefined, id = ''): string {
+  const name = names?.get(id)
+  return name ? render(name) : id
 }
 
 /** A role of the operator's choice is its own name. */

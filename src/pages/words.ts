@@ -14,6 +14,8 @@ import {
   type KeyValues,
   type Language,
   type Phrase,
+  phrase,
+  phrasedProblem,
   renderPhrase,
   TABLES,
   type Table,
@@ -243,10 +245,15 @@ export function checkPageLanguage(given: string, names: readonly string[]): Prob
   const [primary] = given.toLowerCase().split('-')
   const likely =
     names.find(name => name.toLowerCase().split('-')[0] === primary) ?? nearest(given, names, letters => letters <= 2)
-  const expected = `expected ${names.join(', ')}, or a name of languages in the configuration`
-  const remedy = likely ? `; did you mean ${likely}?` : ', for example en.'
-  const message = `PAGE_LANGUAGE is "${given}"; ${expected}${remedy}`
-  return [{ setting: 'PAGE_LANGUAGE', message, example: likely ?? 'en' }]
+  const values = { given, names: names.join(', ') }
+  return [
+    phrasedProblem(
+      { setting: 'PAGE_LANGUAGE', example: likely ?? 'en' },
+      likely === undefined
+        ? phrase('config.page_language', values)
+        : phrase('config.page_language_likely', { ...values, likely }),
+    ),
+  ]
 }
 
 function unknownKey(place: string, key: string, known: Readonly<Record<string, string>>): string[] {

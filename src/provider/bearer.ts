@@ -5,7 +5,7 @@ import { z } from 'zod'
 import type { Rule } from '../config/file.ts'
 import { MenshenError } from '../errors.ts'
 import type { Measure } from '../measure.ts'
-import { quoted } from '../text/text.ts'
+import { phrase, phrasedError, quoted } from '../text/text.ts'
 import { askAsClient } from './client-auth.ts'
 import type { ProviderConnection } from './connection.ts'
 import type { Metadata } from './discovery.ts'
@@ -236,9 +236,9 @@ export function assertVerifiable(
 ): void {
   const first = rules.findIndex(({ bearer }) => bearer)
   if (first < 0 || plans.some(canVerify) || plans[0].endpoints.introspection) return
-  throw new MenshenError(
+  throw phrasedError(
     'bad_settings',
-    `${path}.${first} has bearer, but tokens of the provider ${plans[0].preset} cannot be verified; expected issuer and jwksUrl, or introspectionUrl.`,
+    phrase('config.bearer_not_verifiable', { path: `${path}.${first}`, preset: plans[0].preset }),
   )
 }
 

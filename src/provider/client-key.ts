@@ -2,8 +2,10 @@
 
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { z } from 'zod'
+import { withFullStop } from '../config/issue-text.ts'
 import { ASSERTION_ALGORITHMS } from '../config/provider-fields.ts'
 import { MenshenError } from '../errors.ts'
+import { phrase, phrasedProblem } from '../text/text.ts'
 
 export interface ClientKey {
   readonly key: KeyObject
@@ -12,9 +14,6 @@ export interface ClientKey {
   /** The algorithms of this kind of key; the first is the one that providers expect. */
   readonly algorithms: readonly [string, ...string[]]
 }
-
-const EXPECTED =
-  'expected a key in PEM that begins with "-----BEGIN PRIVATE KEY-----", or a JWK: RSA, P-256, P-384, P-521 or Ed25519'
 
 const ALGORITHMS: Readonly<Record<string, ClientKey['algorithms']>> = {
   rsa: ['RS256', 'PS256', 'RS384', 'PS384', 'RS512', 'PS512'],
@@ -40,7 +39,7 @@ export function readClientKey(text: string): ClientKey {
   const named = namedPem.safeParse(json).data
   if (named) return withAlgorithms(readPem(named.key), named.keyId)
   const { data } = jwk.safeParse(json)
-  if (!data) throw refusal('no private key')
+  if (!data) throw refusal('key_none')
   const { kid, alg, ...key } = data
   const read = withAlgorithms(open({ key, format: 'jwk' }), kid)
   return alg === undefined ? read : { ...read, algorithms: [assertAlgorithm(read, alg)] }
@@ -59,18 +58,18 @@ export function thumbprintOf(pem: string, { key }: ClientKey): string {
     certificate = new X509Certificate(pem)
   } catch {
     throw new MenshenError('bad_settings', [
-      {
-        setting: 'CLIENT_CERT_FILE',
-        message: `CLIENT_CERT_FILE contains no certificate; expected one in PEM.`,
-      },
+      phrasedProblem(
+        { setting: 'CLIENT_CERT_FILE' },
+        withFullStop(phrase('config.no_certificate', { file: 'CLIENT_CERT_FILE' })),
+      ),
     ])
   }
   if (!certificate.checkPrivateKey(key))
     throw new MenshenError('bad_settings', [
-      {
-        namedSettings: ['CLIENT_CERT_FILE', 'CLIENT_KEY_FILE'],
-        message: 'CLIENT_CERT_FILE and CLIENT_KEY_FILE do not match; expected the certificate of the key.',
-      },
+      phrasedProblem(
+        { namedSettings: ['CLIENT_CERT_FILE', 'CLIENT_KEY_FILE'] },
+        withFullStop(phrase('config.pair_not_matching', { cert: 'CLIENT_CERT_FILE', key: 'CLIENT_KEY_FILE' })),
+      ),
     ])
   return Buffer.from(certificate.fingerprint256.replaceAll(':', ''), 'hex').toString('base64url')
 }
@@ -78,11 +77,10 @@ export function thumbprintOf(pem: string, { key }: ClientKey): string {
 function assertAlgorithm({ algorithms }: ClientKey, wanted: string): string {
   if (algorithms.includes(wanted)) return wanted
   throw new MenshenError('bad_settings', [
-    {
-      setting: 'CLIENT_ASSERTION_ALGORITHM',
-      namedSettings: ['CLIENT_ASSERTION_ALGORITHM', 'CLIENT_KEY_FILE'],
-      message: `CLIENT_ASSERTION_ALGORITHM is ${wanted}, which does not fit the key in CLIENT_KEY_FILE; expected ${algorithms.join(', ')}.`,
-    },
+    phrasedProblem(
+      { setting: 'CLIENT_ASSERTION_ALGORITHM', namedSettings: ['CLIENT_ASSERTION_ALGORITHM', 'CLIENT_KEY_FILE'] },
+      phrase('config.algorithm_not_of_key', { wanted, algorithms: algorithms.join(', ') }),
+    ),
   ])
 }
 
@@ -90,16 +88,15 @@ function withAlgorithms(key: KeyObject, kid?: string): ClientKey {
   const { asymmetricKeyType = '', asymmetricKeyDetails } = key
   const name = asymmetricKeyType === 'ec' ? (asymmetricKeyDetails?.namedCurve ?? '') : asymmetricKeyType
   const algorithms = Object.hasOwn(ALGORITHMS, name) ? ALGORITHMS[name] : undefined
-  if (!algorithms) throw refusal('another key')
+  if (!algorithms) throw refusal('key_other')
   return { key, kid, algorithms }
 }
 
 function readPem(text: string): KeyObject {
   // A passphrase would have to be kept beside the key.
-  if (/^\s*-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type: *4, *ENCRYPTED/m.test(text))
-    throw refusal('an encrypted key')
+  if (/^\s*-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type: *4, *ENCRYPTED/m.test(text)) throw refusal('key_encrypted')
   // With `RSA` or `EC`: the form that OpenSSL wrote until version 3.
-  if (!/^\s*-----BEGIN (RSA |EC )?PRIVATE KEY-----/.test(text)) throw refusal('no private key')
+  if (!/^\s*-----BEGIN (RSA |EC )?PRIVATE KEY-----/.test(text)) throw refusal('key_none')
   return open(text)
 }
 
@@ -107,7 +104,7 @@ function open(given: Parameters<typeof createPrivateKey>[0]): KeyObject {
   try {
     return createPrivateKey(given)
   } catch {
-    throw refusal('a broken key')
+    throw refusal('key_broken')
   }
 }
 
@@ -119,8 +116,8 @@ function parseJson(text: string): unknown {
   }
 }
 
-function refusal(what: string): MenshenError {
+function refusal(what: 'key_none' | 'key_other' | 'key_encrypted' | 'key_broken'): MenshenError {
   return new MenshenError('bad_settings', [
-    { setting: 'CLIENT_KEY_FILE', message: `CLIENT_KEY_FILE contains ${what}; ${EXPECTED}.` },
+    phrasedProblem({ setting: 'CLIENT_KEY_FILE' }, phrase('config.client_key', { what: phrase(`config.${what}`) })),
   ])
 }

@@ -14,7 +14,7 @@ import {
 import { z } from 'zod'
 import type { Rule } from '../config/file.ts'
 import { MenshenError, refuseIf } from '../errors.ts'
-import { type Phrase, phrase, phraseIn, quoted } from '../text/text.ts'
+import { type Phrase, phrase, phrasedProblem, phraseIn, quoted } from '../text/text.ts'
 import type { Metadata } from './discovery.ts'
 import type { ProviderKeys } from './jwks.ts'
 import type { ProviderPlan } from './plan.ts'
@@ -311,10 +311,10 @@ export function assertIdTokens(
     rules.flatMap((rule, n) =>
       (['acr', 'amr'] as const)
         .filter(name => rule[name] !== undefined)
-        .map(name => ({
-          path: `${place}.${n}.${name}`,
-          message: `${place}.${n}.${name} is about the id_token, and the provider ${presets} gives none; expected a provider with OpenID Connect, or maxAge.`,
-        })),
+        .map(name => {
+          const path = `${place}.${n}.${name}`
+          return phrasedProblem({ path }, phrase('config.no_id_token', { path, presets }))
+        }),
     ),
   )
 }

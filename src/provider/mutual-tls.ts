@@ -2,10 +2,11 @@
 // every call to the provider, so that access tokens may be bound to it.
 
 import { createSecureContext } from 'node:tls'
+import { withFullStop } from '../config/issue-text.ts'
 import type { ProviderConfig } from '../config/provider.ts'
 import { Secret } from '../config/secret.ts'
 import { MenshenError } from '../errors.ts'
-import { phrase, phrasedError } from '../text/text.ts'
+import { phrase, phrasedError, phrasedProblem } from '../text/text.ts'
 import { readClientKey } from './client-key.ts'
 
 /** Both in PEM. The certificate may be followed by those of its authorities. */
@@ -27,10 +28,12 @@ export function certificateOf(key: Secret | undefined, cert: Secret | undefined)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     throw new MenshenError('bad_settings', [
-      {
-        namedSettings: ['CLIENT_CERT_FILE', 'CLIENT_KEY_FILE'],
-        message: `CLIENT_CERT_FILE and CLIENT_KEY_FILE cannot be used (${code}); expected a certificate and its key in PEM.`,
-      },
+      phrasedProblem(
+        { namedSettings: ['CLIENT_CERT_FILE', 'CLIENT_KEY_FILE'] },
+        withFullStop(
+          phrase('config.pair_unusable', { cert: 'CLIENT_CERT_FILE', key: 'CLIENT_KEY_FILE', code: String(code) }),
+        ),
+      ),
     ])
   }
   return { cert, key: new Secret(pem) }

@@ -26,6 +26,7 @@ import type { Settings } from '../config/settings.ts'
 import { likelyMeantOf } from '../config/suggestions.ts'
 import { MenshenError, type Problem, refuseIf } from '../errors.ts'
 import { callbackPathOf, DEFAULT_SIGN_IN_PATHS } from '../paths.ts'
+import { type Phrase, phrase, phrasedProblem, quoted } from '../text/text.ts'
 import { algorithmFor, readClientKey, thumbprintOf } from './client-key.ts'
 import { type ClientCertificate, certificateOf, usesMutualTls } from './mutual-tls.ts'
 import { dropUndefined, fillIn, mergeConfig, type Preset, type ProviderKind } from './presets/preset.ts'
@@ -39,6 +40,8 @@ export interface ProviderPlan extends Readonly<Pick<CompleteProvider, PlannedKey
   readonly callbackPath: string
   readonly preset: string
   readonly kind: ProviderKind
+  /** What users call it: the operator's name, otherwise the preset's in the language of the reader. */
+  readonly label: Phrase | undefined
   /** Settings without which no user can sign in. */
   readonly missing: readonly string[]
 
@@ -115,14 +118,12 @@ function presetNamed(name: string, where: Pick<Problem, 'setting' | 'path'>): Pr
   if (preset) return { ...preset, preset: name }
   const names = Object.keys(PRESETS)
   const likely = likelyMeantOf(name, names)
-  const expected = `expected one of ${names.join(', ')}.`
-  const remedy = likely === undefined ? expected : `did you mean ${likely}? Otherwise ${expected}`
+  const values = { name: where.setting ?? where.path ?? '', preset: name.slice(0, 40), known: names.join(', ') }
   throw new MenshenError('bad_settings', [
-    {
-      ...where,
-      message: `${where.setting ?? where.path} is "${name.slice(0, 40)}"; ${remedy}`,
-      example: likely ?? 'oidc',
-    },
+    phrasedProblem(
+      { ...where, example: likely ?? 'oidc' },
+      likely === undefined ? phrase('config.preset', values) : phrase('config.preset_likely', { ...values, likely }),
+    ),
   ])
 }
 
@@ -189,6 +190,7 @@ function plan(id: string, config: ProviderConfig, named: Preset & { preset: stri
     callbackPath: callbackFor(id, DEFAULT_SIGN_IN_PATHS.callback),
     preset: preset.preset,
     kind: preset.kind,
+    label: given.name === undefined ? undefined : quoted(given.name, config.name ?? preset.nameZh),
     issuer: fill(given.issuer),
     discoveryUrl: fill(given.discoveryUrl),
     endpoints,
@@ -297,11 +299,10 @@ function refuseOwnParams(id: string, { authorizationParams = {}, authorizationNa
   const problems = Object.entries(authorizationParams).flatMap(([name, value]): Problem[] => {
     const sent = authorizationNames[name] ?? name
     const path = `${where}.${name}`
-    if (ours.has(name) || ours.has(sent))
-      return [{ path, message: `${path} is not for you to set: Menshen sends it itself; expected other parameters.` }]
+    if (ours.has(name) || ours.has(sent)) return [phrasedProblem({ path }, phrase('config.own_parameter', { path }))]
     if (sent === 'response_mode' && value !== 'query') {
-      const message = `${where}.response_mode is "${value}"; expected "query", which is the default.`
-      return [{ path, message, example: 'query' }]
+      const problem = phrase('config.response_mode', { path: `${where}.response_mode`, value })
+      return [phrasedProblem({ path, example: 'query' }, problem)]
     }
     return []
   })
@@ -402,9 +403,7 @@ function readSecret(id: string, key: string, file: string): Secret {
     // Reported below.
   }
   const path = `${configPath(id)}.${key}`
-  throw new MenshenError('bad_settings', [
-    { path, message: `${path} is "${file}", which cannot be read or is empty; expected the path of a readable file.` },
-  ])
+  throw new MenshenError('bad_settings', [phrasedProblem({ path }, phrase('config.secret_file', { path, file }))])
 }
 
 /** The addresses that get tokens, codes or the client secret, as far as the plan has them. Metadata can name others. */

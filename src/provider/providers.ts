@@ -6,6 +6,7 @@ import { FIELD_ROWS, type FieldPath, settingFor } from '../config/provider-field
 import type { Settings } from '../config/settings.ts'
 import { placedUpstreams, type UpstreamConfig } from '../config/upstreams.ts'
 import { type Problem, refuseIf } from '../errors.ts'
+import { type Phrase, phrase, phrasedProblem, quoted } from '../text/text.ts'
 import { issuerIn, refused } from './bearer.ts'
 import { needsDiscovery } from './discovery.ts'
 import { usesMutualTls } from './mutual-tls.ts'
@@ -19,7 +20,7 @@ export interface Providers {
   /** The provider of a session or attempt, which has no id with a single provider. `undefined` if it is no longer configured. */
   get(id: string | undefined): Provider | undefined
   /** The names for users by id; absent with a single provider. */
-  readonly names: ReadonlyMap<string, string> | undefined
+  readonly names: ReadonlyMap<string, Phrase> | undefined
   /** Settings without which no user can sign in. */
   readonly missing: readonly string[]
   close(): Promise<void>
@@ -57,19 +58,28 @@ function problemsOf(plan: ProviderPlan, config: Config, settings: Settings): Pro
     settings,
   )
   /** A setting applies to a single provider only. */
-  const or = (name: string) => (id === ONLY_PROVIDER ? ` or ${name}` : '')
+  const or = (field: string, name: string) =>
+    id === ONLY_PROVIDER ? phrase('config.either', { one: field, other: name }) : field
   if (clientAuth === 'none' && !pkce)
-    problems.push({
-      path: `${where}.clientAuth`,
-      message: `${where}.clientAuth is "none" without PKCE, so that anyone who gets hold of a code can redeem it; expected ${where}.pkce: true${or('PKCE=S256')}.`,
-    })
+    problems.push(
+      phrasedProblem(
+        { path: `${where}.clientAuth` },
+        phrase('config.public_client', { where, expected: or(`${where}.pkce: true`, 'PKCE=S256') }),
+      ),
+    )
   problems.push(...profileProblems(plan, config, settings, where))
   // OpenID Connect: the metadata may have one.
   if (kind !== 'oidc' && (logout.style === 'browser' || logout.style === 'server') && !endpoints.logout)
-    problems.push({
-      path: `${where}.logout.style`,
-      message: `${where}.logout.style is "${logout.style}", but there is no address for it; expected ${where}.logoutUrl${or('LOGOUT_URL')}.`,
-    })
+    problems.push(
+      phrasedProblem(
+        { path: `${where}.logout.style` },
+        phrase('config.no_logout_address', {
+          where,
+          style: logout.style,
+          expected: or(`${where}.logoutUrl`, 'LOGOUT_URL'),
+        }),
+      ),
+    )
   return problems
 }
 
@@ -81,23 +91,37 @@ function profileProblems(plan: ProviderPlan, config: Config, settings: Settings,
   const naming = (...names: string[]) => (id === ONLY_PROVIDER ? { namedSettings: names } : {})
   const problems: Problem[] = []
   if (usesMutualTls(plan) && !certificate)
-    problems.push({
-      path: `${where}.clientAuth`,
-      ...naming('CLIENT_AUTH', 'CLIENT_CERT_FILE', 'CLIENT_KEY_FILE'),
-      message: `${named('clientAuth')} is "${clientAuth ?? ''}", which needs a certificate and its key; expected both ${named('clientCertFile')} and ${named('clientKeyFile')}.`,
-    })
+    problems.push(
+      phrasedProblem(
+        { path: `${where}.clientAuth`, ...naming('CLIENT_AUTH', 'CLIENT_CERT_FILE', 'CLIENT_KEY_FILE') },
+        phrase('config.needs_pair', {
+          name: named('clientAuth'),
+          value: clientAuth ?? '',
+          cert: named('clientCertFile'),
+          key: named('clientKeyFile'),
+        }),
+      ),
+    )
   if (par === 'on' && !endpoints.par && !needsDiscovery(plan))
-    problems.push({
-      path: `${where}.par`,
-      ...naming('PAR'),
-      message: `${named('par')} is "on", but there is no address to push requests to; expected ${where}.parUrl, or a provider with discovery.`,
-    })
+    problems.push(
+      phrasedProblem(
+        { path: `${where}.par`, ...naming('PAR') },
+        phrase('config.no_par_address', { name: named('par'), where }),
+      ),
+    )
   if (dpop === 'on' && forwardsTokens(config, settings))
-    problems.push({
-      path: `${where}.dpop`,
-      ...naming('DPOP', ...(settings.FORWARD_ACCESS_TOKEN ? ['FORWARD_ACCESS_TOKEN'] : [])),
-      message: `${named('dpop')} is "on" with ${settings.FORWARD_ACCESS_TOKEN ? 'FORWARD_ACCESS_TOKEN' : 'accessToken of an upstream'}: an application has no use for a token that is bound to a key of Menshen; expected one of the two.`,
-    })
+    problems.push(
+      phrasedProblem(
+        {
+          path: `${where}.dpop`,
+          ...naming('DPOP', ...(settings.FORWARD_ACCESS_TOKEN ? ['FORWARD_ACCESS_TOKEN'] : [])),
+        },
+        phrase('config.dpop_with_token', {
+          name: named('dpop'),
+          other: settings.FORWARD_ACCESS_TOKEN ? 'FORWARD_ACCESS_TOKEN' : phrase('config.token_of_upstream'),
+        }),
+      ),
+    )
   return problems
 }
 
@@ -115,10 +139,10 @@ function exchangeProblems(plans: Plans, config: Config): Problem[] {
   if (plans.some(({ kind }) => kind !== 'company_token')) return []
   return placedUpstreams(config)
     .filter(({ option }) => typeof accessTokenOf(option) === 'object')
-    .map(({ path }) => ({
-      path: [...path, 'accessToken'].join('.'),
-      message: `${[...path, 'accessToken'].join('.')}: this provider gives no access token of the user that could be exchanged; expected false, or a provider with OAuth 2.0 or OpenID Connect.`,
-    }))
+    .map(({ path: place }) => {
+      const path = [...place, 'accessToken'].join('.')
+      return phrasedProblem({ path }, phrase('config.no_token_to_exchange', { path }))
+    })
 }
 
 function planAll({ provider, providers }: Config, settings: Settings): Plans {
@@ -129,8 +153,7 @@ function planAll({ provider, providers }: Config, settings: Settings): Plans {
     // The secret of CLIENT_SECRET_FILE is CLIENT_SECRET by now.
     if (name === undefined || name === 'CLIENT_SECRET_FILE' || !settings[name]) return []
     const instead = `providers.${first.id}.${path}`
-    const message = `${name} speaks of one provider, but the configuration has providers; expected ${instead} instead.`
-    return [{ setting: name, message }]
+    return [phrasedProblem({ setting: name }, phrase('config.setting_with_providers', { name, instead }))]
   })
   refuseIf(problems)
   if (more.length === 0) return [first]
@@ -156,7 +179,7 @@ export function createProviders(
     main,
     all,
     get: (id = ONLY_PROVIDER) => byId.get(id),
-    names: all.length > 1 ? new Map(plans.map(({ id, name = id }) => [id, name])) : undefined,
+    names: all.length > 1 ? new Map(plans.map(({ id, label = quoted(id) }) => [id, label])) : undefined,
     missing: plans.flatMap(({ missing }) => missing),
     async close() {
       await Promise.all(all.map(provider => provider.close()))

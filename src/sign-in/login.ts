@@ -174,7 +174,7 @@ async function signInOptions({ all, missing }: Providers, hasReturnPath: boolean
     const direct = isStored || missing.length > 0 ? '' : await authorizationUrl()
     return {
       id: plan.id,
-      name: plan.name,
+      name: plan.label,
       preset: plan.preset,
       remembered: isStored || hasReturnPath,
       authorizationUrl: direct,

@@ -1682,4 +1682,72 @@ export const en: Sentences<typeof zhCN> = {
   'config.at_least_one_path': 'expected at least one path with its values',
   'config.field_name': 'expected a field of letters, digits and _, for example "employee_no"',
   'config.field_taken': 'this name has another meaning; choose another',
+  'config.headers_shared': '{names} share a name; expected a different header for each.',
+  'config.headers_not_kept':
+    'KEEP_HEADERS names {names}, which Menshen sets itself or which apply to a single connection; expected other headers, for example {example}.',
+  'config.devices_need_https':
+    'DEVICE_BOUND_SESSIONS is "on" and BASE_URL is "{url}"; expected an https address, for example {example}: browsers bind sessions only on https.',
+  'config.paths_nested':
+    '{name} is "{path}" and {other} "{otherPath}"; expected paths that differ, none below another.',
+  'config.path_below_upstream':
+    '{name} is "{path}", which is below the upstream {prefix}; expected a path outside it, for example {example}.',
+  'config.header_has_user': 'Menshen sends the user in this header; expected another one',
+  'config.header_has_token':
+    "the user's access token is sent in this header; expected accessToken: false, or another header",
+  'config.forward_auth_token':
+    'FORWARD_ACCESS_TOKEN is "true" without UPSTREAM: forward-auth never passes the access token to a proxy; expected UPSTREAM, or false.',
+  'config.https_in_production':
+    '{name} is "{url}"; in production expected an https address, for example {example} (ALLOW_PLAIN_HTTP=true accepts the risk).',
+  'config.leads_to_plain_http':
+    '{name} leads to "{url}"; in production expected an https address, for example {example} (ALLOW_PLAIN_HTTP=true accepts the risk).',
+  'config.not_an_address': '{name} is "{url}"; expected an http or https address, for example {example}.',
+  'config.authority_without_certificate': '{name} is "{file}", which contains no certificate; expected one in PEM.',
+  'config.pair_not_matching': '{cert} and {key} do not match; expected the certificate of the key',
+  'config.algorithm_not_of_key':
+    'CLIENT_ASSERTION_ALGORITHM is {wanted}, which does not fit the key in CLIENT_KEY_FILE; expected {algorithms}.',
+  'config.client_key':
+    'CLIENT_KEY_FILE contains {what}; expected a key in PEM that begins with "-----BEGIN PRIVATE KEY-----", or a JWK: RSA, P-256, P-384, P-521 or Ed25519.',
+  'config.key_none': 'no private key',
+  'config.key_other': 'another kind of key',
+  'config.key_encrypted': 'an encrypted key',
+  'config.key_broken': 'a broken key',
+  'config.preset': '{name} is "{preset}"; expected one of {known}.',
+  'config.preset_likely': '{name} is "{preset}"; did you mean {likely}? Otherwise expected one of {known}.',
+  'config.own_parameter': '{path} is set by Menshen itself; expected other parameters.',
+  'config.response_mode': '{path} is "{value}"; expected "query", which is the default.',
+  'config.secret_file': '{path} is "{file}", which cannot be read or is empty; expected the path of a readable file.',
+  'config.public_client':
+    '{where}.clientAuth is "none" without PKCE, so anyone who obtains a code can redeem it; expected {expected}.',
+  'config.either': '{one} or {other}',
+  'config.no_logout_address': '{where}.logout.style is "{style}", but there is no address for it; expected {expected}.',
+  'config.needs_pair': '{name} is "{value}", which needs a certificate and its key; expected both {cert} and {key}.',
+  'config.no_par_address':
+    '{name} is "on", but there is no address to push requests to; expected {where}.parUrl, or a provider with discovery.',
+  'config.dpop_with_token':
+    '{name} is "on" with {other}: an application cannot use a token that is bound to a key of Menshen; expected one of the two.',
+  'config.token_of_upstream': 'accessToken of an upstream',
+  'config.no_token_to_exchange':
+    '{path}: this provider issues no access token for the user that could be exchanged; expected false, or a provider with OAuth 2.0 or OpenID Connect.',
+  'config.setting_with_providers':
+    '{name} applies to a single provider, but the configuration has providers; expected {instead} instead.',
+  'config.no_id_token':
+    '{path} checks the id_token, and the provider {presets} issues none; expected a provider with OpenID Connect, or maxAge.',
+  'config.bearer_not_verifiable':
+    '{path} has bearer, but tokens of the provider {preset} cannot be verified; expected issuer and jwksUrl, or introspectionUrl.',
+  'config.icon':
+    '{file} cannot be used; expected the path of a PNG, or of an SVG that is only drawn (no scripts, links, animations or references), of at most 64 KB',
+  'config.variable_missing': 'the variable {name} is missing or empty; set it in the environment or in .env.',
+  'config.secret_empty': '{file} is empty; expected the secret.',
+  'config.secret_unreadable': '{file} cannot be read ({code}); expected the path of a readable file with the secret.',
+  'config.redis_address':
+    'STORE is not a Redis address; expected redis://, redis+sentinel://host,host/MASTERNAME or redis+cluster://host,host, each with rediss for TLS (and ?ca=FILE) and ?prefix=NAME for a prefix of all keys; write special characters of a password as %40 and the like.',
+  'config.redis_parameter': 'STORE has an unknown parameter, {name}; expected ca or prefix.',
+  'config.redis_parameter_likely': 'STORE has an unknown parameter, {name}; did you mean {likely}?',
+  'config.redis_prefix':
+    'STORE has a prefix that cannot be used; expected at most 64 letters, digits and . : _ -, for example prefix=wiki.',
+  'config.redis_ca': 'STORE names {file} as ca, which cannot be read.',
+  'config.page_language':
+    'PAGE_LANGUAGE is "{given}"; expected {names}, or a name of languages in the configuration, for example en.',
+  'config.page_language_likely':
+    'PAGE_LANGUAGE is "{given}"; expected {names}, or a name of languages in the configuration; did you mean {likely}?',
 }

@@ -1525,4 +1525,63 @@ export const zhCN = {
   'config.at_least_one_path': '至少需要一个路径及其值',
   'config.field_name': '字段名应由字母、数字和 _ 组成，例如 "employee_no"',
   'config.field_taken': '该名称另有含义，请换一个',
+  'config.headers_shared': '{names} 中有相同的名称；每一项应为不同的请求头。',
+  'config.headers_not_kept': 'KEEP_HEADERS 中的 {names} 由门神设置，或只用于单个连接；应为其他请求头，例如 {example}。',
+  'config.devices_need_https':
+    'DEVICE_BOUND_SESSIONS 是“on”，而 BASE_URL 是“{url}”；应为 https 地址，例如 {example}：浏览器只在 https 上绑定会话。',
+  'config.paths_nested': '{name} 是“{path}”，{other} 是“{otherPath}”；路径须互不相同，也不能互为上下级。',
+  'config.path_below_upstream': '{name} 是“{path}”，位于后端应用 {prefix} 之下；应为其他路径，例如 {example}。',
+  'config.header_has_user': '门神用该请求头发送用户信息；请使用其他请求头',
+  'config.header_has_token': '该请求头用于发送用户的访问令牌；请设置 accessToken: false，或使用其他请求头',
+  'config.forward_auth_token':
+    'FORWARD_ACCESS_TOKEN 是“true”，但没有设置 UPSTREAM：forward-auth 不会把访问令牌交给代理；请设置 UPSTREAM，或改为 false。',
+  'config.https_in_production':
+    '{name} 是“{url}”；生产环境应为 https 地址，例如 {example}（设置 ALLOW_PLAIN_HTTP=true 表示接受风险）。',
+  'config.leads_to_plain_http':
+    '{name} 指向“{url}”；生产环境应为 https 地址，例如 {example}（设置 ALLOW_PLAIN_HTTP=true 表示接受风险）。',
+  'config.not_an_address': '{name} 是“{url}”；应为 http 或 https 地址，例如 {example}。',
+  'config.authority_without_certificate': '{name} 是“{file}”，其中没有证书；应为 PEM 格式的证书。',
+  'config.pair_not_matching': '{cert} 和 {key} 不匹配；应为该私钥的证书',
+  'config.algorithm_not_of_key':
+    'CLIENT_ASSERTION_ALGORITHM 是 {wanted}，与 CLIENT_KEY_FILE 中的私钥不符；应为 {algorithms}。',
+  'config.client_key':
+    'CLIENT_KEY_FILE 的内容{what}；应为以“-----BEGIN PRIVATE KEY-----”开头的 PEM 私钥，或 JWK：RSA、P-256、P-384、P-521 或 Ed25519。',
+  'config.key_none': '不是私钥',
+  'config.key_other': '是不支持的密钥类型',
+  'config.key_encrypted': '是加密的私钥',
+  'config.key_broken': '是损坏的私钥',
+  'config.preset': '{name} 是“{preset}”；应为 {known} 之一。',
+  'config.preset_likely': '{name} 是“{preset}”；您是不是想写 {likely}？否则应为 {known} 之一。',
+  'config.own_parameter': '{path} 由门神设置；应为其他参数。',
+  'config.response_mode': '{path} 是“{value}”；应为 "query"，即默认值。',
+  'config.secret_file': '{path} 是“{file}”，文件无法读取或为空；应为可读的文件路径。',
+  'config.public_client':
+    '{where}.clientAuth 是“none”，但没有启用 PKCE，任何拿到授权码的人都能用它换取令牌；应为 {expected}。',
+  'config.either': '{one} 或 {other}',
+  'config.no_logout_address': '{where}.logout.style 是“{style}”，但没有对应的地址；请填写 {expected}。',
+  'config.needs_pair': '{name} 是“{value}”，需要证书及其私钥；请同时填写 {cert} 和 {key}。',
+  'config.no_par_address': '{name} 是“on”，但没有推送请求的地址；请填写 {where}.parUrl，或使用支持自动发现的平台。',
+  'config.dpop_with_token':
+    '{name} 是“on”，不能与 {other} 同时使用：令牌绑定了门神的密钥，应用无法使用；请只保留一个。',
+  'config.token_of_upstream': 'upstreams 中的 accessToken',
+  'config.no_token_to_exchange':
+    '{path}：该平台不签发可供交换的用户访问令牌；应为 false，或使用 OAuth 2.0、OpenID Connect 平台。',
+  'config.setting_with_providers': '{name} 只适用于一个平台，而配置中有 providers；请改用 {instead}。',
+  'config.no_id_token':
+    '{path} 检查 id_token，而平台 {presets} 不签发 id_token；应使用 OpenID Connect 平台，或使用 maxAge。',
+  'config.bearer_not_verifiable':
+    '{path} 使用了 bearer，但平台 {preset} 的令牌无法验证；请填写 issuer 和 jwksUrl，或 introspectionUrl。',
+  'config.icon': '{file} 无法使用；应为 PNG，或仅含图形的 SVG（不含脚本、链接、动画和引用）的路径，不超过 64 KB',
+  'config.variable_missing': '变量 {name} 没有设置或为空；请在环境变量或 .env 中设置。',
+  'config.secret_empty': '{file} 为空；应为密钥。',
+  'config.secret_unreadable': '无法读取 {file}（{code}）；应为可读的密钥文件路径。',
+  'config.redis_address':
+    'STORE 不是 Redis 地址；应为 redis://、redis+sentinel://host,host/MASTERNAME 或 redis+cluster://host,host；TLS 用 rediss（可加 ?ca=FILE），?prefix=NAME 指定所有键的前缀；密码中的特殊字符须编码，例如 %40。',
+  'config.redis_parameter': 'STORE 中的参数 {name} 不存在；应为 ca 或 prefix。',
+  'config.redis_parameter_likely': 'STORE 中的参数 {name} 不存在；您是不是想写 {likely}？',
+  'config.redis_prefix': 'STORE 的 prefix 不可用；应由字母、数字和 . : _ - 组成，最多 64 个字符，例如 prefix=wiki。',
+  'config.redis_ca': 'STORE 中的 ca 是 {file}，该文件无法读取。',
+  'config.page_language': 'PAGE_LANGUAGE 是“{given}”；应为 {names}，或配置中 languages 的名称，例如 en。',
+  'config.page_language_likely':
+    'PAGE_LANGUAGE 是“{given}”；应为 {names}，或配置中 languages 的名称；您是不是想写 {likely}？',
 } as const satisfies NamedEvents & Readonly<Record<string, unknown>>

@@ -111,9 +111,9 @@ test('acr and amr are refused where no provider gives an id_token, and maxAge is
   }
   await assert.rejects(
     start({ acr: ['gold'] }, { PROVIDER: 'idaas' }),
-    /rules\.0\.acr is about the id_token, and the provider idaas gives none; expected/,
+    /rules\.0\.acr checks the id_token, and the provider idaas issues none; expected/,
   )
-  await assert.rejects(start({ amr: ['mfa'] }, { PROVIDER: 'idaas' }), /rules\.0\.amr is about the id_token/)
+  await assert.rejects(start({ amr: ['mfa'] }, { PROVIDER: 'idaas' }), /rules\.0\.amr checks the id_token/)
   await start({ maxAge: 300 }, { PROVIDER: 'idaas' })
   await start({ acr: ['gold'], amr: ['mfa'] }, { PROVIDER: 'oidc' })
 })

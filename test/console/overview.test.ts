@@ -227,7 +227,7 @@ test('one thing that fails is one notice, however many have noticed it', () => {
     more: { isStoreAway?: boolean; ids?: string[] } = {},
   ) => {
     const { ids = ['default'], isStoreAway = false } = more
-    const providerNames = new Map(ids.map(id => [id, id]))
+    const providerNames = new Map(ids.map(id => [id, quoted(id)]))
     const view = { ...base, isStoreAway, problems, failures: names.map(found), providerNames }
     const html = String(problemList(words, view))
     return [...html.matchAll(/<article class="problem [^"]*">(.*?)<\/article>/gs)].map(([, notice = '']) => notice)

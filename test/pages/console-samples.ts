@@ -8,6 +8,7 @@ import { rulesPage } from '../../src/console/rules-tab.ts'
 import { settingsPage } from '../../src/console/settings-tab.ts'
 import { AUDITED } from '../../src/observe/audit-event.ts'
 import type { Words } from '../../src/pages/words.ts'
+import { quoted } from '../../src/text/text.ts'
 
 export const VIEWER = { username: 'ann', nickname: '' }
 const NOW = Date.parse('2026-03-01T08:00:00Z')
@@ -105,7 +106,7 @@ function auditSamples(words: Words): string[] {
     query,
     pageSize: 50,
     keep: 0,
-    names: { providers: new Map([['p', 'Staff']]), deviceName: () => 'Chrome', displayName: () => 'Ann' },
+    names: { providers: new Map([['p', quoted('Staff')]]), deviceName: () => 'Chrome', displayName: () => 'Ann' },
   }
   return [
     auditPage(words, { ...view, page: undefined }),

@@ -45,6 +45,34 @@ test('each button says with what it signs in, and those of presets have a mark',
   assert.deepEqual(words, ['Continue with 企业账号', 'Continue with Partners', 'Continue with GitHub'])
 })
 
+test('a preset is named in the language of the page, and a name of the operator in every language', async t => {
+  const client = { clientId: 'x', clientSecret: 'y' }
+  const providers = {
+    feishu: { preset: 'feishu', ...client },
+    dingtalk: { preset: 'dingtalk', ...client },
+    wecom: { preset: 'wecom', ...client, vars: { agent: '1' }, name: '总部' },
+    github: { preset: 'github', ...client },
+  }
+  const buttons = async (PAGE_LANGUAGE: string) => {
+    const gateway = await openGateway(t, { PAGE_LANGUAGE }, { config: { providers } })
+    return buttonsOf((await gateway.visitor().get('/login')).text).map(({ words }) => words)
+  }
+  assert.deepEqual(await buttons('zh-CN'), ['使用飞书登录', '使用钉钉登录', '使用总部登录', '使用 GitHub 登录'])
+  assert.deepEqual(await buttons('en'), [
+    'Continue with Feishu',
+    'Continue with DingTalk',
+    'Continue with 总部',
+    'Continue with GitHub',
+  ])
+})
+
+test('every name of a preset is written in Latin letters, and one in Chinese is beside it', () => {
+  for (const [preset, { name = '', nameZh }] of Object.entries(PRESETS)) {
+    assert.doesNotMatch(name, /\p{Script=Han}/u, preset)
+    if (nameZh !== undefined) assert.match(nameZh, /\p{Script=Han}/u, preset)
+  }
+})
+
 test('the provider that signed this browser in last comes first and says so; its form keeps its id', async t => {
   const gateway = await openProviders(t)
   const visitor = gateway.visitor()

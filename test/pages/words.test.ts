@@ -211,7 +211,7 @@ function allPages(words: Words): string[] {
     overviewPage(words, VIEWER, overview),
     overviewPage(words, VIEWER, { ...overview, problems, advice, failures: [failure], isStoreAway: true }),
     sessionsPage(words, { ...view, users }),
-    sessionsPage(words, { ...view, users, text: '', providerNames: new Map([['staff', 'Staff']]) }),
+    sessionsPage(words, { ...view, users, text: '', providerNames: new Map([['staff', quoted('Staff')]]) }),
     sessionsPage(words, { ...view, users: [], ended: { ended: 3, users: 2 } }),
     sessionsPage(words, { ...view, users: [], text: '', count: 0, ended: { ended: 0 } }),
     storeUnavailablePage(words, VIEWER, 'sessions'),

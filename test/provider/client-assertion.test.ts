@@ -124,7 +124,7 @@ test('a key that cannot be used is refused before anybody signs in, and a preset
   refused({ clientKeyFile: fileWith(t, '{"kty":"EC"}') }, /CLIENT_KEY_FILE contains no private key/)
   refused({ clientKeyFile: fileWith(t, '-----BEGIN PRIVATE KEY-----\nAA==') }, /contains a broken key/)
   const x25519 = generateKeyPairSync('x25519').privateKey
-  refused({ clientKeyFile: fileWith(t, pem(x25519)) }, /contains another key/)
+  refused({ clientKeyFile: fileWith(t, pem(x25519)) }, /contains another kind of key/)
   const clientKeyFile = fileWith(t, pem(rsa))
   refused({ clientKeyFile, clientCertFile: certFile }, /do not match/)
   refused({ clientKeyFile, clientCertFile: clientKeyFile }, /CLIENT_CERT_FILE contains no certificate/)

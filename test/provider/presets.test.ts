@@ -74,7 +74,10 @@ for (const [preset, sheet] of Object.entries(SHEETS)) {
 
 test('every preset has its sheet, and what it says is right in form', () => {
   assert.deepEqual(Object.keys(SHEETS).sort(), Object.keys(PRESETS).sort())
-  for (const [name, { kind: _, variables: __, openTenants: ___, isPublic: ____, ...data }] of Object.entries(PRESETS)) {
+  for (const [
+    name,
+    { kind: _, variables: __, openTenants: ___, isPublic: ____, nameZh: _____, ...data },
+  ] of Object.entries(PRESETS)) {
     const result = providerObject.safeParse(data)
     assert.ok(result.success, `${name}: ${result.error?.message}`)
   }

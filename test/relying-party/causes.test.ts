@@ -93,7 +93,7 @@ test('authorizationParams may not replace what protects a sign-in', async t => {
   for (const name of OWN)
     await assert.rejects(
       opened({ [name]: 'x' }),
-      new RegExp(`provider\\.authorizationParams\\.${name} is not for you to set`),
+      new RegExp(`provider\\.authorizationParams\\.${name} is set by Menshen itself`),
     )
   await assert.rejects(opened({ st: 'x' }, { authorizationNames: { state: 'st' } }), /authorizationParams\.st/)
   await assert.rejects(opened({ x: 'y' }, { authorizationNames: { x: 'state' } }), /authorizationParams\.x/)

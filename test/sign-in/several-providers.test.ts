@@ -201,7 +201,7 @@ test('a provider that has no name for itself does not take an answer of another'
   assert.ok(!other.cookies.has('menshen_session'))
 })
 
-test('the same sub and name from two providers are two people: sign-out everywhere, console, account, application', async t => {
+test('the same sub and name from two providers are two users: sign-out everywhere, console, account, application', async t => {
   const stage = await openStage(t)
   const { upstream } = stage
   const [staff, again, partner] = [
@@ -463,7 +463,7 @@ test('settings that speak of one provider beside several are refused, each with 
   for (const [name, value, place] of rows)
     assert.equal(
       await start({ [name]: value }),
-      `${name} speaks of one provider, but the configuration has providers; expected providers.staff.${place} instead.`,
+      `${name} applies to a single provider, but the configuration has providers; expected providers.staff.${place} instead.`,
     )
   assert.equal(await start({}), '')
   assert.match(await start({}, { ...config, provider: 'oidc' }), /provider: expected either provider or providers/)

@@ -108,7 +108,7 @@ suite('the token of an upstream', () => {
     assert.equal(`Bearer ${after}`, await tokenAt(client, app, '/own'))
   })
 
-  test('a user never gets the token of another, and a sign-out ends the use of it', async t => {
+  test("a user never gets another user's token, and after a sign-out the token is not used", async t => {
     const { provider, app, user, url } = await setUpExchange(t)
     const client = await user('sub-1')
     const other = await user('sub-2')
@@ -186,7 +186,7 @@ suite('the token of an upstream', () => {
     assert.equal(new Set(app.received.map(({ headers }) => headers.authorization)).size, 1)
   })
 
-  test('a visitor of a public page has no token, and none that the client made up passes', async t => {
+  test('a visitor of a public page has no token, and one that the client made up is removed', async t => {
     const { provider, app, client, user } = await setUpExchange(t)
     const headers = { authorization: 'Bearer made-up' }
     assert.equal((await client.get('/one/public', { headers })).status, 200)
@@ -280,7 +280,7 @@ suite('an exchange that fails', () => {
     'that breaks off': response => response.destroy(),
   }
 
-  test('is a 502 with its event, and the application is not asked', async t => {
+  test('gets 502 with its event, and the application is not called', async t => {
     const { provider, app, user, lines, passSeconds } = await setUpExchange(t)
     const client = await user()
     for (const [name, answer] of Object.entries(answers)) {
@@ -335,7 +335,7 @@ suite('an exchange that fails', () => {
   })
 })
 
-test('neither the log nor the store shows a token, and a restart finds the one that is there', async t => {
+test('neither the log nor the store shows a token, and after a restart the stored one is used', async t => {
   const folder = tempFolder(t)
   const provider = await startOidcServer(t)
   const app = await startUpstream(t)
@@ -414,7 +414,7 @@ test('a provider that gives no access token of the user is refused beside an exc
   const plan = (config: Config) => planProviders(config, readSettings({}))
   assert.throws(
     () => plan({ providers: { wecom }, upstreams: { '/one': upstream } }),
-    /^MenshenError: upstreams\.\/one\.accessToken: this provider gives no access token of the user/,
+    /^MenshenError: upstreams\.\/one\.accessToken: this provider issues no access token for the user/,
   )
   plan({ providers: { wecom, oidc }, upstreams: { '/one': upstream } })
 })

@@ -19,11 +19,20 @@ import {
 
 import { createRules, isClosed, type Rules } from '../../access/rules.ts'
 import { type Config, type RoleConfig, type Rule, upstreamsOfHost } from '../../config/file.ts'
+import { issueText } from '../../config/issue-text.ts'
 import { MACHINE_PREFIX } from '../../config/machines.ts'
 import type { Environment } from '../../config/settings.ts'
 import { checkShape } from '../../config/shape-problems.ts'
 import { MenshenError } from '../../errors.ts'
-import { type OperatorLanguage, type Phrase, phrase, phrasedError, phraseIn, quoted } from '../../text/text.ts'
+import {
+  type OperatorLanguage,
+  type Phrase,
+  phrase,
+  phrasedError,
+  phrasedProblem,
+  phraseIn,
+  quoted,
+} from '../../text/text.ts'
 import { safeText } from '../../util/safe-text.ts'
 import type { Paint } from '../terminal.ts'
 import {
@@ -69,7 +78,7 @@ const expectations = z.array(
       .string()
       .transform((text, context) => {
         const at = readTime(text)
-        if (at === undefined) context.addIssue(phraseIn('en', timeProblem(text)))
+        if (at === undefined) context.addIssue(issueText(timeProblem(text)))
         return at ?? z.NEVER
       })
       .optional(),
@@ -86,7 +95,7 @@ const expectations = z.array(
 function textWithout(problemOf: (text: string) => Phrase | undefined) {
   return z.string().superRefine((text, context) => {
     const problem = problemOf(text)
-    if (problem) context.addIssue(phraseIn('en', problem))
+    if (problem) context.addIssue(issueText(problem))
   })
 }
 
@@ -249,10 +258,10 @@ function readTable(file: string): z.infer<typeof expectations> {
   if ('data' in result) return result.data
   throw new MenshenError(
     'bad_settings',
-    result.problems.map(({ path, message }) => ({
-      path,
-      message: `${file} cannot be used: ${path && `${path}: `}${message}`,
-    })),
+    result.problems.map(({ path, phrase: message }) => {
+      const why = path === '' ? message : phrase('config.at_path', { path, message })
+      return phrasedProblem({ path }, phrase('cli.file_unusable', { file, why }))
+    }),
   )
 }
 

@@ -54,7 +54,8 @@ export const idaas: Preset = {
 
 export const feishu: Preset = {
   kind: 'oauth2',
-  name: '飞书',
+  name: 'Feishu',
+  nameZh: '飞书',
   variables: {
     auth_url: { description: 'Where users sign in.', default: 'https://accounts.feishu.cn' },
     api_url: { description: 'Its API.', default: 'https://open.feishu.cn' },
@@ -86,7 +87,8 @@ export const feishu: Preset = {
 
 export const bamboocloud: Preset = {
   kind: 'oauth2',
-  name: '竹云',
+  name: 'Bamboocloud',
+  nameZh: '竹云',
   authorizationUrl: '{auth_url}/idp/oauth2/authorize',
   tokenUrl: '{auth_url}/idp/oauth2/getToken',
   refreshUrl: '{auth_url}/idp/oauth2/refreshToken',
@@ -117,7 +119,8 @@ export const bamboocloud: Preset = {
 
 export const dingtalk: Preset = {
   kind: 'oauth2',
-  name: '钉钉',
+  name: 'DingTalk',
+  nameZh: '钉钉',
   isPublic: true,
   variables: {
     auth_url: { description: 'Where users sign in.', default: 'https://login.dingtalk.com' },
@@ -159,7 +162,8 @@ export const dingtalk: Preset = {
 
 export const gitee: Preset = {
   kind: 'oauth2',
-  name: '码云 Gitee',
+  name: 'Gitee',
+  nameZh: '码云 Gitee',
   isPublic: true,
   variables: { auth_url: { description: 'Its address.', default: 'https://gitee.com' } },
   authorizationUrl: '{auth_url}/oauth/authorize',
@@ -247,7 +251,8 @@ export const maxkey: Preset = {
 
 export const oneaccess: Preset = {
   kind: 'oauth2',
-  name: '华为云 OneAccess',
+  name: 'Huawei Cloud OneAccess',
+  nameZh: '华为云 OneAccess',
   authorizationUrl: '{auth_url}/api/v1/oauth2/authorize',
   tokenUrl: '{auth_url}/api/v1/oauth2/token',
   userInfoUrl: '{auth_url}/api/v1/oauth2/userinfo',
@@ -275,7 +280,8 @@ export const oneaccess: Preset = {
 
 export const ruoyi: Preset = {
   kind: 'oauth2',
-  name: '若依',
+  name: 'RuoYi',
+  nameZh: '若依',
   variables: {
     auth_url: { description: 'The front end.' },
     api_url: { description: 'The server, if it is not behind the same address.', default: '{auth_url}' },
@@ -344,7 +350,8 @@ export const saToken: Preset = {
 
 export const wecom: Preset = {
   kind: 'company_token',
-  name: '企业微信',
+  name: 'WeCom',
+  nameZh: '企业微信',
   variables: {
     auth_url: { description: 'Where users sign in.', default: 'https://login.work.weixin.qq.com' },
     api_url: { description: 'Its API.', default: 'https://qyapi.weixin.qq.com' },

@@ -29,7 +29,8 @@ export const oidc: Preset = {
 
 export const aliyunEiam: Preset = {
   ...oidc,
-  name: '阿里云 IDaaS',
+  name: 'Alibaba Cloud IDaaS',
+  nameZh: '阿里云 IDaaS',
   variables: {
     auth_url: { description: 'The API endpoint of the region.', default: 'https://eiam-api-cn-hangzhou.aliyuncs.com' },
     instance: { description: 'The instance id, idaas_….' },
@@ -216,7 +217,8 @@ export const okta: Preset = {
 
 export const tencentEiam: Preset = {
   ...oidc,
-  name: '腾讯云 EIAM',
+  name: 'Tencent Cloud EIAM',
+  nameZh: '腾讯云 EIAM',
   scope: 'openid',
   clientAuth: 'basic',
   tokenRequest: { as: 'query' },

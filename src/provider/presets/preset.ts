@@ -7,6 +7,8 @@ export type ProviderKind = 'oauth2' | 'oidc' | 'company_token'
 
 export interface Preset extends ProviderConfig {
   readonly kind: ProviderKind
+  /** The name in Chinese, where it differs from `name`. */
+  readonly nameZh?: string
   /** Values of `{tenant}` that accept any directory: its e-mail addresses may be unverified. */
   readonly openTenants?: readonly string[]
   /** Anyone can have an account at the default addresses. */

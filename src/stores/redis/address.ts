@@ -10,6 +10,7 @@
 
 import { likelyMeantOf } from '../../config/suggestions.ts'
 import { MenshenError } from '../../errors.ts'
+import { type Phrase, phrase, phrasedProblem } from '../../text/text.ts'
 
 export interface RedisHost {
   readonly host: string
@@ -66,28 +67,25 @@ const SENTINEL_PORT = 26379
 
 export function parseRedisAddress(text: string): RedisAddress {
   const problem = optionProblem(text)
-  if (problem) throw new MenshenError('bad_settings', [{ setting: 'STORE', message: problem }])
+  if (problem) throw new MenshenError('bad_settings', [phrasedProblem({ setting: 'STORE' }, problem)])
   const address = readAddress(text)
   if (address) return address
-  const forms =
-    'redis://, redis+sentinel://host,host/MASTERNAME or redis+cluster://host,host, each with rediss for TLS (and ?ca=FILE) and ?prefix=NAME for a prefix of all keys'
-  const remedy = 'with special characters of a password written as %40 and the like'
-  const message = `STORE is not a Redis address; expected ${forms}, ${remedy}.`
-  throw new MenshenError('bad_settings', [{ setting: 'STORE', message }])
+  throw new MenshenError('bad_settings', [phrasedProblem({ setting: 'STORE' }, phrase('config.redis_address'))])
 }
 
 const OPTION_NAMES = ['ca', 'prefix']
 
 /** What is wrong with a parameter, by its name: the rest of the address may hold a password. */
-function optionProblem(text: string): string | undefined {
+function optionProblem(text: string): Phrase | undefined {
   const [, options = ''] = /^[^?]*\?([^#]*)$/.exec(text) ?? []
   for (const [name, value] of new URLSearchParams(options)) {
     const shown = name.replace(/[^\w.-]/g, '').slice(0, 40)
     const likely = likelyMeantOf(name, OPTION_NAMES)
     if (!OPTION_NAMES.includes(name))
-      return `STORE has the parameter ${shown}, which there is not; ${likely ? `did you mean ${likely}?` : 'expected ca or prefix.'}`
-    if (name === 'prefix' && !PREFIX.test(value))
-      return `STORE has a prefix that cannot be used; expected at most 64 letters, digits and . : _ -, for example prefix=wiki.`
+      return likely
+        ? phrase('config.redis_parameter_likely', { name: shown, likely })
+        : phrase('config.redis_parameter', { name: shown })
+    if (name === 'prefix' && !PREFIX.test(value)) return phrase('config.redis_prefix')
   }
   return undefined
 }

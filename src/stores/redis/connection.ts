@@ -7,6 +7,7 @@ import { LRUCache } from 'lru-cache'
 import { createClient, RedisClient, RedisCluster } from 'redis'
 import { MenshenError } from '../../errors.ts'
 import type { Report } from '../../events.ts'
+import { phrase, phrasedProblem } from '../../text/text.ts'
 import { withDeadline } from '../../util/deadline.ts'
 import {
   type ClusterAddress,
@@ -248,8 +249,8 @@ function readAuthority(file: string): Buffer {
   try {
     return readFileSync(file)
   } catch (cause) {
-    const message = `STORE names ${file} as ca, which cannot be read.`
-    throw new MenshenError('bad_settings', [{ setting: 'STORE', message }], cause)
+    const problem = phrasedProblem({ setting: 'STORE' }, phrase('config.redis_ca', { file }))
+    throw new MenshenError('bad_settings', [problem], cause)
   }
 }
 

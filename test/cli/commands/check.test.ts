@@ -123,7 +123,7 @@ suite('what is wrong', () => {
       [{ SECRET_FILE: 'CANARY' }, /^SECRET_FILE is not usable; /],
       [
         { STORE: 'redis://:pass-CANARY@127.0.0.1?prefx=x' },
-        'STORE has the parameter prefx, which there is not; did you mean prefix?',
+        'STORE has an unknown parameter, prefx; did you mean prefix?',
       ],
       [
         { STORE: 'redis://127.0.0.1?prefix=a{b}' },
