@@ -104,7 +104,7 @@ test('a time is read with an offset as a moment, without one as the clock on the
     assert.equal(readTime(text), undefined, text)
 })
 
-test('every interpretation of a path has its conditions, and all of them have to be met', () => {
+test('the conditions of every interpretation of a path must all be met', () => {
   const rules = createRules([
     { path: '/', roles: ['*'] },
     { path: '/admin', roles: ['*'], networks: ['10.0.0.0/8'] },

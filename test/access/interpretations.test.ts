@@ -84,7 +84,7 @@ function spellingsOf(path: string): string[] {
 
 const PATHS = ['/admin', '/admin/x', '/report', '/open/admin', '/users/7', '/old.php']
 
-test('no spelling of a guarded page reaches an application that reads it leniently', async t => {
+test('no spelling of a protected page reaches an application that reads paths leniently', async t => {
   const scene = await setUp(t, { config: { rules: RULES } })
   const common = await scene.user()
   for (const target of PATHS.flatMap(spellingsOf))

@@ -58,7 +58,7 @@ test('the first row that fits gives the role: by username, by group, by any clai
   }
 })
 
-test('without roles only the very name admin is a developer, and no group or claim makes one', async t => {
+test('without roles only the exact name admin is a developer, and no group or claim makes one', async t => {
   const stage = await openStage(t)
   for (const claims of [
     { groups: ['developer'] },

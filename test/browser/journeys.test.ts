@@ -56,7 +56,7 @@ test('a user without e-mail address signs in too', async t => {
   assert.equal(await page.getByText('邮箱').count(), 0)
 })
 
-test('the click keeps the state in local storage and takes the five parameters to the provider, each once', async t => {
+test('the click stores the state in local storage and sends the five parameters to the provider, each once', async t => {
   const { page } = await visitor(t)
   await page.goto(`${menshen.url}/login`)
   const url = await authorizationUrl(page)
@@ -74,7 +74,7 @@ test('the click keeps the state in local storage and takes the five parameters t
   assert.equal(await page.evaluate(() => localStorage.getItem('oauth_state')), state)
 })
 
-test('states differ though Math.random and the clock stand still', async t => {
+test('states differ even if Math.random and the clock always return the same value', async t => {
   const { page } = await visitor(t)
   await page.addInitScript(() => {
     Math.random = () => 0
@@ -353,7 +353,7 @@ test('a page that is switched off from storage signs in all the same', async t =
   await page.getByRole('heading', { name: '张三，您好' }).waitFor()
 })
 
-test('scripts of the page reach neither the access token nor the ticket', async t => {
+test('scripts of the page can read neither the access token nor the ticket', async t => {
   const provider = await openScriptedProvider(t, { user: { username: 'admin' } })
   const own = await startOwn(t, { ...provider.settings, STORE: 'memory:' })
   const { page } = await visitor(t)

@@ -85,7 +85,7 @@ test('on SIGHUP rules, roles, upstreams and words count at once for whoever is s
     return /<strong>重新加载了设置<[\s\S]*<code>upstreams, roles, rules, words</.test(trail.text)
   })
 
-  await t.test('what cannot be used changes nothing, and says why', async () => {
+  await t.test('an invalid configuration changes nothing, and the log says why', async () => {
     const bad: [text: string, reason: RegExp][] = [
       ['export default {', /cannot be loaded/],
       ["export default { rules: [{ path: 'reports', public: true }] }", /rules\.0\.path: expected a plain path/],

@@ -377,7 +377,7 @@ test('a condition without a place is refused wherever there can be one: everythi
     assert.deepEqual(problems(config), [`test: ${where}: expected at least one path with its values.`])
 })
 
-test('a row of machines has a name and the hash of a key of its own, and never says the key', () => {
+test('a row of machines has a name and the hash of its own key, and never the key', () => {
   const key = `mk_${'A'.repeat(43)}`
   const hash = 'ab'.repeat(32)
   const problemOf = (row: object, ...more: object[]) =>

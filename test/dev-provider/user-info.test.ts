@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { assertError, start } from './harness.ts'
 
-test('a good token gets the seven fields in their envelope, and groups', async t => {
+test('a valid token gets the seven fields in their envelope, and groups', async t => {
   const { tokensFor, userInfo } = await start(t)
   const response = await userInfo((await tokensFor('admin')).access_token)
   assert.equal(response.status, 200)

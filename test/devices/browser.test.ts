@@ -10,7 +10,7 @@ import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
 import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 
-test('Chromium binds a session to its device, and the ticket counts nowhere else', async t => {
+test('Chromium binds a session to its device, and the ticket is valid nowhere else', async t => {
   const folder = tempFolder(t)
   const { certFile, keyFile } = makeCertificate(folder, 'own', makeAuthority(folder))
   const scene = await setUp(t, {

@@ -167,7 +167,7 @@ test('DEVICE_BOUND_SESSIONS', async t => {
     assert.equal(await statusOf(client, withBound(client, second)), 200)
   })
 
-  await t.test('the second cookie ends after ten minutes, and a proof brings the session back', async () => {
+  await t.test('the second cookie expires after ten minutes, and a proof restores the session', async () => {
     const { client, device, id } = await provenUser(scene)
     const bound = boundCookie(client)
     scene.passSeconds(TEN_MINUTES + 10)
@@ -202,23 +202,20 @@ test('DEVICE_BOUND_SESSIONS', async t => {
     assert.equal(await statusOf(client), 200)
   })
 
-  await t.test(
-    'a copy of a proof is worth nothing, even if its signature was changed to look like another',
-    async () => {
-      const { client, device, id } = await provenUser(scene)
-      const { challenge } = nextChallenge(await device.refresh(client, id))
-      const proof = await device.sign(challenge)
-      const send = (proof: string) =>
-        client.post('/_menshen/dbsc/refresh', '', {
-          headers: { 'sec-secure-session-id': id, 'secure-session-response': proof },
-        })
-      assert.equal((await send(proof)).status, 200)
-      for (const copy of [proof, `"${proof}"`, otherSignature(proof)]) {
-        const { status, setCookies } = await send(copy)
-        assert.deepEqual([status, setCookies], [403, []])
-      }
-    },
-  )
+  await t.test('a replayed proof is rejected, even if its signature was changed to look like another', async () => {
+    const { client, device, id } = await provenUser(scene)
+    const { challenge } = nextChallenge(await device.refresh(client, id))
+    const proof = await device.sign(challenge)
+    const send = (proof: string) =>
+      client.post('/_menshen/dbsc/refresh', '', {
+        headers: { 'sec-secure-session-id': id, 'secure-session-response': proof },
+      })
+    assert.equal((await send(proof)).status, 200)
+    for (const copy of [proof, `"${proof}"`, otherSignature(proof)]) {
+      const { status, setCookies } = await send(copy)
+      assert.deepEqual([status, setCookies], [403, []])
+    }
+  })
 
   await t.test('another key, another session or another algorithm proves nothing', async () => {
     const { client, device, id } = await provenUser(scene)
@@ -240,7 +237,7 @@ test('DEVICE_BOUND_SESSIONS', async t => {
     assert.equal((await device.refresh(client, id, challenge)).status, 200)
   })
 
-  await t.test('a session is bound once: nobody replaces its key', async () => {
+  await t.test('a session is bound once: its key cannot be replaced', async () => {
     const { client, signedIn, device, id } = await boundUser(scene)
     const thief = await createDevice()
     assert.equal((await thief.register(client, signedIn)).status, 403)
@@ -257,7 +254,7 @@ test('DEVICE_BOUND_SESSIONS', async t => {
     assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 403])
   })
 
-  await t.test('a registration that is not right binds nothing', async () => {
+  await t.test('an invalid registration binds nothing', async () => {
     scene.passSeconds(60)
     const { client, signedIn } = await signedInAt(scene)
     const other = await signedInAt(scene, 'lisi')
@@ -392,7 +389,7 @@ test('DEVICE_BOUND_SESSIONS', async t => {
     assert.equal(await statusOf(other.client), 401)
   })
 
-  await t.test('a stolen ticket does not have the tokens refreshed', async () => {
+  await t.test('a stolen ticket causes no token refresh', async () => {
     const { client, device, id } = await provenUser(scene)
     const stolen = ticketAlone(client)
     const before = scene.provider.callsTo('refresh').length
@@ -463,7 +460,7 @@ test('turned off, sessions stay bound, and new ones are not', async t => {
   assert.equal((await sendProof(fresh, await device.sign('any', { jwk: device.jwk }))).status, 404)
 })
 
-test('proofs that do not count are limited by RATE_LIMIT_PER_MINUTE, and good ones are not', async t => {
+test('rejected proofs are limited by RATE_LIMIT_PER_MINUTE, and valid ones are not', async t => {
   const scene = await setUp(t, { env: { ...ON, RATE_LIMIT_PER_MINUTE: '3' } })
   const { client, device, id } = await provenUser(scene)
   for (let n = 0; n < 5; n++) {

@@ -261,7 +261,7 @@ suite('onSignIn and onSignOut', () => {
     )
   })
 
-  test('a hook that fails does not stand in the way of a sign-out, and one that is no function stops the start', async t => {
+  test('a hook that fails does not prevent a sign-out, and one that is no function stops the start', async t => {
     const { menshen, signIn, lines } = await setUp(t, { onSignOut: () => Promise.reject(new Error('away')) })
     const cookie = await signIn()
     const post = new Request(`${BASE}/logout`, { method: 'POST', headers: { cookie, origin: BASE } })
@@ -282,7 +282,7 @@ suite('a hook that never ends', () => {
     return new Promise<undefined>(() => {})
   }
 
-  test('a hook that never ends does not stand in the way of a sign-out', async t => {
+  test('a hook that never ends does not prevent a sign-out', async t => {
     const called = Promise.withResolvers<void>()
     const { menshen, signIn, lines } = await setUp(t, { onSignOut: never(t, called.resolve) })
     const cookie = await signIn()

@@ -111,7 +111,7 @@ test('a sign-in that began at a check leads back to the page that was asked for'
   assert.equal(back.headers.location, '/reports/%E4%B8%AD?a=1&b=%2F')
 })
 
-test('every identity header is always there, empty if there is nothing to say', async t => {
+test('every identity header is always present, and empty if it has no value', async t => {
   const scene = await setUp(t, TRUSTED)
   const nameless = await scene.user('lisi', { email: '', nickname: '' })
   for (const [path, headers] of [
@@ -196,7 +196,7 @@ test('who is there is told to trusted proxies alone: a script of a page gets the
   }
 })
 
-test('no answer to forward-auth has the access token, so that a script that asks through the proxy cannot read it', async t => {
+test('no response to forward-auth has the access token, so a script that asks through the proxy cannot read it', async t => {
   const scene = await setUp(t, { ...TRUSTED, env: { ...TRUSTED.env, FORWARD_ACCESS_TOKEN: 'true' } })
   const user = await scene.user()
   await user.get('/')

@@ -403,7 +403,7 @@ test('the console shows hostile names as text', async t => {
   }
 })
 
-test('no header that a visitor sends comes back, and the log has none but the user agent', async t => {
+test('no header that a visitor sends is echoed, and the log has none but the user agent', async t => {
   const { client, lines } = await setUp(t, { application: false })
   const names = [
     'user-agent',

@@ -81,7 +81,7 @@ test('only GET and HEAD are redirected; other methods get 401 and are never repl
   assert.equal(large.status, 401)
 })
 
-test('an icon, an image or a script of a page does not overwrite what the visitor wanted', async t => {
+test('an icon, image or script of a page does not overwrite the page that the visitor requested', async t => {
   const { client, provider } = await setUp(t, { application: false })
   await client.get('/wanted', { headers: NAVIGATION })
   await client.get('/favicon.ico', { headers: { accept: IMAGE_ACCEPT, 'sec-fetch-dest': 'image' } })
@@ -163,7 +163,7 @@ test('visits without a session leave nothing in the store and set no session coo
   assert.equal(rows?.length, 1, 'only the session of the one who looks')
 })
 
-test('the home page says who you are, in what role and until when, and has the way out', async t => {
+test('the home page shows the user, the role, the end of the session and the sign-out', async t => {
   const { user } = await setUp(t, { application: false })
   const common = await (await user()).get('/?any=query')
   assert.equal(common.status, 200)
@@ -181,7 +181,7 @@ test('the home page says who you are, in what role and until when, and has the w
   assert.match(admin.text, /href="\/_menshen\/console"/)
 })
 
-test('the console is for developers: others get a Chinese 403, however they write its path', async t => {
+test('the console is for developers: others get a Chinese 403, however they spell its path', async t => {
   const { user, client } = await setUp(t, { application: false })
   const common = await user()
   const paths = [
@@ -396,7 +396,7 @@ test('a request that breaks off in the middle breaks nothing, and is no error of
   assert.deepEqual(errors, [], 'otherwise anybody can fill the log with them')
 })
 
-test('two different tickets in one request switch nobody: neither counts', async t => {
+test('two different tickets in one request switch no user: neither is accepted', async t => {
   const { user, client } = await setUp(t, { application: false })
   const [one, two] = [ticketOf(await user()), ticketOf(await user('admin'))]
   const status = async (cookie: string) => (await client.get('/_menshen/me', { headers: { cookie } })).status
@@ -455,7 +455,7 @@ test('a ticket that differs in its last bits only is another ticket', async t =>
   }
 })
 
-test('health and ready answer anybody, and shortcuts for probes open nothing', async t => {
+test('health and ready answer anyone, and shortcuts for probes open nothing', async t => {
   const { client } = await setUp(t, { application: false })
   for (const [path, status] of [
     ['/_menshen/health', 'ok'],

@@ -102,7 +102,7 @@ test('a path of our own stays what it is', () => {
   assert.equal(safeReturnPath(`${ORIGIN}/a`, ORIGIN, SIGN_IN), '/a')
 })
 
-test('whatever is given, what comes out leads to our own origin, and only once', () => {
+test("whatever is given, the return path stays on Menshen's origin, and is used once", () => {
   const lines = [...EVIL, ...corpusStrings('open-redirects.txt')]
   for (const line of lines)
     for (const text of [line, ...decoded(line), ...decoded(line).flatMap(decoded)]) {

@@ -25,7 +25,7 @@ const CONFIG: Config = {
 const openStage = (t: TestContext, { env, config = CONFIG }: OidcSetUpOptions = {}) =>
   setUpOidc(t, { env: { TRUSTED_PROXIES: '127.0.0.1', ...env }, config })
 
-test('the audience of every interpretation of a path is demanded, not only that of the path as it is', async t => {
+test('the audience is required for every interpretation of a path, not only for the path as sent', async t => {
   const { provider, upstream, bring } = await openStage(t)
   const outer = await provider.sign({ ...MACHINE, aud: OUTER }, AT)
   const inner = await provider.sign({ ...MACHINE, aud: 'admin' }, AT)

@@ -69,7 +69,7 @@ test('a signed access token admits, and the application is told who it is as for
   }
 })
 
-test('what is no access token for us is refused with 401 and the reason only in the log', async t => {
+test('anything but an access token for this audience is refused with 401, and the reason is only in the log', async t => {
   const stage = await openStage(t)
   const { provider, upstream, bring, lines } = stage
   const { sign, issuer, clientId, jwk } = provider

@@ -33,7 +33,7 @@ test('a signed-in user outside of the networks gets 403 outside_network, by the 
   assert.equal((await client.get('/_menshen/check', { headers: { ...headers, ...FROM_OFFICE } })).status, 200)
 })
 
-test('nobody names their own address: without a trusted proxy X-Forwarded-For counts for nothing', async t => {
+test('clients cannot choose their own address: without a trusted proxy X-Forwarded-For is ignored', async t => {
   const rules: Rule[] = [{ path: '/office', roles: ['*'], networks: ['10.0.0.0/8'] }]
   const { user } = await setUp(t, { config: { rules } as Config })
   const client = await user()
@@ -120,7 +120,7 @@ test('a stream ends when the hours of its rule end', async t => {
   await until(() => hasEnded)
 })
 
-test("origin 'own': a change has to come from our own pages, by Sec-Fetch-Site or else by Origin", async t => {
+test("origin 'own': a change must come from the application's own pages, by Sec-Fetch-Site or else by Origin", async t => {
   const rules: Rule[] = [{ path: '/api', roles: ['*'], origin: 'own' }]
   const { user, baseUrl } = await setUp(t, { config: { rules } as Config })
   const client = await user()

@@ -96,36 +96,33 @@ test('rules with bearer, at one address', async t => {
     assert.equal((await ask(`${WELL_KNOWN}s`)).status, 302, 'another path is judged by the rules')
   })
 
-  await t.test(
-    'pages of other sites may ask, also with the headers of MCP; nothing but reading is allowed',
-    async () => {
-      const origin = { origin: 'https://inspector.example' }
-      for (const path of ['', '/mcp', '/nothing']) {
-        const preflight = await ask(
-          { method: 'OPTIONS', path: WELL_KNOWN + path },
-          {
-            ...origin,
-            'access-control-request-method': 'GET',
-            'access-control-request-headers': 'authorization, content-type, mcp-protocol-version',
-          },
-        )
-        assert.equal(preflight.status, 204)
-        assert.equal(preflight.headers['access-control-allow-origin'], '*')
-        assert.equal(preflight.headers['access-control-allow-credentials'], undefined)
-        assert.equal(
-          preflight.headers['access-control-allow-headers'],
-          'MCP-Protocol-Version, Authorization, Content-Type',
-        )
-        assert.match(preflight.headers['access-control-allow-methods'] ?? '', /\bGET\b/)
-      }
-      const head = await ask({ method: 'HEAD', path: `${WELL_KNOWN}/mcp` }, origin)
-      assert.deepEqual([head.status, head.text], [200, ''])
-      for (const method of ['POST', 'PUT', 'DELETE']) {
-        const answer = await ask({ method, path: `${WELL_KNOWN}/mcp` }, origin)
-        assert.deepEqual([answer.status, answer.headers.allow], [405, 'GET, HEAD, OPTIONS'])
-      }
-    },
-  )
+  await t.test('pages of other sites may read it, also with the headers of MCP, and do nothing else', async () => {
+    const origin = { origin: 'https://inspector.example' }
+    for (const path of ['', '/mcp', '/nothing']) {
+      const preflight = await ask(
+        { method: 'OPTIONS', path: WELL_KNOWN + path },
+        {
+          ...origin,
+          'access-control-request-method': 'GET',
+          'access-control-request-headers': 'authorization, content-type, mcp-protocol-version',
+        },
+      )
+      assert.equal(preflight.status, 204)
+      assert.equal(preflight.headers['access-control-allow-origin'], '*')
+      assert.equal(preflight.headers['access-control-allow-credentials'], undefined)
+      assert.equal(
+        preflight.headers['access-control-allow-headers'],
+        'MCP-Protocol-Version, Authorization, Content-Type',
+      )
+      assert.match(preflight.headers['access-control-allow-methods'] ?? '', /\bGET\b/)
+    }
+    const head = await ask({ method: 'HEAD', path: `${WELL_KNOWN}/mcp` }, origin)
+    assert.deepEqual([head.status, head.text], [200, ''])
+    for (const method of ['POST', 'PUT', 'DELETE']) {
+      const answer = await ask({ method, path: `${WELL_KNOWN}/mcp` }, origin)
+      assert.deepEqual([answer.status, answer.headers.allow], [405, 'GET, HEAD, OPTIONS'])
+    }
+  })
 
   const metadata = (path: string) => `resource_metadata="${url}${WELL_KNOWN}${path}"`
   const ofVisitor = `Bearer ${metadata('/mcp')}, scope="mcp:read mcp:write"`
@@ -260,7 +257,7 @@ test('rules with bearer, at one address', async t => {
     },
   )
 
-  await t.test('many requests for metadata ask the provider nothing', async () => {
+  await t.test('many requests for metadata cause no call to the provider', async () => {
     const before = provider.calls.length
     const asked = new Request(`${url}${WELL_KNOWN}/mcp`)
     for (let n = 0; n < 1000; n++) assert.equal((await menshen.fetch(asked))?.status, 200)

@@ -79,7 +79,7 @@ test('a key admits a machine in each of its three forms, and the application lea
   assert.doesNotMatch(JSON.stringify(lines), /mk_/)
 })
 
-test('a key counts only where a rule says so, for what its role may see, and never for our own pages', async t => {
+test("a key is accepted only where a rule allows it, for what its role may see, and never for Menshen's own pages", async t => {
   const { bring, upstream } = await openStage(t)
   const admitted = upstream.received.length
   // Every interpretation of the path counts.
@@ -194,7 +194,7 @@ test('what has the form of a key is removed on every request, in any scheme, enc
   assert.equal(upstream.last().headers['x-forwarded-user'], 'machine:backup')
 })
 
-test('with a session the user of the session counts, whatever key comes along', async t => {
+test('with a session the user of the session is used, whatever key is sent with it', async t => {
   const { user, visitor, upstream } = await openStage(t)
   const client = await user()
   for (const key of [BACKUP, newKey()]) {
@@ -303,7 +303,7 @@ test('a WebSocket by a key reaches the application without it, and closes when t
   await once(socket, 'close')
 })
 
-test('nobody signs in under the name of a machine', async t => {
+test('no user can sign in under the name of a machine', async t => {
   const { visitor, provider, lines } = await openStage(t)
   for (const user of [
     { username: 'machine:backup' },

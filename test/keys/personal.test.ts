@@ -59,7 +59,7 @@ function keyIn(html: string): string {
   return /<code>(mk_[\w-]{43})<\/code>/.exec(html)?.[1] ?? assert.fail('no key')
 }
 
-test('a key is shown once, counts as its owner, is listed with its end and last use, and ends when it is revoked', async t => {
+test('a key is shown once, acts as its owner, is listed with its expiry and last use, and is invalid once revoked', async t => {
   const { user, make, bring, revoke, upstream, events, lines, passSeconds } = await openStage(t)
   const client = await user('zhangsan', { ou_name: 'finance' })
   const key = await make(client, '笔记本 <b>')
@@ -147,7 +147,7 @@ test('nobody has more than twenty keys, not even by parallel requests', async t 
   assert.ok(listed <= 20 && listed === answers.filter(({ status }) => status === 200).length)
 })
 
-test('no other site makes or revokes a key, and no other user', async t => {
+test('no other site and no other user creates or revokes a key', async t => {
   const { user, make, post, bring } = await openStage(t)
   const client = await user()
   const key = await make(client)
@@ -187,7 +187,7 @@ test('a key has the groups and the role that the provider last confirmed, from t
   assert.equal((await bring(key, '/money')).status, 200, 'another user is another owner')
 })
 
-test('keys end with their user: signed out everywhere, or from the console; a socket by one closes', async t => {
+test('keys are revoked when their user signs out everywhere or is ended in the console, and their sockets close', async t => {
   const { user, make, bring, post, events, url, upstream } = await openStage(t)
   const sockets = new WebSocketServer({ server: upstream.server })
   t.after(() => sockets.close())
@@ -286,7 +286,7 @@ async function keysShownTo(client: Client): Promise<number> {
   return (await client.get('/_menshen/account')).text.match(ID)?.length ?? 0
 }
 
-test('a script of the application makes no key and ends no session: both need a form that the user sent', async t => {
+test('a script of the application creates no key and ends no session: both need a form that the user sent', async t => {
   const scene = await setUp(t, { config: { rules: [{ path: '/', roles: ['*'], keys: 'personal' }] } })
   const user = await scene.user()
   const origin = scene.baseUrl

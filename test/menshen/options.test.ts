@@ -96,7 +96,7 @@ suite('the options', () => {
     }
   })
 
-  test('the options are refused with the sentences of the command, by the names of the options', async () => {
+  test('options are refused with the messages of the command, under the names of the options', async () => {
     const rows: [options: object, expected: RegExp][] = [
       [
         { baseUrl: 'https://a.example/path' },

@@ -156,7 +156,7 @@ suite('which applications', () => {
     assert.deepEqual(await titles('admin'), ['/staff', 'start.test', 'developers.test', 'finance.test'])
   })
 
-  test('what a user is not admitted to is nowhere in the answers: no title, no address, no icon', async t => {
+  test('an application that a user may not open is nowhere in the responses: no title, address or icon', async t => {
     const icon = join(tempFolder(t), 'icon.svg')
     writeFileSync(icon, DRAWING)
     const { signedIn } = await openPortal(t, {

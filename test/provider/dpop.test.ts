@@ -170,7 +170,7 @@ test('the nonces of the authorization server and of user info are kept apart', a
   assert.deepEqual(await nonces('/userinfo', 'GET'), [undefined, 'of-resource'])
 })
 
-test('a server that wants another nonce for ever is asked twice, and then the sign-in has failed', async t => {
+test('a server that demands a new nonce every time is called twice, and then the sign-in fails', async t => {
   const { op, visitor, details } = await open(t, { DPOP: 'on' })
   let count = 0
   op.intercept = ({ path }, response) => path === '/token' && refuse(response, 'use_dpop_nonce', `nonce-${++count}`)

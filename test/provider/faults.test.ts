@@ -176,7 +176,7 @@ for (const stage of STAGES)
   })
 
 for (const stage of STAGES)
-  test(`a provider that breaks off, floods or talks nonsense at ${stage} gets no session`, async t => {
+  test(`a provider that breaks off, floods or sends garbage at ${stage} gets no session`, async t => {
     const { failsAt, stillServes } = await openFaulty(t)
     for (const [name, answer] of Object.entries(BROKEN)) await failsAt(stage, answer, `${stage} ${name}`)
     await stillServes()
@@ -247,7 +247,7 @@ test('user info with a missing or odd field gives no session', async t => {
   await stillServes()
 })
 
-test('what a real provider may vary gives a session with the right clock', async t => {
+test('what real providers vary still gives a session with the right times', async t => {
   const { provider, outcome } = await openFaulty(t)
   const tokenAnswers: [name: string, body: unknown, maxAge: number][] = [
     ['Bearer', { ...TOKENS, token_type: 'Bearer' }, 7200],

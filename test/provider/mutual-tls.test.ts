@@ -99,7 +99,7 @@ const ALIASES = {
   authorization_endpoint: `${MTLS}/never`,
 }
 
-test('a client with a certificate goes to the endpoints for those, and every other client to the usual ones', async t => {
+test('a client with a certificate uses the mutual TLS endpoints, and every other client the usual ones', async t => {
   const { certFile, keyFile } = files(t)
   const client = { preset: 'oidc', issuer: OPEN, clientId: 'a' }
   const mutual = { ...client, clientAuth: 'tls_client_auth', clientCertFile: certFile, clientKeyFile: keyFile } as const

@@ -28,7 +28,7 @@ function refusalOf(config: Config, env: Environment = {}): string {
   return ''
 }
 
-test('a plain http address of a provider stops a start in production, and is named', () => {
+test('a plain http address of a provider stops a start in production, and the error names it', () => {
   const plain = 'http://10.0.0.2'
   const cases: [config: Config, env: Environment, named: RegExp][] = [
     [{}, { ...CLIENT_ENV, PROVIDER: 'oidc', PROVIDER_VARS: `auth_url=${plain}` }, /provider\.issuer leads to "http:/],

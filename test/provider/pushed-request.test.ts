@@ -107,7 +107,7 @@ const BAD: Record<string, [answer: (response: ServerResponse) => unknown, detail
   'a closed connection': [response => response.destroy(), /connection/],
 }
 
-test('an endpoint that answers anything else ends the attempt, and nothing is sent without being pushed', async t => {
+test('any other response of the endpoint ends the attempt, and no request is sent without being pushed', async t => {
   const { op, visitor, lines, details, passSeconds } = await open(t, { PAR: 'on', PROVIDER_TIMEOUT_MS: '500' })
   for (const [what, [answer, detail]] of Object.entries(BAD)) {
     op.intercept = ({ path }, response) => {

@@ -55,7 +55,7 @@ test('a new key that cannot be fetched costs no session: the rotated tokens are 
   assert.deepEqual(op.complaints, [], 'no refresh token was used twice')
 })
 
-test('an id_token that proves to be wrong when the keys are back ends the session', async t => {
+test('an id_token that fails verification when the keys are back ends the session', async t => {
   const { op, rp, accepts } = await openRelyingParty(t)
   const user = await accepts()
   op.key = await newSigningKey('key-2')

@@ -24,7 +24,7 @@ function codeOf(attempt: () => unknown): string {
   return 'none'
 }
 
-test('token_type is compared whatever its letters, and any other type is refused', () => {
+test('token_type is compared without regard to case, and any other type is refused', () => {
   for (const token_type of ['Bearer', 'BEARER', 'bearer'])
     assert.equal(read({ ...TOKENS, token_type }).accessToken, 'at')
   for (const token_type of ['mac', '', 'bearer ', 7, null, undefined, ['bearer']])

@@ -109,7 +109,7 @@ test('the groups of idaas are a list, and none where it sends none or something 
   assert.deepEqual(groupsOf([{ name: 'a' }]), [])
 })
 
-test('the fields of idaas are text or an error', () => {
+test('a field of idaas that is not text is an error', () => {
   const user = { sub: 's', username: 'u' }
   const config = { preset: 'idaas' }
   assert.equal(facts({ userinfo: { ...user, email: null } }, config).userInfo.email, '')

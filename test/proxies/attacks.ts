@@ -53,7 +53,7 @@ export function testAttacks(proxy: FrontProxy): void {
     )
   })
 
-  test(`behind ${name} a key counts where a rule says so, and no application gets one`, async t => {
+  test(`behind ${name} a key is accepted where a rule allows it, and no application receives one`, async t => {
     const { scene, url, user } = await openBehind(t, proxy)
     const { key } = MACHINE
     const cookie = `cookie: ${cookieOf(await user())}`

@@ -86,7 +86,7 @@ test('a denial for Envoy is the whole answer: a redirect with its cookie, a page
   assert.match(refused.text, /<html/)
 })
 
-test('only a trusted proxy may ask, and anybody else gets 403 and learns nothing', async t => {
+test('only a trusted proxy may ask; everyone else gets 403 and learns nothing', async t => {
   for (const env of [{}, { TRUSTED_PROXIES: '127.0.0.9' }]) {
     const scene = await setUp(t, { env, config: { rules: RULES } })
     for (const who of [scene.visitor(), await scene.user()])

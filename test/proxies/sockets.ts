@@ -45,7 +45,7 @@ export function testSockets(proxy: FrontProxy): void {
     assert.deepEqual((await once(socket, 'close')).map(String), ['4000', 'done'])
   })
 
-  test(`behind ${name} who may not see a page may not open a socket there`, async t => {
+  test(`behind ${name} a user who may not see a page cannot open a socket there`, async t => {
     const { scene, url, user, client } = await openSocketsBehind(t, proxy)
     const [common, admin, visitor] = [await user(), await user('admin'), client()]
     assert.equal(await refusal(dial({ url }, visitor, '/')), 401)

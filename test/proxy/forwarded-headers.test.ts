@@ -68,7 +68,7 @@ test('what is meant for one connection stays on it, on the way out', async t => 
   assert.doesNotMatch(answer, /x-one|timeout=77|proxy-/i)
 })
 
-test('where a request came from is what we saw, and what a trusted proxy saw before us', async t => {
+test('the origin of a request is what Menshen saw, and what a trusted proxy saw before it', async t => {
   const claims = {
     'x-forwarded-for': '203.0.113.7',
     'x-forwarded-proto': 'https',
@@ -164,7 +164,7 @@ test('neither the target nor the Host chooses where a request goes', async t => 
   assert.equal(trap.heads.length, 0)
 })
 
-test('a message of doubtful length never reaches the application', async t => {
+test('a message of ambiguous length never reaches the application', async t => {
   const scene = await setUp(t)
   const user = await scene.user()
   const smuggled = 'GET /smuggled HTTP/1.1\r\nhost: a\r\n\r\n'

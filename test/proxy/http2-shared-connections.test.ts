@@ -47,7 +47,9 @@ function abandon(user: Client, path: string) {
 
 const PIECES = 40
 
-test('1,600 requests that one user abandons do not touch the answers of five others', { timeout: 120_000 }, async t => {
+test('1,600 requests that one user abandons do not affect the responses of five others', {
+  timeout: 120_000,
+}, async t => {
   const MOST_RESETS = 100
   let asked = 0
   let mostResets = 0

@@ -93,7 +93,7 @@ test('an application by h2c gets HTTP/2, on one connection, with trailers both w
   })
 
   await t.test(
-    'trailers of a request arrive, but none that lies about the user or about the paths that it acts on',
+    'trailers of a request arrive, except those that claim a user or about the paths that it acts on',
     async () => {
       const stream = session.request(
         { ':path': '/', ':method': 'POST', cookie, trailer: 'x-sum' },

@@ -69,7 +69,7 @@ test('the role and the groups have headers of their own names, and no two identi
   )
 })
 
-test('what a client says under our names never reaches the application', async t => {
+test('identity headers that a client sends never reach the application', async t => {
   const scene = await setUp(t, { config: { rules: [{ path: '/public', public: true }] } })
   const user = await scene.user()
   const signedIn = `cookie: ${cookieOf(user)}`

@@ -156,7 +156,7 @@ test('10,000 open streams cost one timer and no read of the store, however small
   assert.equal(asked.read, 0)
 })
 
-test('a stream stays beyond maxAge, and ends with the hours, also in an outage, or by new rules that it does not meet', async t => {
+test('a stream outlasts maxAge and ends with the hours, also in an outage, or by new rules that it does not meet', async t => {
   t.mock.timers.enable({ apis: ['setInterval'] })
   let now = Date.parse('2026-03-02T19:59:00Z')
   const hours = { from: '08:00', to: '20:00', zone: 'UTC' }

@@ -458,7 +458,7 @@ async function clientsOf(t: TestContext, { url }: Pick<GatewayAndProvider, 'url'
   return { 'HTTP/1.1': askByHttp1(url), 'HTTP/2': askByHttp2(session, url) }
 }
 
-test('an answer and its request are the same by HTTP/1.1 and HTTP/2, on both sides', { timeout: 120_000 }, async t => {
+test('requests and responses are the same by HTTP/1.1 and HTTP/2, on both sides', { timeout: 120_000 }, async t => {
   const env = certificate(t)
   const applications = { 'HTTP/1.1': await startHttp1(t), 'HTTP/2': await startHttp2(t) }
   const ways = await Promise.all(

@@ -34,7 +34,7 @@ test('a signed-in user talks with the application, in text and in bytes of any s
   await until(() => scene.sockets.clients.size === 0)
 })
 
-test('who may not see a page may not open a socket there', async t => {
+test('a user who may not see a page cannot open a socket there', async t => {
   const rules = [
     { path: '/internal', roles: ['developer'] as const },
     { path: '/open', public: true as const },

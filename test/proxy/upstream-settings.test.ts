@@ -176,7 +176,7 @@ test('KEEP_HEADERS does not let a client write a configured header', async t => 
   ])
 })
 
-test('responseHeaders change the answers of the application, and none of ours', async t => {
+test("responseHeaders change the application's responses, and none of Menshen's", async t => {
   const answer: RequestListener = (request, response) => {
     if (request.url === '/app/cut') return void request.socket.destroy()
     response.setHeader('Server', 'secret/1.0')

@@ -61,7 +61,7 @@ test('a state that nobody waits for is nothing', async t => {
   assert.ok(!events(scene).includes(ODD))
 })
 
-test('a provider that does not answer at its revocation does not stand in the way', async t => {
+test('a provider that does not answer at its revocation does not prevent the sign-out', async t => {
   const scene = await openRelyingParty(t, { PROVIDER_TIMEOUT_MS: '300', REVOKE: 'always' })
   const user = await scene.accepts()
   scene.op.answer('revoke', { kind: 'hang' })

@@ -24,7 +24,7 @@ async function openTwo(t: TestContext, more: object = {}) {
   return { staff, guests, rp, comeBack, calls }
 }
 
-test('an answer that says another provider’s name is refused without spending the attempt', async t => {
+test('a response that names another provider is refused without using up the attempt', async t => {
   const { staff, guests, rp, comeBack, calls } = await openTwo(t)
   const visitor = createClient(rp.url, rp.now)
   const { pathname, searchParams } = await comeBack(visitor, 'staff')

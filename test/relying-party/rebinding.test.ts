@@ -18,7 +18,7 @@ async function openRebinding(t: TestContext) {
   return { ...scene, leads, seen: await inside(t, Number(port)) }
 }
 
-test('a name that leads into a private network after discovery is not connected to', async t => {
+test('a name that resolves into a private network after discovery is not connected to', async t => {
   const { op, rp, leads, seen, accepts, refuses } = await openRebinding(t)
   await accepts()
   leads['api.idp.test'] = PRIVATE

@@ -93,7 +93,7 @@ async function openBehindCache(t: TestContext, vcl: string) {
 }
 
 for (const [kind, vcl] of Object.entries(VCLS)) {
-  test(`behind a Varnish ${kind} nobody gets another user’s page or cookie`, async t => {
+  test(`behind a Varnish ${kind} no one gets another user’s page or cookie`, async t => {
     const { scene, client, user } = await openBehindCache(t, vcl)
     const [first, second] = [await user('zhangsan'), await user('lisi')]
     assert.notEqual(cookieOf(first), cookieOf(second))

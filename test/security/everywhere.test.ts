@@ -48,7 +48,7 @@ async function openTwo(t: TestContext) {
   return { provider, one, other, user, isInEverywhere, remember }
 }
 
-test('退出所有设备 ends every session of the user on both instances, and nobody else’s', async t => {
+test('退出所有设备 ends every session of the user on both instances, and no other user’s', async t => {
   const { one, other, user, isInEverywhere, remember } = await openTwo(t)
   const mine = [await user('zhangsan', one), await user('zhangsan', one), await user('zhangsan', other)]
   // The same name is not the same user: only `sub` is.

@@ -77,7 +77,7 @@ test('under the default settings', async t => {
   const { menshen, upstream, slow, other, send, hangUp } = await open(t)
 
   await t.test(
-    `${EACH} stalled bodies, unread answers, event streams and sockets each leave everybody else's pages alone`,
+    `${EACH} stalled bodies, unread responses, event streams and sockets do not slow down other users' pages`,
     async () => {
       const socket = ['connection: upgrade', 'upgrade: websocket', 'sec-websocket-version: 13']
       for (const bytes of [

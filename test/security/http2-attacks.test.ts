@@ -103,7 +103,7 @@ test('attacks by HTTP/2 are bounded, and others are served', { timeout: 120_000 
     assert.equal(connection.resetOf(3), undefined)
   })
 
-  await t.test('a body that does not come: its stream is reset, whatever else the connection sends', async () => {
+  await t.test('a body that never arrives: its stream is reset, whatever else the connection sends', async () => {
     const connection = await openFrames(t, scene.url)
     await connection.write(frame(FRAME.headers, END_HEADERS, 1, hpack(requestHeaders('/', [cookie], 'POST'))))
     const pings = setInterval(() => connection.write(frame(FRAME.ping, 0, 0, Buffer.alloc(8))), 50)

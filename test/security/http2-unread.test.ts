@@ -64,7 +64,7 @@ async function setUpUnread(t: TestContext, env = {}) {
   return setUp(t, { application: false, env: { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile, ...env } })
 }
 
-test('answers that are not read are bounded for a connection and for an address, and clients that read are served', async t => {
+test('unread responses are bounded per connection and per address, and clients that read are served', async t => {
   const scene = await setUpUnread(t)
   let all = 0
   let reset = 0
@@ -167,7 +167,7 @@ function watchAnswers(t: TestContext): { waiting(): number } {
 }
 
 for (const isHttp2 of [false, true])
-  test(`answers of an application by ${isHttp2 ? 'HTTP/2' : 'HTTP/1.1'} that a user does not read are bounded for an address, and another user of it keeps theirs`, async t => {
+  test(`answers of an application by ${isHttp2 ? 'HTTP/2' : 'HTTP/1.1'} that a user does not read are bounded per address, and another user at that address keeps theirs`, async t => {
     const url = await startApplication(t, isHttp2)
     const scene = await setUpUnread(t, { UPSTREAM: url, CLIENT_TIMEOUT_MS: '600000' })
     const hoarder = cookieOf(await scene.user())

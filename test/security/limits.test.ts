@@ -33,7 +33,7 @@ async function untilCut(url: string, bytes: string): Promise<string> {
   return wire.seen
 }
 
-test('what is too large is refused, the connection closed, and the application never asked', async t => {
+test('a request that is too large is refused, its connection closed, and the application not called', async t => {
   const scene = await setUp(t, { config: { rules: RULES } })
   for (const [name, bytes] of Object.entries(TOO_LARGE)) {
     const answer = await untilCut(scene.url, bytes)
@@ -113,7 +113,7 @@ test('the server has deadlines for headers and idle connections, and looks often
 
 const FORMS = ['login', 'logout', '_menshen/backchannel-logout', '_menshen/sign-out-everywhere', '_menshen/console/end']
 
-test('a body beyond 16 KiB for a route of ours is a 413, and one just within is not', async t => {
+test('a body over 16 KiB for a route of Menshen gets 413, and one just below does not', async t => {
   const scene = await setUp(t)
   for (const path of FORMS.map(name => `/${name}`)) {
     const user = await scene.user('admin')

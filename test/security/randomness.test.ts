@@ -41,7 +41,7 @@ const withoutSuffix = (state: string | null) => {
   return (state ?? '').slice(0, -'_idp'.length)
 }
 
-test('2,000 states of POST /login are distinct, of 256 bits each, and look like chance', async t => {
+test('2,000 states of POST /login are distinct, have 256 bits each and look random', async t => {
   const scene = await setUp(t)
   const states = await collect(2000, async () => {
     const { status, headers } = await scene.visitor().post('/login')
@@ -69,7 +69,7 @@ test('1,000 states that the script of the page is given are distinct, and so are
   assert.equal(new Set([...states, ...secrets, ...challenges]).size, 3000, 'none is used for two things')
 })
 
-test('5,000 tickets are 43 characters of base64url, distinct, and look like chance', async t => {
+test('5,000 tickets are 43 characters of base64url, distinct, and look random', async t => {
   const scene = await setUp(t)
   const fromCallbacks = await collect(200, async () => {
     const visitor = scene.visitor()

@@ -31,7 +31,7 @@ async function sendRaw({ url }: SeveralHosts, lines: string[]): Promise<string> 
   return text(socket)
 }
 
-test('a ticket counts at its own host alone', async t => {
+test('a ticket is valid only at its own host', async t => {
   const scene = await setUpHosts(t)
   const browser = await scene.signedIn()
   await browser.open(`${WIKI}/`)
@@ -55,7 +55,7 @@ test('a ticket of another host is counted like any ticket that fails', async t =
   assert.equal(statuses.at(-1), 429)
 })
 
-test('a code is taken once, at its own host, by the browser that began the entry, within a minute', async t => {
+test('a code is accepted once, at its own host, from the browser that began the entry, within a minute', async t => {
   const scene = await setUpHosts(t)
   const browser = await scene.signedIn()
   const entered = async (who: Browser, address: string) => {
@@ -91,7 +91,7 @@ test('of ten parallel requests with one code, one enters', async t => {
   assert.equal(entered.length, 1)
 })
 
-test('a code of a session that has ended enters nothing', async t => {
+test('a code of an ended session opens nothing', async t => {
   const scene = await setUpHosts(t)
   const browser = await scene.signedIn()
   const answer = await codeFor(browser, `${WIKI}/`)
@@ -103,7 +103,7 @@ test('a code of a session that has ended enters nothing', async t => {
   assert.ok(scene.lines.some(({ event, fields }) => event === 'host_entry_failed' && fields.reason === 'session_ended'))
 })
 
-test('an address that is not of a configured host is refused, signed in or not', async t => {
+test('an address outside the configured hosts is refused, signed in or not', async t => {
   const scene = await setUpHosts(t)
   const n = hash('sha256', 'nonce', 'base64url')
   const refused = [
@@ -200,7 +200,7 @@ test('an entry always leads to the host that was named, whatever stands behind i
   }
 })
 
-test('a browser that keeps no cookies of a host sees a page the second time, and never goes round in circles', async t => {
+test('a browser that keeps no cookies of a host sees a page the second time, and never loops', async t => {
   const scene = await setUpHosts(t)
   const browser = await scene.signedIn()
   const enter = async () => {

@@ -248,7 +248,7 @@ test('with several hosts, one connection serves all of them, and another authori
   assert.equal((await at(new URL(scene.url).host)).headers.location, '/login')
 })
 
-test('a refused gRPC request gets a status of gRPC by HTTP/1.1 too, but forward-auth never says yes by it', async t => {
+test('a refused gRPC request gets a gRPC status by HTTP/1.1 too, but forward-auth never approves by it', async t => {
   const scene = await setUp(t, {
     env: { TRUSTED_PROXIES: '127.0.0.1' },
     config: { rules: [{ path: '/', roles: ['developer'] }] },
@@ -275,7 +275,7 @@ test('a refused gRPC request gets a status of gRPC by HTTP/1.1 too, but forward-
   }
 })
 
-test('a gRPC call with an unreadable path or the method TRACE gets a status of gRPC, but forward-auth never says yes by it', async t => {
+test('a gRPC call with an unreadable path or the method TRACE gets a gRPC status, but forward-auth never approves by it', async t => {
   const scene = await setUp(t, {
     env: { TRUSTED_PROXIES: '127.0.0.1' },
     config: { rules: [{ path: '/', public: true }] },

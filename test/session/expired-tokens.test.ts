@@ -140,7 +140,7 @@ const SCRIPTED_WAYS: Record<string, (user: Client) => Promise<Response>> = {
   '/_menshen/stay': user => user.post('/_menshen/stay', {}, { headers: SCRIPT }),
 }
 
-test('while the provider is away an expired token gives 503, nothing is forwarded, and the session stays', async t => {
+test('while the provider is unavailable an expired token gives 503, nothing is forwarded, and the session stays', async t => {
   const { op, gateway, user, forwarded, refreshes, eventsOf } = await open(t, { TRUSTED_PROXIES: '127.0.0.1' })
   gateway.passSeconds(HOUR)
   op.isAway = true

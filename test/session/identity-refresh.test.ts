@@ -183,7 +183,7 @@ test('claims of the id_token alone stay while refreshes bring none, and follow o
   assert.deepEqual(await me(user), ['common', 'of-user-info', 'new', OIDC_USER.email])
 })
 
-test('an e-mail address that the id_token has verified stays without a new one, and an unverified one never counts', async t => {
+test('an e-mail address that the id_token has verified stays without a new one, and an unverified one is never used', async t => {
   const { op, rp, says, me, accepts } = await open(t)
   op.bend.claims = right => ({ ...right, email: OIDC_USER.email, email_verified: true })
   says({ email_verified: undefined })
@@ -219,7 +219,7 @@ const FAILURES: Record<string, Answer> = {
   'a redirect': { kind: 'redirect', to: 'http://127.0.0.1:1/' },
 }
 
-test('user info that fails in whatever way keeps the session and who the user is, and the log says so', async t => {
+test('user info that fails in any way leaves the session and the user unchanged, and is logged', async t => {
   const { op, rp, me, eventsOf } = await open(t)
   for (const [n, [what, answer]] of Object.entries(FAILURES).entries()) {
     op.answer('userinfo', answer)

@@ -206,7 +206,7 @@ test('a clock that is set back ends nothing, and counts from the new time on', a
   assert.equal(await sessions.getFresh(ticket), undefined)
 })
 
-test('a reason is told to the holder of the ticket alone, and lives no longer than the session would have', async t => {
+test('a reason is shown only to the holder of the ticket, and is kept no longer than the session would have been', async t => {
   const { scene, sessions, ticket, key } = await open(t)
   scene.pass(IDLE_MS + QUARTER)
   await sessions.getFresh(ticket)

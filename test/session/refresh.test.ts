@@ -63,7 +63,7 @@ for (const left of [0, -1, -100_000])
     assert.equal(provider.calls.length, calls)
   })
 
-test('the token’s clock starts when its answer arrives, not when the session is saved', async t => {
+test('the token’s lifetime starts when its response arrives, not when the session is saved', async t => {
   const { provider, gateway } = await openSignedIn(t)
   const visitor = gateway.visitor()
   const release = provider.hold('userinfo')
@@ -85,7 +85,7 @@ test('REFRESH_LEAD_SECONDS moves the boundary', async t => {
   assert.equal(refreshes(), 1)
 })
 
-test('a refresh sends exactly the four fields, in the body alone', async t => {
+test('a refresh sends exactly the four fields, in the body only', async t => {
   const { gateway, get, provider } = await openSignedIn(t)
   gateway.passSeconds(LIFE - 200)
   await get()
@@ -150,7 +150,7 @@ test('an empty or null refresh token in the answer does not replace the old one'
   }
 })
 
-test('60 requests at the moment of refresh: one refresh, 60 pages, no reuse', async t => {
+test('60 requests when a refresh is due: one refresh, 60 pages, no reuse', async t => {
   const { gateway, get, provider, refreshes, cookie } = await openSignedIn(t)
   gateway.passSeconds(LIFE - 100)
   const release = provider.hold('refresh')

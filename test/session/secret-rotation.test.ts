@@ -91,7 +91,7 @@ test('a return path that the old secret signed counts while it is in the list, a
   assert.equal(await comeBack(), '/')
 })
 
-test('a secret that was taken away opens nothing any more, and the log says what that means', async t => {
+test('a removed secret decrypts nothing, and the log says what that means', async t => {
   const { start, user, names, isIn, keyIds, log } = await prepare(t)
   await start({ SECRET: OLD })
   await user('user-one')

@@ -70,7 +70,7 @@ test('without a cookie, or with one that is made up, nothing is exchanged', asyn
   assert.equal(await finish(visitor, path), '/', 'and the attempt is still there for its own browser')
 })
 
-test('a state that nobody started, or that another browser started, leads to no session', async t => {
+test('a state that was never issued, or that another browser started, creates no session', async t => {
   const { visitor, gateway, provider, exchanges } = await openAttempts(t)
   const attacker = gateway.visitor()
   const planted = await authorize(attacker, await start(attacker))

@@ -76,7 +76,7 @@ test('only the suffix of the state is checked', async t => {
   }
 })
 
-test("the provider's error is passed on, encoded, and nothing of its description", async t => {
+test("the provider's error is passed on, encoded, without its description", async t => {
   const { client, provider } = await setUp(t, { application: false })
   for (const error of [
     'access_denied',
@@ -123,7 +123,7 @@ test('repeated parameters are refused before anything is sent', async t => {
   assert.equal(provider.calls.length, 0)
 })
 
-test('the code is exchanged with exactly the five fields of specification 3.5, in the body alone', async t => {
+test('the code is exchanged with exactly the five fields of specification 3.5, in the body only', async t => {
   const { client, provider, baseUrl } = await setUp(t, { application: false })
   const code = provider.codeFor()
   const asked = `/callback?code=${code}&state=abc_idp&extra=1`
@@ -146,7 +146,7 @@ test('the code is exchanged with exactly the five fields of specification 3.5, i
   assert.doesNotMatch(JSON.stringify(call.headers), /canary|1\.2\.3\.4/i)
 })
 
-test('user info is asked for with the access token in the Authorization header alone', async t => {
+test('user info is fetched with the access token in the Authorization header only', async t => {
   const { client, provider } = await setUp(t, { application: false })
   await signIn(client, provider)
   assert.deepEqual(
@@ -168,7 +168,7 @@ test('the session cookie on an http address is HttpOnly, Lax, for the whole site
   assert.deepEqual(attributes, ['HttpOnly', 'Max-Age=7200', 'Path=/', 'SameSite=Lax'])
 })
 
-test('on an https address it is Secure too, and named so that nobody else can plant it', async t => {
+test('on an https address it is also Secure, with a name prefix that keeps other hosts from setting it', async t => {
   const { client, provider } = await setUp(t, { env: { BASE_URL: 'https://app.example.com' }, application: false })
   await client.get('/deep')
   const answer = await signIn(client, provider)
@@ -182,7 +182,7 @@ test('on an https address it is Secure too, and named so that nobody else can pl
     assert.equal((await client.get('/', { headers: { cookie: `${name}=${ticket}` } })).status, 302, name)
 })
 
-test('the answer of the callback cannot be cached, and tells nobody where it came from', async t => {
+test('the response of the callback cannot be cached and sends no referrer', async t => {
   const { client, provider } = await setUp(t, { application: false })
   for (const answer of [await signIn(client, provider), await client.get('/callback')]) {
     assert.equal(answer.headers['cache-control'], 'no-store')
@@ -207,7 +207,7 @@ test('the cookie lives as long as the token, and never longer than a session may
   }
 })
 
-test('only the very name admin is a developer', async t => {
+test('only the exact name admin is a developer', async t => {
   const { provider, visitor } = await setUp(t, { application: false })
   const admin = visitor()
   await signIn(admin, provider, { username: 'admin', nickname: 'x' })
@@ -234,7 +234,7 @@ test('nothing that a browser sends changes the role', async t => {
   assert.equal((await client.get('/_menshen/console?userRole=developer', { headers })).status, 403)
 })
 
-test('/_menshen/me shows userInfo as the provider gave it, the role and the end, and no token', async t => {
+test('/_menshen/me shows userInfo as the provider returned it, the role and the end, and no token', async t => {
   const { client, provider } = await setUp(t, { application: false })
   const user = {
     sub: 's-1',
@@ -259,7 +259,7 @@ test('/_menshen/me shows userInfo as the provider gave it, the role and the end,
   assert.doesNotMatch(answer.text + JSON.stringify(answer.headers), /CANARY/)
 })
 
-test('every sign-in gives a new ticket, and the one before is dead', async t => {
+test('every sign-in issues a new ticket and invalidates the previous one', async t => {
   const { client, provider, visitor } = await setUp(t, { application: false })
   const first = sessionCookie(await signIn(client, provider)).ticket
   const second = sessionCookie(await signIn(client, provider, { username: 'lisi' })).ticket
@@ -268,7 +268,7 @@ test('every sign-in gives a new ticket, and the one before is dead', async t => 
   assert.equal((await me(client)).userInfo.username, 'lisi')
 })
 
-test('a sign-in that fails leaves the session that was there alive', async t => {
+test('a failed sign-in does not end the existing session', async t => {
   const { client, provider } = await setUp(t, { application: false })
   await signIn(client, provider)
   for (const query of ['error=access_denied', 'code=wrong&state=a_idp', 'code=', `code=${provider.codeFor()}`]) {
@@ -312,7 +312,7 @@ test('a previous session that cannot be ended does not fail a good sign-in', asy
   assert.ok(lines.some(({ event }) => event === 'previous_session_left'))
 })
 
-test('a ticket that nobody issued is never adopted', async t => {
+test('a ticket that was never issued is not adopted', async t => {
   const { client, provider, visitor } = await setUp(t, { application: false })
   for (const planted of ['A'.repeat(43), 'x', 'undefined', 'a.b.c', `${'A'.repeat(42)}=`, '../../x']) {
     const headers = { cookie: `${SESSION}=${planted}` }
@@ -323,7 +323,7 @@ test('a ticket that nobody issued is never adopted', async t => {
   }
 })
 
-test('the cookie stays as small as it is, whatever the user info holds', async t => {
+test('the cookie stays small, whatever the user info contains', async t => {
   const { client, provider } = await setUp(t, { application: false })
   const long = '长'.repeat(30_000)
   const answer = await signIn(client, provider, { nickname: long, email: long, ou_name: long, phone_number: long })
@@ -332,7 +332,7 @@ test('the cookie stays as small as it is, whatever the user info holds', async t
   assert.equal((await me(client)).userInfo.nickname, long)
 })
 
-test('the user comes back to the page that was wanted, once, and then to the home page', async t => {
+test('the user returns to the requested page, once, and then to the home page', async t => {
   const { client, provider } = await setUp(t, { application: false })
   await client.get('/reports/2026?sort=a&b=%26#not-sent')
   const first = await signIn(client, provider)

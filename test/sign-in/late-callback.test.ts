@@ -142,7 +142,7 @@ test('images, frames, scripts and prefetches of another site start no attempt', 
   assert.equal(exchanges(), 0)
 })
 
-test('an answer that another browser started signs nobody in with its code, not even after the retry', async t => {
+test('a callback that another browser started signs no one in with its code, not even after the retry', async t => {
   const { visitor, provider, exchanges } = await openBound(t)
   const [attacker, victim] = [visitor(), visitor()]
   const planted = await comeBack(attacker)

@@ -42,7 +42,7 @@ test('POST /logout ends the session, tells the provider and redirects to /login 
   isToLogin(await visitor.get('/'), 302)
 })
 
-test('GET /logout, typed in, does the same by 302', async t => {
+test('GET /logout, typed into the address bar, does the same by 302', async t => {
   const { visitor, provider, lives } = await openSignedIn(t)
   isToLogin(await visitor.get('/logout', { headers: TYPED_IN }), 302)
   assert.equal(await lives(), false)
@@ -205,7 +205,7 @@ const FAULTS: Record<string, Answer> = {
 }
 
 for (const [fault, given] of Object.entries(FAULTS))
-  test(`a provider that ${fault} does not stand in the way of a sign-out`, async t => {
+  test(`a provider that ${fault} does not prevent a sign-out`, async t => {
     const { visitor, provider, lives } = await openSignedIn(t)
     provider.answer('logout', given)
     const started = performance.now()
@@ -217,7 +217,7 @@ for (const [fault, given] of Object.entries(FAULTS))
     assert.equal(provider.callsTo('logout').length, 1)
   })
 
-test('a provider that is not there does not stand in the way either', async t => {
+test('a provider that is not there does not prevent the sign-out either', async t => {
   const { visitor, provider, lives } = await openSignedIn(t)
   await provider.close()
   isToLogin(await visitor.post('/logout'), 303)

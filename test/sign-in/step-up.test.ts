@@ -93,7 +93,7 @@ test('acr_values are separated by spaces, and amr alone sends prompt=login', asy
   assert.deepEqual([all.get('acr_values'), all.get('max_age'), all.has('prompt')], ['gold', '60', false])
 })
 
-test('the id_token decides: whoever edits the address at the provider gets 403 step_up_failed, and no loop', async t => {
+test('the id_token decides: a user who edits the URL at the provider gets 403 step_up_failed, and no loop', async t => {
   const { gateway, provider, seconds, follow, user, page, events } = await scene(t)
   const client = await user()
   const away = await page(client, '/vault')
@@ -166,7 +166,7 @@ test('an auth_time in the future, in milliseconds or as a text is unknown', asyn
   }
 })
 
-test('a silent sign-in without auth_time meets maxAge only after the provider has told the time of a step-up', async t => {
+test('a silent sign-in without auth_time meets maxAge only after a step-up has returned the time', async t => {
   const { provider, seconds, follow, user, page } = await scene(t)
   const client = await user({})
   const away = await page(client, '/pay')
@@ -185,7 +185,7 @@ test('amr is met by one of its values, and acr by the one that it is', async t =
   assert.equal((await page(client, '/all')).status, 302)
 })
 
-test('somebody else at the provider ends in callback_error, and the session of the user stays untouched', async t => {
+test("another account at the provider ends in callback_error, and the user's session is unchanged", async t => {
   const { gateway, provider, seconds, user, page, events } = await scene(t)
   const client = await user()
   const before = client.cookies.get('menshen_session')

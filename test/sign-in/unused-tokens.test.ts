@@ -33,7 +33,7 @@ function watchTokens(op: OidcServer): string[] {
   return issued
 }
 
-test('a sign-in that replaces a session revokes the tokens of the former one, and none of the new one', async t => {
+test('a sign-in that replaces a session revokes the previous tokens, and none of the new ones', async t => {
   const { op, gateway } = await open(t)
   const issued = watchTokens(op)
   const user = await gateway.user()

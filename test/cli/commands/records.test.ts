@@ -423,7 +423,7 @@ for (const [name, openStore] of Object.entries(STORES)) {
   })
 }
 
-test('a key that was revoked is in an older backup again, and all keys up to the incident are revoked in it', async t => {
+test('a revoked key is back in an older backup, and all keys up to the incident can be revoked in it', async t => {
   const folder = tempFolder(t)
   const { user, make, run, json, statusWith } = await openKeys(t, `sqlite:${join(folder, 'menshen.db')}`)
   const key = await make(await user(), 'laptop')
