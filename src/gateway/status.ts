@@ -135,7 +135,7 @@ const FORWARDED = /^(x-forwarded-.*|x-original-.*|forwarded|x-real-ip|via)$/
 const REMEDIES = {
   address: 'add the address to METRICS_FROM',
   proxy:
-    'ask directly, from an address that is not in TRUSTED_PROXIES and without headers of a proxy; if Prometheus is on the same machine as the proxy, let the proxy come from 127.0.0.2 (nginx: proxy_bind 127.0.0.2) and set TRUSTED_PROXIES=127.0.0.2',
+    'connect directly, from an address outside TRUSTED_PROXIES and without headers of a proxy: name only the addresses of the proxies in TRUSTED_PROXIES, or scrape from this machine; if the proxy is on this machine too, let it connect from 127.0.0.2 (nginx: proxy_bind 127.0.0.2) and set TRUSTED_PROXIES=127.0.0.2',
 }
 
 async function sendMetrics(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {

@@ -74,6 +74,14 @@ test('a trusted proxy may not, whatever METRICS_FROM says', async t => {
   assert.equal((await ask(scene.url)).status, 200)
 })
 
+test('inside a network of trusted proxies no address may read them, and an agent on this machine may', async t => {
+  const scene = await setUp(t, { env: { METRICS_FROM: '127.0.0.1, 127.8.9.10', TRUSTED_PROXIES: '127.8.0.0/16' } })
+  assert.equal((await ask(scene.url, { from: '127.8.9.10' })).status, 403)
+  const refused = scene.lines.find(({ event }) => event === 'metrics_refused')
+  assert.match(String(refused?.fields.remedy), /only the addresses of the proxies/)
+  assert.equal((await ask(scene.url)).status, 200)
+})
+
 test('none turns them off', async t => {
   const scene = await setUp(t, { env: { METRICS_FROM: 'none' } })
   assert.equal((await ask(scene.url)).status, 404)
