@@ -1,4 +1,4 @@
-// createMenshen: its options, their checks, the development provider, and what it reports at the start.
+// The start of createMenshen: its options, their checks, the development provider, and what it reports at the start.
 
 import { isLoopback, isProduction } from './config/deployment.ts'
 import { DEVELOPMENT_CLIENT, type DevProviderConfig, subOf } from './config/dev-provider.ts'
@@ -27,8 +27,8 @@ import { likelyMeantOf, settingOfAlias } from './config/suggestions.ts'
 import { certificateProblem } from './config/tls-files.ts'
 import type { DevProvider } from './dev-provider/dev-provider.ts'
 import { MenshenError, type Problem, refuseIf } from './errors.ts'
-import { sendAnswer } from './gateway/embedded.ts'
 import { newRequestId } from './http/request.ts'
+import { sendAnswer } from './http/send.ts'
 import { createEventLog, type EventLog, type Log } from './log.ts'
 import { createCore, type Menshen } from './menshen.ts'
 import { REQUEST_ID } from './observe/observed-request.ts'
@@ -236,9 +236,8 @@ function likelyOption(given: string): string | undefined {
 // The start of the library. Like the command it passes the clock on; of the environment it reads NODE_ENV, and what the
 // configuration names as `{ env: NAME }`.
 
-/** Starts Menshen inside this program. Rejects with a MenshenError that says what to change. */
-export async function createMenshen<R extends Role = DefaultRole, F extends string = never>(
-  options: MenshenOptions<R, F> = {},
+export async function startMenshen<R extends Role = DefaultRole, F extends string = never>(
+  options: MenshenOptions<R, F>,
 ): Promise<Menshen<R | typeof DEFAULT_ROLE, F>> {
   try {
     // Its roles and fields are those that the options name.

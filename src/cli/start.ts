@@ -148,6 +148,7 @@ async function startOne(options: CoreOptions, parts: StartParts): Promise<Runnin
     return refuseToListen(error, { setting: 'PORT', port: settings.PORT, host: settings.HOST })
   })
   disableIdleGc()
+  preload()
   return {
     target: reloadProcess(menshen, server, snapshot, reloadOptions),
     report: menshen.report,
@@ -157,6 +158,12 @@ async function startOne(options: CoreOptions, parts: StartParts): Promise<Runnin
       await menshen.close()
     },
   }
+}
+
+/** The console and the doctor are loaded at their first use. Loaded now, they do not delay the first request to them. */
+function preload(): void {
+  // A request to them loads them again and reports the failure.
+  for (const loading of [import('../console/pages.ts'), import('../doctor/examine.ts')]) loading.catch(() => {})
 }
 
 async function startAll(env: Environment, parts: StartParts): Promise<RunningGateway> {

@@ -3,34 +3,40 @@
 import { admitWithoutStore } from '../gateway/admit-without-store.ts'
 import type { RouteTable } from '../http/route-table.ts'
 import { OWN_PATHS } from '../paths.ts'
-import { guarded } from '../sign-in/guarded.ts'
-import { createAuditStream, sendAuditCsv, sendAuditJson, showAudit } from './audit-tab.ts'
+import { type GuardedHandler, guarded } from '../sign-in/guarded.ts'
+import { createCachedValue } from '../util/cached-value.ts'
 import type { ConsoleContext } from './context.ts'
-import { confirmEnd, endListedSession } from './end-sessions.ts'
-import { showHealth } from './health-tab.ts'
 import type { LiveStreams } from './live-streams.ts'
-import { createOverview } from './overview.ts'
-import { showRules } from './rules-tab.ts'
-import { showSession, showSessions } from './sessions-tab.ts'
-import { showSettings } from './settings-tab.ts'
+import type { ConsolePages } from './pages.ts'
 
+/** The pages are loaded when a user who is admitted opens one: an application whose console is not used does not load them. */
 export function createConsole(context: ConsoleContext, liveStreams: LiveStreams): RouteTable<ConsoleContext> {
-  const overview = createOverview(context, liveStreams)
-  const showOverview = guarded(overview.show, admitWithoutStore)
-  const showHealthTab = guarded(showHealth, admitWithoutStore)
+  const pages = createCachedValue({
+    load: async () => (await import('./pages.ts')).createConsolePages(context, liveStreams),
+    freshMs: Number.POSITIVE_INFINITY,
+    now: context.now,
+  })
+  const page = (name: keyof ConsolePages): GuardedHandler<ConsoleContext> => {
+    return async (...args) => (await pages.get())[name](...args)
+  }
+  const handle = (name: keyof ConsolePages, admitCaller?: typeof admitWithoutStore) => guarded(page(name), admitCaller)
+  const show = (name: keyof ConsolePages, admitCaller?: typeof admitWithoutStore) => {
+    const handler = handle(name, admitCaller)
+    return { GET: handler, HEAD: handler }
+  }
   return {
-    [OWN_PATHS.console]: { GET: showOverview, HEAD: showOverview },
-    [OWN_PATHS.consoleLive]: { GET: guarded(overview.stream) },
-    [OWN_PATHS.consoleSessions]: { GET: guarded(showSessions), HEAD: guarded(showSessions) },
-    [OWN_PATHS.consoleSession]: { GET: guarded(showSession), HEAD: guarded(showSession) },
-    [OWN_PATHS.consoleConfirmEnd]: { GET: guarded(confirmEnd), HEAD: guarded(confirmEnd) },
-    [OWN_PATHS.endSession]: { POST: guarded(endListedSession) },
-    [OWN_PATHS.consoleAudit]: { GET: guarded(showAudit), HEAD: guarded(showAudit) },
-    [OWN_PATHS.consoleAuditCsv]: { GET: guarded(sendAuditCsv) },
-    [OWN_PATHS.consoleAuditJson]: { GET: guarded(sendAuditJson) },
-    [OWN_PATHS.consoleAuditLive]: { GET: guarded(createAuditStream(liveStreams)) },
-    [OWN_PATHS.consoleRules]: { GET: guarded(showRules), HEAD: guarded(showRules) },
-    [OWN_PATHS.consoleHealth]: { GET: showHealthTab, HEAD: showHealthTab },
-    [OWN_PATHS.consoleSettings]: { GET: guarded(showSettings), HEAD: guarded(showSettings) },
+    [OWN_PATHS.console]: show('showOverview', admitWithoutStore),
+    [OWN_PATHS.consoleLive]: { GET: handle('streamOverview') },
+    [OWN_PATHS.consoleSessions]: show('showSessions'),
+    [OWN_PATHS.consoleSession]: show('showSession'),
+    [OWN_PATHS.consoleConfirmEnd]: show('confirmEnd'),
+    [OWN_PATHS.endSession]: { POST: handle('endListedSession') },
+    [OWN_PATHS.consoleAudit]: show('showAudit'),
+    [OWN_PATHS.consoleAuditCsv]: { GET: handle('sendAuditCsv') },
+    [OWN_PATHS.consoleAuditJson]: { GET: handle('sendAuditJson') },
+    [OWN_PATHS.consoleAuditLive]: { GET: handle('streamAudit') },
+    [OWN_PATHS.consoleRules]: show('showRules'),
+    [OWN_PATHS.consoleHealth]: show('showHealth', admitWithoutStore),
+    [OWN_PATHS.consoleSettings]: show('showSettings'),
   }
 }

@@ -1,7 +1,6 @@
 // The transport of embedding applications: answers are values instead of writes to a response.
 
-import { type IncomingHttpHeaders, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
-import type { Duplex } from 'node:stream'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Role } from '../config/file.ts'
 import type { TokenExchangeConfig } from '../config/upstreams.ts'
 import { MenshenError } from '../errors.ts'
@@ -12,13 +11,12 @@ import {
   foreignAnswer,
   leftAnswer,
   type OwnAnswer,
-  send,
   unreadableAnswer,
 } from '../http/answers.ts'
 import type { Identification } from '../http/caller.ts'
 import { areOfTheWeb, isRequest } from '../http/form.ts'
 import { removeKeys } from '../http/remove-keys.ts'
-import { newRequestId, type Peer, type RequestHead } from '../http/request.ts'
+import type { Peer, RequestHead } from '../http/request.ts'
 import { identify, noteActivity } from '../identify/session.ts'
 import { type ObservedRequest, REQUEST_ID } from '../observe/observed-request.ts'
 import type { LoadedSession } from '../session/cache.ts'
@@ -26,7 +24,6 @@ import { type SessionData, tokenExpiresAt } from '../session/record.ts'
 import { createRequire } from '../sign-in/denial.ts'
 import { checkedData } from '../sign-in/hooks.ts'
 import { createToUserSession, type UserSession, withSignal } from '../sign-in/user-session.ts'
-import { destroyAfter } from '../util/destroy-after.ts'
 import { isForeignSocket } from '../util/fetch-metadata.ts'
 import type { GatewayContext } from './context.ts'
 import { denialAnswer } from './denial-answer.ts'
@@ -349,41 +346,3 @@ function joined(name: string, value: string | string[] | undefined): string | st
   if (!Array.isArray(value) || name === 'set-cookie') return value
   return value.join(name === 'cookie' ? '; ' : ', ')
 }
-
-// Sends our own answer in place of the application's.
-
-/** How long a refused client may take to read the answer and to close. */
-const CLOSE_MS = 1000
-
-/**
- * Writes it to a response of node:http, as a stream where it is one. Cookies that the application has set stay there. Or to the
- * socket of an `upgrade` event, which it closes.
- */
-export function sendAnswer(target: ServerResponse | Duplex, answer: Response): Promise<void> {
-  return isResponse(target) ? sendToResponse(target, answer) : sendToSocket(target, answer)
-}
-
-function isResponse(target: ServerResponse | Duplex): target is ServerResponse {
-  return 'writeHead' in target
-}
-
-function sendToResponse(response: ServerResponse, answer: Response): Promise<void> {
-  const cookies = answer.headers.getSetCookie()
-  addCookies(response, cookies)
-  if (cookies.length > 0) answer.headers.delete('set-cookie')
-  return send(response, answer, answer.headers.get(REQUEST_ID) ?? newRequestId())
-}
-
-/** Discards what still comes: unread bytes would make the system drop our answer. */
-async function sendToSocket(socket: Duplex, answer: Response): Promise<void> {
-  socket.on('error', () => socket.destroy()).resume()
-  const body = Buffer.from(await answer.arrayBuffer())
-  if (socket.destroyed) return
-  const lines = [`HTTP/1.1 ${answer.status} ${STATUS_CODES[answer.status] ?? ''}`, 'connection: close']
-  for (const [name, value] of answer.headers) if (!OF_THE_WIRE.has(name)) lines.push(`${name}: ${value}`)
-  const head = Buffer.from(`${[...lines, `content-length: ${body.length}`].join('\r\n')}\r\n\r\n`, 'latin1')
-  socket.end(Buffer.concat([head, body]))
-  destroyAfter(socket, CLOSE_MS)
-}
-
-const OF_THE_WIRE = new Set(['connection', 'content-length', 'transfer-encoding'])

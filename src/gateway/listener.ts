@@ -10,11 +10,10 @@ import {
   type OwnAnswer,
   type Pages,
   type StatusAnswer,
-  send,
-  sentBy,
   unreadableAnswer,
 } from '../http/answers.ts'
 import { type GatewayRequest, hasBody } from '../http/request.ts'
+import { send, sentBy } from '../http/send.ts'
 import type { Admission } from '../identify/admission.ts'
 import { CLIENT_LEFT, type ObservedRequest, observedFields } from '../observe/observed-request.ts'
 import { type ForwardOptions, sendContinue } from '../proxy/forward.ts'

@@ -1,9 +1,6 @@
 // Answers of our own: pages, JSON, redirects and errors, and sending them.
 
-import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
-import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { IncomingHttpHeaders } from 'node:http'
 import { LRUCache } from 'lru-cache'
 import { isTooLong } from '../access/request-path.ts'
 import { isLoopback } from '../config/deployment.ts'
@@ -23,7 +20,6 @@ import { NOTICES, type NoticeName, noticePage, noticeText } from '../pages/notic
 import type { Languages, Words } from '../pages/words.ts'
 import { isApiPath, OWN_PATHS, type OwnPaths } from '../paths.ts'
 import { headerLines } from '../server/fast-path.ts'
-import { Http2Response } from '../server/http2-messages.ts'
 import type { IdentityHeaders } from '../session/cache.ts'
 import { atMost } from '../util/at-most.ts'
 import { isByScript } from '../util/fetch-metadata.ts'
@@ -315,97 +311,6 @@ type OwnHeaders = Pick<StatusAnswer, 'requestId' | 'identity'> & Partial<Pick<St
 const NONE: readonly string[] = []
 
 const NO_HEADERS = new CommonHeaders({})
-
-// Writes a Response to a node:http response: whole if all of it is there, else as it comes.
-
-type Reader = ReadableStreamDefaultReader<Uint8Array>
-type Read = Awaited<ReturnType<Reader['read']>>
-
-interface FirstChunks {
-  readonly chunks: readonly Uint8Array[]
-  /** The read that is still pending; absent after the last chunk. */
-  readonly next?: Promise<Read>
-}
-
-/** Bytes that are gathered before they are sent. */
-const MOST_GATHERED = 256 * 1024
-
-export async function send(
-  response: ServerResponse,
-  answer: Response,
-  requestId: string,
-  sharedBody?: Uint8Array,
-): Promise<void> {
-  const { 'set-cookie': _, ...plain } = Object.fromEntries(answer.headers)
-  const cookies = answer.headers.getSetCookie()
-  const headers = { ...plain, ...(cookies.length > 0 ? { 'set-cookie': cookies } : {}), [REQUEST_ID]: requestId }
-  const reader: Reader | undefined = sharedBody ? undefined : answer.body?.getReader()
-  const { chunks, next }: FirstChunks = reader ? await readFirstChunks(reader) : { chunks: [] }
-  if (reader && next) return sendOn(response, answer.status, headers, reader, { chunks, next })
-  const body = sharedBody ?? Buffer.concat(chunks)
-  if (!takesBody(response, body.length)) return
-  // RFC 9110, 8.6: a 204 has none.
-  const length = answer.status === 204 ? {} : { 'content-length': body.length }
-  response.writeHead(answer.status, { ...headers, ...length })
-  response.end(body)
-  drain(response.req)
-}
-
-/** False if the client has left too much unread, and gets nothing more for now. */
-export function takesBody(response: ServerResponse, bytes: number): boolean {
-  return !(response instanceof Http2Response) || response.admits(bytes)
-}
-
-/** The chunks that need no waiting: nearly always all of them. */
-async function readFirstChunks(reader: Reader): Promise<FirstChunks> {
-  const chunks: Uint8Array[] = []
-  for (let size = 0; ; ) {
-    const next = reader.read()
-    const read = size < MOST_GATHERED ? await Promise.race([next, nextTurn()]) : undefined
-    if (!read) return { chunks, next }
-    if (read.done) return { chunks }
-    chunks.push(read.value)
-    size += read.value.length
-  }
-}
-
-async function sendOn(
-  response: ServerResponse,
-  status: number,
-  headers: OutgoingHttpHeaders,
-  reader: Reader,
-  beginning: Required<FirstChunks>,
-): Promise<void> {
-  const stop = () => void reader.cancel().catch(() => {})
-  // The client has left and does not read it.
-  beginning.next.catch(() => {})
-  response.once('close', stop)
-  response.writeHead(status, headers)
-  response.flushHeaders()
-  drain(response.req)
-  if (response.req.method === 'HEAD') return void response.end()
-  try {
-    await pipeline(Readable.from(chunksOf(reader, beginning)), response)
-  } catch (error) {
-    // A client that has left needs no more of it.
-    if (!response.destroyed) throw error
-  }
-}
-
-async function* chunksOf(reader: Reader, { chunks, next }: Required<FirstChunks>): AsyncGenerator<Uint8Array> {
-  yield* chunks
-  for (let read = await next; !read.done; read = await reader.read()) yield read.value
-}
-
-/** What counts the bytes of an answer: in HTTP/1.1 its connection, which answers one request after the other. */
-export function sentBy(response: ServerResponse): { readonly bytesWritten: number } {
-  return response instanceof Http2Response ? response : response.req.socket
-}
-
-/** Discards the body of a request, so that the next request on the connection is read; its deadline is the client's. */
-export function drain(incoming: IncomingMessage): void {
-  if (!incoming.complete) incoming.resume()
-}
 
 // The answer after an internal error: a page, or JSON for a script, never a stack.
 

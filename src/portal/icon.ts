@@ -56,11 +56,9 @@ function hashOf(text: string): number {
   return hash
 }
 
-const graphemes = new Intl.Segmenter()
-
 /** The first letter or digit, or the first character of a title without any. */
 function letterOf(title: string): string {
-  const characters = Array.from(graphemes.segment(title.trim()), ({ segment }) => segment)
+  const characters = Array.from(new Intl.Segmenter().segment(title.trim()), ({ segment }) => segment)
   return (characters.find(character => /[\p{L}\p{N}]/u.test(character)) ?? characters[0] ?? '').toUpperCase()
 }
 

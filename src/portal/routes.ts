@@ -9,11 +9,11 @@ import {
   type OwnAnswer,
   pageAnswer,
   type ResponseAnswer,
-  send,
   tooManyAnswer,
 } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import type { RouteTable } from '../http/route-table.ts'
+import { send } from '../http/send.ts'
 import type { SignedInCaller } from '../identify/admission.ts'
 import { admit } from '../identify/admit.ts'
 import { OWN_PATHS } from '../paths.ts'

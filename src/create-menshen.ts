@@ -1,0 +1,13 @@
+// createMenshen as applications import it. What it starts is loaded by the first call, so that `import 'menshen'` is fast.
+
+import type { DEFAULT_ROLE, DefaultRole, Role } from './config/file.ts'
+import type { Menshen } from './menshen.ts'
+import type { MenshenOptions } from './options.ts'
+
+/** Starts Menshen inside this program. Rejects with a MenshenError that says what to change. */
+export async function createMenshen<R extends Role = DefaultRole, F extends string = never>(
+  options: MenshenOptions<R, F> = {},
+): Promise<Menshen<R | typeof DEFAULT_ROLE, F>> {
+  const { startMenshen } = await import('./options.ts')
+  return startMenshen(options)
+}

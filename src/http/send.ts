@@ -1,0 +1,138 @@
+// Writes a Response to a node:http response: whole if all of it is there, else as it comes.
+
+import { type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse, STATUS_CODES } from 'node:http'
+import { type Duplex, Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { REQUEST_ID } from '../observe/observed-request.ts'
+import { Http2Response } from '../server/http2-messages.ts'
+import { destroyAfter } from '../util/destroy-after.ts'
+import { addCookies } from './add-cookies.ts'
+import { newRequestId } from './request.ts'
+
+type Reader = ReadableStreamDefaultReader<Uint8Array>
+type Read = Awaited<ReturnType<Reader['read']>>
+
+interface FirstChunks {
+  readonly chunks: readonly Uint8Array[]
+  /** The read that is still pending; absent after the last chunk. */
+  readonly next?: Promise<Read>
+}
+
+/** Bytes that are gathered before they are sent. */
+const MOST_GATHERED = 256 * 1024
+
+export async function send(
+  response: ServerResponse,
+  answer: Response,
+  requestId: string,
+  sharedBody?: Uint8Array,
+): Promise<void> {
+  const { 'set-cookie': _, ...plain } = Object.fromEntries(answer.headers)
+  const cookies = answer.headers.getSetCookie()
+  const headers = { ...plain, ...(cookies.length > 0 ? { 'set-cookie': cookies } : {}), [REQUEST_ID]: requestId }
+  const reader: Reader | undefined = sharedBody ? undefined : answer.body?.getReader()
+  const { chunks, next }: FirstChunks = reader ? await readFirstChunks(reader) : { chunks: [] }
+  if (reader && next) return sendOn(response, answer.status, headers, reader, { chunks, next })
+  const body = sharedBody ?? Buffer.concat(chunks)
+  if (!takesBody(response, body.length)) return
+  // RFC 9110, 8.6: a 204 has none.
+  const length = answer.status === 204 ? {} : { 'content-length': body.length }
+  response.writeHead(answer.status, { ...headers, ...length })
+  response.end(body)
+  drain(response.req)
+}
+
+/** False if the client has left too much unread, and gets nothing more for now. */
+export function takesBody(response: ServerResponse, bytes: number): boolean {
+  return !(response instanceof Http2Response) || response.admits(bytes)
+}
+
+/** The chunks that need no waiting: nearly always all of them. */
+async function readFirstChunks(reader: Reader): Promise<FirstChunks> {
+  const chunks: Uint8Array[] = []
+  for (let size = 0; ; ) {
+    const next = reader.read()
+    const read = size < MOST_GATHERED ? await Promise.race([next, nextTurn()]) : undefined
+    if (!read) return { chunks, next }
+    if (read.done) return { chunks }
+    chunks.push(read.value)
+    size += read.value.length
+  }
+}
+
+async function sendOn(
+  response: ServerResponse,
+  status: number,
+  headers: OutgoingHttpHeaders,
+  reader: Reader,
+  beginning: Required<FirstChunks>,
+): Promise<void> {
+  const stop = () => void reader.cancel().catch(() => {})
+  // The client has left and does not read it.
+  beginning.next.catch(() => {})
+  response.once('close', stop)
+  response.writeHead(status, headers)
+  response.flushHeaders()
+  drain(response.req)
+  if (response.req.method === 'HEAD') return void response.end()
+  try {
+    await pipeline(Readable.from(chunksOf(reader, beginning)), response)
+  } catch (error) {
+    // A client that has left needs no more of it.
+    if (!response.destroyed) throw error
+  }
+}
+
+async function* chunksOf(reader: Reader, { chunks, next }: Required<FirstChunks>): AsyncGenerator<Uint8Array> {
+  yield* chunks
+  for (let read = await next; !read.done; read = await reader.read()) yield read.value
+}
+
+/** What counts the bytes of an answer: in HTTP/1.1 its connection, which answers one request after the other. */
+export function sentBy(response: ServerResponse): { readonly bytesWritten: number } {
+  return response instanceof Http2Response ? response : response.req.socket
+}
+
+/** Discards the body of a request, so that the next request on the connection is read; its deadline is the client's. */
+export function drain(incoming: IncomingMessage): void {
+  if (!incoming.complete) incoming.resume()
+}
+
+// For an application: sends our own answer in place of its own.
+
+/** How long a refused client may take to read the answer and to close. */
+const CLOSE_MS = 1000
+
+/**
+ * Writes it to a response of node:http, as a stream where it is one. Cookies that the application has set stay there. Or to the
+ * socket of an `upgrade` event, which it closes.
+ */
+export function sendAnswer(target: ServerResponse | Duplex, answer: Response): Promise<void> {
+  return isResponse(target) ? sendToResponse(target, answer) : sendToSocket(target, answer)
+}
+
+function isResponse(target: ServerResponse | Duplex): target is ServerResponse {
+  return 'writeHead' in target
+}
+
+function sendToResponse(response: ServerResponse, answer: Response): Promise<void> {
+  const cookies = answer.headers.getSetCookie()
+  addCookies(response, cookies)
+  if (cookies.length > 0) answer.headers.delete('set-cookie')
+  return send(response, answer, answer.headers.get(REQUEST_ID) ?? newRequestId())
+}
+
+/** Discards what still comes: unread bytes would make the system drop our answer. */
+async function sendToSocket(socket: Duplex, answer: Response): Promise<void> {
+  socket.on('error', () => socket.destroy()).resume()
+  const body = Buffer.from(await answer.arrayBuffer())
+  if (socket.destroyed) return
+  const lines = [`HTTP/1.1 ${answer.status} ${STATUS_CODES[answer.status] ?? ''}`, 'connection: close']
+  for (const [name, value] of answer.headers) if (!OF_THE_WIRE.has(name)) lines.push(`${name}: ${value}`)
+  const head = Buffer.from(`${[...lines, `content-length: ${body.length}`].join('\r\n')}\r\n\r\n`, 'latin1')
+  socket.end(Buffer.concat([head, body]))
+  destroyAfter(socket, CLOSE_MS)
+}
+
+const OF_THE_WIRE = new Set(['connection', 'content-length', 'transfer-encoding'])
