@@ -24,8 +24,13 @@ export type Intercept = (call: OidcCall, response: ServerResponse) => unknown
 
 export type OidcServer = Awaited<ReturnType<typeof startOidcServer>>
 
+/** Of providers that have ended. A new pair takes longer than most tests; no two providers have the same at one time. */
+const spareKeys: Awaited<ReturnType<typeof generateKeyPair>>[] = []
+
 export async function startOidcServer(t: TestContext, { metadata = {} }: { metadata?: object } = {}) {
-  const { publicKey, privateKey } = await generateKeyPair('RS256', { extractable: true })
+  const keys = spareKeys.pop() ?? (await generateKeyPair('RS256', { extractable: true }))
+  const { publicKey, privateKey } = keys
+  t.after(() => spareKeys.push(keys))
   const jwk = { ...(await exportJWK(publicKey)), kid: 'k1', alg: 'RS256', use: 'sig' }
   const clientId = `client-${randomUUID()}`
   const calls: OidcCall[] = []

@@ -182,7 +182,17 @@ async function makeCertificate(folder: string): Promise<void> {
   await requirePrograms('openssl')
   const make = (name: string, ...more: string[]) => {
     const subject = ['-subj', `/CN=${name}`, '-days', '2', ...more]
-    const files = ['-newkey', 'rsa:2048', '-nodes', '-keyout', `${name}.key`, '-out', `${name}.crt`]
+    const files = [
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:P-256',
+      '-nodes',
+      '-keyout',
+      `${name}.key`,
+      '-out',
+      `${name}.crt`,
+    ]
     return run('openssl', ['req', '-x509', ...subject, ...files], { cwd: folder })
   }
   await make('ca')

@@ -17,7 +17,7 @@ const PROCESSES = 8
 const OPEN = ['TCPServerWrap', 'PipeServerWrap', 'FSEventWrap', 'StatWatcher', 'Timeout']
 const CLOSES_WITHIN_MS = 5000
 
-/** Whether neither the file nor what it imports from `test/` needs a process of its own. */
+/** Whether neither the file nor what it imports, apart from `src/`, needs a process of its own. */
 export function canShare(file: string, seen = new Set<string>()): boolean {
   const path = resolve(file)
   if (seen.has(path) || !existsSync(path)) return true
@@ -27,7 +27,7 @@ export function canShare(file: string, seen = new Set<string>()): boolean {
     .every(name => {
       if (!name.startsWith('.')) return !NEEDS_OWN_PROCESS.test(name)
       const imported = join(dirname(path), name)
-      return !imported.startsWith(resolve('test')) || canShare(imported, seen)
+      return imported.startsWith(resolve('src')) || canShare(imported, seen)
     })
 }
 
