@@ -13,7 +13,7 @@ const PREFIX = OWN_PATHS.api.replace(/\/$/, '')
 const errorSchema = z
   .object({
     error: z.string().meta({ description: 'A fixed code.' }),
-    message: z.string().meta({ description: 'For people, in the language of Accept-Language.' }),
+    message: z.string().meta({ description: 'For people, in the language of the pages.' }),
   })
   .meta({ id: 'Error' })
 

@@ -1371,7 +1371,8 @@ export const en: Sentences<typeof zhCN> = {
   'cli.request_without_id': '--request needs an id',
   'cli.no_machine_name': 'The machine name is missing',
   'cli.new_key': 'Key for {name}. It is shown only once; store it where only {name} can read it:',
-  'cli.new_key_row': 'Add this row to `machines` in menshen.config.ts, with `groups` and `expires` if you need them:',
+  'cli.new_key_row':
+    'Add this row to `machines` in menshen.config.ts, with `groups`, `expires`, `networks` and `api` if you need them:',
   'cli.keys_unreadable': {
     one: '1 personal key cannot be decrypted: its secret is no longer in SECRET.',
     other: '{count} personal keys cannot be decrypted: their secret is no longer in SECRET.',

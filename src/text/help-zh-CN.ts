@@ -72,7 +72,7 @@ export const helpZhCN = {
     },
     keys: {
       description: '为机器生成密钥，列出或撤销用户的个人密钥',
-      details: `new 只显示一次密钥，并给出写入 \`machines\` 的一行：配置中只有密钥的散列值，没有密钥本身，也不读取或保存任何内容。密钥在写有 \`keys\` 的规则下有效，用户名为 machine:NAME。个人密钥由用户在账号页创建。list 和 revoke ${BESIDE}`,
+      details: `new 只显示一次密钥，并给出写入 \`machines\` 的一行：配置中只有密钥的散列值，没有密钥本身，也不读取或保存任何内容。密钥在写有 \`keys\` 的规则下有效，用户名为 machine:NAME；配置了 \`api\` 的机器还可以用它调用 API。个人密钥由用户在账号页创建。list 和 revoke ${BESIDE}`,
       options: {
         user: USER,
         before: `与 revoke 一起使用：在此之前创建的所有个人密钥：${TIMES}`,

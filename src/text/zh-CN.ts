@@ -1253,7 +1253,7 @@ export const zhCN = {
   'cli.request_without_id': '--request 缺少请求编号',
   'cli.no_machine_name': '缺少机器名称',
   'cli.new_key': '{name} 的密钥。密钥只显示这一次，请保存在只有 {name} 能读取的地方：',
-  'cli.new_key_row': '写入 menshen.config.ts 中 `machines` 的一行，可以加上 `groups` 和 `expires`：',
+  'cli.new_key_row': '写入 menshen.config.ts 中 `machines` 的一行，可以加上 `groups`、`expires`、`networks` 和 `api`：',
   'cli.keys_unreadable': '有 {count} 个个人密钥创建时使用的密钥已不在 SECRET 中。',
   'cli.keys_unreadable_of': '有 {count} 个个人密钥创建时使用的密钥已不在 SECRET 中，可能属于 {user}。',
   'cli.no_keys': '没有个人密钥。',

@@ -6,13 +6,16 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import { type TestContext, test } from 'node:test'
 import { WebSocket } from 'ws'
-import type { Config } from '../../src/index.ts'
+import { type Config, readSettings } from '../../src/index.ts'
+import { createCore } from '../../src/menshen.ts'
 import { keySha256, newKey } from '../../src/util/key-form.ts'
 import { createClient } from '../kit/client.ts'
 import { listen } from '../kit/listen.ts'
 import { requireProgram } from '../kit/requirements.ts'
 import { type SetUpOptions, setUp, setUpOidc } from '../kit/set-up.ts'
-import { raw } from '../proxy/raw.ts'
+import { createTestLog } from '../kit/test-log.ts'
+import { startUpstream } from '../kit/upstream.ts'
+import { openWire, raw, request } from '../proxy/raw.ts'
 
 const PASSWORD = 'Basic realm="menshen"'
 const INVALID = 'Bearer error="invalid_token"'
@@ -362,3 +365,22 @@ for (const isReadBefore of [false, true])
     assert.deepEqual(seen?.headers, { host: 'localhost', connection: 'close' })
     assert.deepEqual(seen?.rawHeaders, ['Host', 'localhost', 'Authorization', 'Basic dTpw', 'Connection', 'close'])
   })
+
+test('an open stream of a machine ends when a reload gives it networks that its client is not in', async t => {
+  const upstream = await startUpstream(t, (_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    response.write('data: 1\n\n')
+  })
+  const settings = readSettings({ STORE: 'memory:', UPSTREAM: upstream.url })
+  const [backup = assert.fail()] = CONFIG.machines ?? []
+  const within = (networks: string[]) => ({ ...CONFIG, machines: [{ ...backup, networks }] })
+  const config = within(['127.0.0.0/8'])
+  const core = await createCore({ settings, config, log: createTestLog().log, now: () => Date.parse('2026-03-01') })
+  t.after(() => core.close())
+  const { url } = await listen(t, createServer(core.listener))
+  const wire = await openWire(url)
+  wire.socket.write(request('GET /api/events HTTP/1.1', `x-menshen-key: ${BACKUP}`))
+  await wire.sees('data: 1')
+  await core.prepare(settings, within(['192.0.2.0/24']))(undefined)
+  await wire.rest()
+})

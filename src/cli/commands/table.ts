@@ -151,7 +151,7 @@ export const COMMANDS = {
     ],
     verbs: ['new', 'list', 'revoke'],
     details:
-      '"new" prints a key once, with its row for `machines`: the configuration has the hash of the key, never the key. Nothing is read or stored. The key is valid where a rule has `keys`, for the username machine:NAME. Users create personal keys on the account page. "list" and "revoke" can be used while Menshen runs with the same settings; not with STORE=memory:.',
+      '"new" prints a key once, with its row for `machines`: the configuration has the hash of the key, never the key. Nothing is read or stored. The key is valid where a rule has `keys`, for the username machine:NAME, and for the API if its row has `api`. Users create personal keys on the account page. "list" and "revoke" can be used while Menshen runs with the same settings; not with STORE=memory:.',
     options: {
       user: USER_ROW,
       before: {
