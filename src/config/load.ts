@@ -202,10 +202,9 @@ function findConfigFile(folder: string | undefined, named: string | undefined): 
   if (folder === undefined) return undefined
   const found = ENDINGS.map(ending => `${CONFIG_FILE}.${ending}`).filter(name => existsSync(join(folder, name)))
   if (found.length > 1)
-    throw new MenshenError(
-      'bad_settings',
-      `${found.join(' and ')} are ${found.length === 2 ? 'both' : 'all'} in ${folder}; expected one of them, or CONFIG set to the one to use.`,
-    )
+    throw new MenshenError('bad_settings', [
+      phrasedProblem({}, phrase('config.data_two_files', { files: found.join(', '), folder })),
+    ])
   const unread = OTHER_ENDINGS.map(ending => `${CONFIG_FILE}.${ending}`).find(name => existsSync(join(folder, name)))
   if (unread && found.length === 0)
     throw new MenshenError('bad_settings', `${join(folder, unread)} is not read; ${ENDINGS_EXPECTED}.`)

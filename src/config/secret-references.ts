@@ -5,7 +5,7 @@ import { z } from 'zod'
 import type { Problem } from '../errors.ts'
 import { type Phrase, phrase } from '../text/text.ts'
 import { readSmallText, SmallFileError } from '../util/small-file.ts'
-import { placedProblem } from './issue-text.ts'
+import { issueText, placedProblem } from './issue-text.ts'
 import { Secret } from './secret.ts'
 
 /** By name. */
@@ -23,13 +23,13 @@ export interface ResolvedReference extends SecretReference {
 }
 
 const MOST_BYTES = 64 * 1024
-const EITHER = 'expected either env, the name of a variable, or file, the path of a file'
+const EITHER = issueText(phrase('config.data_reference_either'))
 
 export const secretReference = z
   .strictObject({
     env: z
       .string()
-      .regex(/^[A-Za-z_]\w{0,199}$/, 'expected the name of a variable, for example CLIENT_SECRET')
+      .regex(/^[A-Za-z_]\w{0,199}$/, issueText(phrase('config.data_reference_name')))
       .optional(),
     file: z.string().min(1).optional(),
   })

@@ -61,7 +61,10 @@ suite('what is not understood', () => {
       ['ruels check', /^Unknown command "ruels"; did you mean rules\?/],
       ['audits', /^Unknown command "audits"; did you mean audit\?/],
       ['chekc', /did you mean check\?/],
-      ['start', /^Unknown command "start"\. Commands: check, doctor, rules, keys, sessions, audit, backup, help\. /],
+      [
+        'start',
+        /^Unknown command "start"\. Commands: check, doctor, rules, schema, keys, sessions, audit, backup, help\. /,
+      ],
       ['__proto__', /^Unknown command "__proto__"\. Commands/],
       ['help ruels', /^Unknown command "ruels"; did you mean rules\?/],
       ['help audit all', /^Unexpected argument "all"; expected menshen help \[COMMAND\]\.$/],

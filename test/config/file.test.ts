@@ -87,7 +87,7 @@ suite('a configuration', { concurrency: 2 }, () => {
     assert.equal(code, 1)
     assert.match(
       output,
-      /^menshen\.config\.ts and menshen\.config\.mjs are both in .*; expected one of them, or CONFIG .*\.$/,
+      /^.* has several configuration files: menshen\.config\.ts, menshen\.config\.mjs; keep one, or set CONFIG .*\.$/,
     )
   })
 

@@ -1,7 +1,7 @@
 // examples/gitops: its CI accepts it as it is, and refuses what it is there to refuse.
 
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
+import { type ExecFileOptions, execFile } from 'node:child_process'
 import { chmodSync, cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import test, { type TestContext } from 'node:test'
@@ -29,18 +29,23 @@ function openExample(t: TestContext) {
       writeFileSync(join(folder, name), text.replace(from, to))
     },
     run(env: Record<string, string> = {}) {
-      return lines.map(line => {
-        const PATH = `${tools}:${process.env.PATH}`
-        const options = { cwd: folder, encoding: 'utf8', env: { ...jobs.check.env, PATH, ...env } } as const
-        const { status, stdout, stderr } = spawnSync('sh', ['-c', line], options)
-        return { line, status, output: stdout + stderr }
-      })
+      const PATH = `${tools}:${process.env.PATH}`
+      const options = { cwd: folder, env: { ...jobs.check.env, PATH, ...env } }
+      return Promise.all(lines.map(line => runLine(line, options)))
     },
   }
 }
 
-test('the CI of the example accepts it with any secrets, and its rules do what their table says', t => {
-  const results = openExample(t).run()
+function runLine(line: string, options: ExecFileOptions) {
+  return new Promise<{ line: string; status: number; output: string }>(resolve => {
+    const child = execFile('sh', ['-c', line], options, (_, stdout, stderr) =>
+      resolve({ line, status: child.exitCode ?? -1, output: `${stdout}${stderr}` }),
+    )
+  })
+}
+
+test('the CI of the example accepts it with any secrets, and its rules do what their table says', async t => {
+  const results = await openExample(t).run()
   assert.deepEqual(
     results.map(({ line, status }) => [line, status]),
     [
@@ -51,14 +56,14 @@ test('the CI of the example accepts it with any secrets, and its rules do what t
   )
 })
 
-test('the CI of the example refuses a broken file by its line, a missing secret by its name, and a rule that opens too much', t => {
+test('the CI of the example refuses a broken file by its line, a missing secret by its name, and a rule that opens too much', async t => {
   const broken = openExample(t)
   broken.edit('menshen.config.yaml', 'path: /finance,', 'pth: /finance,')
-  const [check] = broken.run()
+  const [check] = await broken.run()
   assert.equal(check?.status, 1)
   assert.match(check?.output ?? '', /menshen\.config\.yaml:17:7: rules\.2: there is no "pth"; did you mean path\?/)
 
-  const [missing, rules] = openExample(t).run({ FINANCE_API_KEY: '' })
+  const [missing, rules] = await openExample(t).run({ FINANCE_API_KEY: '' })
   assert.equal(missing?.status, 1)
   assert.match(missing?.output ?? '', /the variable FINANCE_API_KEY is missing or empty/)
   assert.equal(rules?.status, 0, 'the rules need no secret')
@@ -66,7 +71,7 @@ test('the CI of the example refuses a broken file by its line, a missing secret 
   const open = openExample(t)
   open.edit('menshen.config.yaml', '{ path: /finance, roles: [finance] }', "{ path: /finance, roles: ['*'] }")
   assert.deepEqual(
-    open.run().map(({ status }) => status),
+    (await open.run()).map(({ status }) => status),
     [0, 1],
   )
 })

@@ -2,10 +2,10 @@
 // file, the line and the column, and quotes nothing.
 
 import { MenshenError } from '../../errors.ts'
-import { phrase } from '../../text/text.ts'
+import { phrase, phrasedProblem } from '../../text/text.ts'
 import { readSmallText, SmallFileError } from '../../util/small-file.ts'
 import { type Config, inspectConfig } from '../file.ts'
-import { placedProblem } from '../issue-text.ts'
+import { placedProblem, withFullStop } from '../issue-text.ts'
 import { DataError, type DataNode, keyOffsetAt, mapNode, nodeAt, positionOf, toValue } from './node.ts'
 import { parseJson } from './json.ts'
 
@@ -55,8 +55,8 @@ function readText(file: string): string {
     return readSmallText(file, MOST_BYTES)
   } catch (error) {
     if (!(error instanceof SmallFileError)) throw error
-    const message = `${file} cannot be read (${error.reason}); expected a text file of at most ${MOST_BYTES / 1024} KB that this user can read.`
-    throw new MenshenError('bad_settings', message)
+    const problem = phrase('config.data_unreadable', { file, reason: error.reason, limit: MOST_BYTES / 1024 })
+    throw new MenshenError('bad_settings', [phrasedProblem({}, problem)])
   }
 }
 
@@ -64,13 +64,14 @@ function readText(file: string): string {
 async function parse(file: string, text: string, at: (offset: number) => string): Promise<DataNode | undefined> {
   try {
     const control = text.search(CONTROL)
-    if (control >= 0) throw new DataError(control, 'a control character; expected plain text')
+    if (control >= 0) throw new DataError(control, phrase('config.data_control'))
     if (file.toLowerCase().endsWith('.json')) return parseJson(text)
     // Only who writes YAML needs the library.
     const { parseYaml } = await import('./yaml.ts')
     return parseYaml(text)
   } catch (error) {
     if (!(error instanceof DataError)) throw error
-    throw new MenshenError('bad_settings', `${at(error.offset)}: ${/[.?]$/.test(error.message) ? error.message : `${error.message}.`}`)
+    const message = phrase('config.in_source', { source: at(error.offset), message: withFullStop(error.problem) })
+    throw new MenshenError('bad_settings', [phrasedProblem({}, message)])
   }
 }

@@ -2,6 +2,7 @@
 // quotes the text around a mistake, which may be a secret.
 
 import { assertDepth, type DataEntry, DataError, type DataNode, listNode, mapNode, scalarNode } from './node.ts'
+import { type Phrase, phrase } from '../../text/text.ts'
 
 const SPACE = /[ \t\n\r]*/y
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:e[+-]?\d+)?/iy
@@ -14,11 +15,11 @@ export function parseJson(text: string): DataNode | undefined {
   skipSpace()
   if (at === text.length) return undefined
   const value = readValue(1)
-  if (at < text.length) fail('expected the end of the file after the closing brace')
+  if (at < text.length) fail(phrase('config.data_json_after_end'))
   return value
 
-  function fail(message: string, offset = at): never {
-    throw new DataError(offset, offset >= text.length ? `the file ends too early: ${message}` : message)
+  function fail(message: Phrase, offset = at): never {
+    throw new DataError(offset, offset >= text.length ? phrase('config.data_json_early', { message }) : message)
   }
 
   function match(pattern: RegExp): string | undefined {
@@ -31,7 +32,7 @@ export function parseJson(text: string): DataNode | undefined {
   function skipSpace(): void {
     match(SPACE)
     if (text.startsWith('//', at) || text.startsWith('/*', at) || text[at] === '#')
-      fail('JSON has no comments; remove it, or write the configuration in YAML')
+      fail(phrase('config.data_json_comment'))
   }
 
   /** What is behind it is read, too. */
@@ -50,7 +51,7 @@ export function parseJson(text: string): DataNode | undefined {
     const number = match(NUMBER)
     if (number !== undefined) {
       if (/[\d.a-z_+-]/i.test(text[at] ?? ''))
-        fail('expected a number as JSON writes it; put it in quotes if it is text', start)
+        fail(phrase('config.data_json_number'), start)
       return scalarNode(start, Number(number))
     }
     for (const [word, value] of Object.entries(WORDS))
@@ -60,8 +61,8 @@ export function parseJson(text: string): DataNode | undefined {
       }
     return fail(
       text[at] === "'"
-        ? 'expected double quotes'
-        : 'expected a value: text in double quotes, a number, true, false, null, { or [',
+        ? phrase('config.data_json_double_quotes')
+        : phrase('config.data_json_value'),
     )
   }
 
@@ -73,10 +74,10 @@ export function parseJson(text: string): DataNode | undefined {
     for (at += 1; at < text.length; at += 1) {
       const found = match(end)
       if (found === '\\"' || found === '\\\\') at -= 1
-      else if (found === '\\') fail('this escape does not exist in JSON; write \\\\ for a backslash', at - 1)
-      else if (found !== undefined && found < ' ') fail('a line break or a control character inside of quotes', at - 1)
+      else if (found === '\\') fail(phrase('config.data_json_escape'), at - 1)
+      else if (found !== undefined && found < ' ') fail(phrase('config.data_json_line_break'), at - 1)
     }
-    return fail('the text that begins here has no closing quote', start)
+    return fail(phrase('config.data_json_open_quote'), start)
   }
 
   function readObject(level: number): DataNode {
@@ -84,10 +85,10 @@ export function parseJson(text: string): DataNode | undefined {
     const entries: DataEntry[] = []
     readItems('}', () => {
       const keyOffset = at
-      if (text[at] !== '"') fail('expected a key in double quotes')
+      if (text[at] !== '"') fail(phrase('config.data_json_key'))
       const key = readString()
       skipSpace()
-      if (text[at] !== ':') fail('expected a colon after the key')
+      if (text[at] !== ':') fail(phrase('config.data_json_colon'))
       at += 1
       skipSpace()
       entries.push({ key, keyOffset, value: readValue(level + 1) })
@@ -113,9 +114,9 @@ export function parseJson(text: string): DataNode | undefined {
         const comma = at
         at += 1
         skipSpace()
-        if (text[at] === end) fail(`expected no comma before ${end}`, comma)
+        if (text[at] === end) fail(phrase('config.data_json_no_comma', { end }), comma)
       }
-    if (text[at] !== end) fail(`expected a comma or ${end}`)
+    if (text[at] !== end) fail(phrase('config.data_json_comma', { end }))
     at += 1
   }
 }

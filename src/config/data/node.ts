@@ -1,5 +1,7 @@
 // A configuration as data, before it is checked: what YAML and JSON are read into. Every value knows where it is in the file.
 
+import { type Phrase, phrase, phraseIn } from '../../text/text.ts'
+
 export type DataNode = ScalarNode | ListNode | MapNode
 
 interface PlacedNode {
@@ -30,13 +32,15 @@ export interface DataEntry {
   readonly value: DataNode
 }
 
-/** What is wrong, and where. The message never has any of the content, which may be a secret. */
+/** What is wrong, and where. The problem never has any of the content, which may be a secret. */
 export class DataError extends Error {
   readonly offset: number
+  readonly problem: Phrase
 
-  constructor(offset: number, message: string) {
-    super(message)
+  constructor(offset: number, problem: Phrase) {
+    super(phraseIn('en', problem))
     this.offset = offset
+    this.problem = problem
   }
 }
 
@@ -44,13 +48,13 @@ const MOST_LEVELS = 64
 const MOST_VALUES = 100_000
 
 export function assertDepth(offset: number, level: number): void {
-  if (level > MOST_LEVELS) throw new DataError(offset, `nested more than ${MOST_LEVELS} levels deep`)
+  if (level > MOST_LEVELS) throw new DataError(offset, phrase('config.data_levels', { limit: MOST_LEVELS }))
 }
 
 export function scalarNode(offset: number, value: ScalarNode['value']): ScalarNode {
-  if (typeof value === 'number' && !Number.isFinite(value)) throw new DataError(offset, 'expected a finite number')
+  if (typeof value === 'number' && !Number.isFinite(value)) throw new DataError(offset, phrase('config.data_not_finite'))
   if (Number.isInteger(value) && !Number.isSafeInteger(value))
-    throw new DataError(offset, 'this number is too large to be exact; put it in quotes if it is text')
+    throw new DataError(offset, phrase('config.data_not_exact'))
   return { kind: 'scalar', offset, size: 1, value }
 }
 
@@ -62,8 +66,8 @@ export function listNode(offset: number, items: readonly DataNode[]): ListNode {
 export function mapNode(offset: number, entries: readonly DataEntry[]): MapNode {
   const seen = new Set<string>()
   for (const { key, keyOffset } of entries) {
-    if (seen.has(key)) throw new DataError(keyOffset, 'this key is there twice; expected it once')
-    if (key === '__proto__') throw new DataError(keyOffset, '__proto__ cannot be a key; choose another name')
+    if (seen.has(key)) throw new DataError(keyOffset, phrase('config.data_key_twice'))
+    if (key === '__proto__') throw new DataError(keyOffset, phrase('config.data_proto_key'))
     seen.add(key)
   }
   const values = entries.map(({ value }) => value)
@@ -72,7 +76,7 @@ export function mapNode(offset: number, entries: readonly DataEntry[]): MapNode 
 
 function totalSize(offset: number, values: readonly DataNode[]): number {
   const size = values.reduce((sum, value) => sum + value.size, 1)
-  if (size > MOST_VALUES) throw new DataError(offset, `more than ${MOST_VALUES} values, aliases included`)
+  if (size > MOST_VALUES) throw new DataError(offset, phrase('config.data_values', { limit: MOST_VALUES }))
   return size
 }
 

@@ -3,37 +3,38 @@
 
 import { type ErrorCode, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml'
 import { assertDepth, type DataEntry, DataError, type DataNode, listNode, mapNode, scalarNode } from './node.ts'
+import { type Phrase, phrase } from '../../text/text.ts'
 
 const MOST_ALIASES = 100
 const CORE_TAG = /^tag:yaml\.org,2002:(?:str|int|float|bool|null|map|seq)$/
-const TAG_EXPECTED = 'tags are not supported; remove it'
-const ENDS_EARLY = 'the file ends too early; is a closing quote or bracket missing?'
-const INDENT_EXPECTED = 'wrong indentation; expected spaces, the same for all keys of one level'
+const TAG_EXPECTED = phrase('config.data_tag')
+const ENDS_EARLY = phrase('config.data_ends_early')
+const INDENT_EXPECTED = phrase('config.data_indent')
 
-const MESSAGES: Readonly<Record<ErrorCode, string>> = {
-  ALIAS_PROPS: 'an alias cannot have a tag or an anchor',
-  BAD_ALIAS: 'expected the name of an anchor; put the text in quotes if it begins with * or &',
+const MESSAGES: Readonly<Record<ErrorCode, Phrase>> = {
+  ALIAS_PROPS: phrase('config.data_alias_props'),
+  BAD_ALIAS: phrase('config.data_alias_name'),
   BAD_COLLECTION_TYPE: TAG_EXPECTED,
-  BAD_DIRECTIVE: 'this directive is not supported; remove the line',
-  BAD_DQ_ESCAPE: 'this escape does not exist in double quotes; write \\\\ for a backslash, or use single quotes',
+  BAD_DIRECTIVE: phrase('config.data_directive'),
+  BAD_DQ_ESCAPE: phrase('config.data_yaml_escape'),
   BAD_INDENT: INDENT_EXPECTED,
-  BAD_PROP_ORDER: 'an anchor or a tag is in the wrong place; expected it before its value',
-  BAD_SCALAR_START: 'text cannot begin with this character; put it in quotes',
-  BLOCK_AS_IMPLICIT_KEY: 'a key is expected on a line of its own; put text with a colon and a space in quotes',
-  BLOCK_IN_FLOW: 'a list or a map of several lines cannot be inside of [ ] or { }',
-  DUPLICATE_KEY: 'this key is there twice; expected it once',
-  IMPOSSIBLE: 'this is not valid YAML',
-  KEY_OVER_1024_CHARS: 'this key is too long',
-  MISSING_CHAR: 'a character is missing here: a closing quote or bracket, a comma, or the space after a colon',
-  MULTILINE_IMPLICIT_KEY: 'a key cannot have several lines; is a colon or a quote missing?',
-  MULTIPLE_ANCHORS: 'a value has one anchor at most',
-  MULTIPLE_DOCS: 'there is a second document after ---; expected one',
+  BAD_PROP_ORDER: phrase('config.data_prop_order'),
+  BAD_SCALAR_START: phrase('config.data_text_start'),
+  BLOCK_AS_IMPLICIT_KEY: phrase('config.data_own_line'),
+  BLOCK_IN_FLOW: phrase('config.data_block_in_flow'),
+  DUPLICATE_KEY: phrase('config.data_key_twice'),
+  IMPOSSIBLE: phrase('config.data_not_yaml'),
+  KEY_OVER_1024_CHARS: phrase('config.data_long_key'),
+  MISSING_CHAR: phrase('config.data_missing_character'),
+  MULTILINE_IMPLICIT_KEY: phrase('config.data_multiline_key'),
+  MULTIPLE_ANCHORS: phrase('config.data_anchors'),
+  MULTIPLE_DOCS: phrase('config.data_documents'),
   MULTIPLE_TAGS: TAG_EXPECTED,
-  NON_STRING_KEY: 'expected text as the key; put it in quotes',
-  RESOURCE_EXHAUSTION: 'nested too deeply',
-  TAB_AS_INDENT: 'a tab cannot indent; expected spaces',
+  NON_STRING_KEY: phrase('config.data_text_key'),
+  RESOURCE_EXHAUSTION: phrase('config.data_too_deep'),
+  TAB_AS_INDENT: phrase('config.data_tab'),
   TAG_RESOLVE_FAILED: TAG_EXPECTED,
-  UNEXPECTED_TOKEN: 'this is not expected here; is a quote, a bracket or a colon missing before it?',
+  UNEXPECTED_TOKEN: phrase('config.data_unexpected'),
 }
 
 /** `undefined` for a document without any value. */
@@ -56,7 +57,7 @@ export function parseYaml(text: string): DataNode | undefined {
     throw new DataError(offset, isAtEnd ? ENDS_EARLY : (MESSAGES[problem.code] ?? MESSAGES.IMPOSSIBLE))
   }
   const { explicit, version } = document.directives?.yaml ?? {}
-  if (explicit && version !== '1.2') throw new DataError(0, `this is YAML ${version}; expected YAML 1.2`)
+  if (explicit && version !== '1.2') throw new DataError(0, phrase('config.data_yaml_version', { version: String(version) }))
   const { contents } = document
   return !contents || (isScalar(contents) && contents.value === null) ? undefined : readDocument(contents)
 }
@@ -83,11 +84,11 @@ function readDocument(root: Node): DataNode {
 
   function readAlias(name: string, offset: number): DataNode {
     aliases += 1
-    if (aliases > MOST_ALIASES) throw new DataError(offset, `expected at most ${MOST_ALIASES} aliases in the file`)
+    if (aliases > MOST_ALIASES) throw new DataError(offset, phrase('config.data_aliases', { limit: MOST_ALIASES }))
     const value = anchors.get(name)
     if (value === undefined)
-      throw new DataError(offset, 'this alias has no anchor before it; put text that begins with * in quotes')
-    if (value === 'open') throw new DataError(offset, 'this alias contains itself')
+      throw new DataError(offset, phrase('config.data_no_anchor'))
+    if (value === 'open') throw new DataError(offset, phrase('config.data_alias_itself'))
     return value
   }
 
@@ -114,9 +115,9 @@ function readDocument(root: Node): DataNode {
     const keyOffset = key ? offsetOf(key) : parent
     const name = key ? read(key, level + 1) : undefined
     if (name?.kind !== 'scalar' || typeof name.value !== 'string')
-      throw new DataError(keyOffset, 'expected text as the key; put it in quotes')
+      throw new DataError(keyOffset, phrase('config.data_text_key'))
     if (name.value === '<<' && isScalar(key) && key.type === 'PLAIN')
-      throw new DataError(keyOffset, 'YAML 1.2 has no merge keys (<<); write the keys out')
+      throw new DataError(keyOffset, phrase('config.data_merge_key'))
     return { key: name.value, keyOffset, value: value ? read(value, level + 1) : scalarNode(keyOffset, null) }
   }
 }

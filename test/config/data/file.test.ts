@@ -11,6 +11,7 @@ import { parseJson } from '../../../src/config/data/json.ts'
 import { type ConfigurationSources, loadConfiguration, tryConfiguration } from '../../../src/config/load.ts'
 import { MenshenError } from '../../../src/errors.ts'
 import { createMenshen } from '../../../src/index.ts'
+import { phraseIn, phrasesOf } from '../../../src/text/text.ts'
 import { createCommandRunner } from '../../kit/command-runner.ts'
 import { tempFolder } from '../../kit/temp.ts'
 
@@ -62,12 +63,8 @@ test('a configuration in YAML or JSON is the same as one in code, and CONFIG can
     ['menshen.config.json', JSON_TEXT],
   ] as const) {
     assert.deepEqual(await load(t, name, content), RULES)
-    assert.deepEqual(
-      await load(t, `other${name.slice('menshen.config'.length)}`, content, { config: `other${name.slice(14)}` }).catch(
-        () => RULES,
-      ),
-      RULES,
-    )
+    const other = `other${name.slice('menshen.config'.length)}`
+    assert.deepEqual(await load(t, other, content, { config: other }), RULES)
     const ask = ['rules', 'check', '/internal', '--role', 'common']
     const cwd = folderWith(t, { [`elsewhere-${name}`]: content })
     const { output } = await commands.run({ CONFIG: `elsewhere-${name}` }, { cwd, args: ask })
@@ -81,7 +78,7 @@ test('two configurations in one folder stop the start with one sentence that nam
   assert.equal(code, 1)
   assert.match(
     output,
-    /^menshen\.config\.ts and menshen\.config\.yaml are both in .*; expected one of them, or CONFIG .*\.$/,
+    /^.* has several configuration files: menshen\.config\.ts, menshen\.config\.yaml; keep one, or set CONFIG .*\.$/,
   )
   assert.doesNotMatch(output, /\n/)
   const { config } = await loadConfiguration({ environment: { CONFIG: 'menshen.config.yaml' }, folder: cwd })
@@ -89,8 +86,16 @@ test('two configurations in one folder stop the start with one sentence that nam
   const three = folderWith(t, { 'menshen.config.json': '', 'menshen.config.yml': '', 'menshen.config.yaml': YAML })
   await assert.rejects(
     loadConfiguration({ environment: {}, folder: three }),
-    /^MenshenError: menshen.config.yaml and menshen.config.yml and menshen.config.json are all in /,
+    / files: menshen\.config\.yaml, menshen\.config\.yml, menshen\.config\.json; keep one/,
   )
+})
+
+test('what is wrong with a file is said in Chinese, too', async t => {
+  const folder = folderWith(t, { 'menshen.config.yaml': 'rules:\n\t- path: /x\n' })
+  const { errors } = await tryConfiguration({ environment: {}, folder })
+  const [problem] = phrasesOf(errors.config ?? assert.fail())
+  const chinese = phraseIn('zh-CN', problem ?? assert.fail())
+  assert.equal(chinese, `${folder}/menshen.config.yaml:2:1：缩进请使用空格，不能使用制表符。`)
 })
 
 test('an empty file is an empty configuration', async t => {
@@ -186,7 +191,7 @@ const BAD_YAML: readonly (readonly [content: string | Uint8Array, position: stri
     ':1:20',
     `loginPage.note: expected text of at most 300 characters, or one text per language: { 'zh-CN': '…', en: '…' }. ${QUOTE}`,
   ],
-  ['words: { 12: x }\n', ':1:10', 'expected text as the key; put it in quotes.'],
+  ['words: { 12: x }\n', ':1:10', 'a key must be text; put it in quotes.'],
   [
     'roles:\n  - { role: a, claim: { id: [12345678901234567890] } }\n',
     ':2:30',
@@ -194,7 +199,7 @@ const BAD_YAML: readonly (readonly [content: string | Uint8Array, position: stri
   ],
   ['upstreams:\n  /a: { url: http://127.0.0.1:9, timeoutSeconds: .inf }\n', ':2:50', 'expected a finite number.'],
   // What YAML can do, and a configuration cannot.
-  ['rules: []\nroles: []\nrules: []\n', ':3:1', 'this key is there twice; expected it once.'],
+  ['rules: []\nroles: []\nrules: []\n', ':3:1', 'this key appears twice.'],
   ['rules: !include rules.yaml\n', ':1:8', 'tags are not supported; remove it.'],
   ['rules: !!js/function "x"\n', ':1:8', 'tags are not supported; remove it.'],
   ['words: { a: !!binary aGk= }\n', ':1:22', 'tags are not supported; remove it.'],
@@ -207,47 +212,47 @@ const BAD_YAML: readonly (readonly [content: string | Uint8Array, position: stri
   ['__proto__: { rules: [] }\n', ':1:1', '__proto__ cannot be a key; choose another name.'],
   ['rules: []\n---\nrules: []\n', ':2:1', 'there is a second document after ---; expected one.'],
   ['%YAML 1.1\n---\nrules: []\n', ':1:1', 'this is YAML 1.1; expected YAML 1.2.'],
-  ['rules: *nowhere\n', ':1:8', 'this alias has no anchor before it; put text that begins with * in quotes.'],
+  ['rules: *nowhere\n', ':1:8', 'no anchor with this name comes before the alias; put text that begins with * in quotes.'],
   ['rules: &a [*a]\n', ':1:12', 'this alias contains itself.'],
-  ['? [a, b]\n: x\n', ':1:3', 'expected text as the key; put it in quotes.'],
-  [MANY, ':3:', 'expected at most 100 aliases in the file.'],
+  ['? [a, b]\n: x\n', ':1:3', 'a key must be text; put it in quotes.'],
+  [MANY, ':3:', 'more than 100 aliases in the file.'],
   [BOMB, ':', 'more than 100000 values, aliases included.'],
   [`rules: ${'['.repeat(70)}${']'.repeat(70)}\n`, ':1:', 'nested more than 64 levels deep.'],
   // What is not YAML.
-  ['rules:\n\t- path: /x\n', ':2:1', 'a tab cannot indent; expected spaces.'],
+  ['rules:\n\t- path: /x\n', ':2:1', 'indent with spaces, not with tabs.'],
   ['rules: [\n', ':2:1', 'the file ends too early; is a closing quote or bracket missing?'],
   ['rules: "open\n', ':2:1', 'the file ends too early; is a closing quote or bracket missing?'],
   ['rules: [ { path: /x, public: true }\nroles: []\n', ':2:', ''],
   ['rules: []\n  roles: []\n', ':2:', ''],
   ['a: b: c\n', ':1:', ''],
   ['rules: @x\n', ':1:8', 'text cannot begin with this character; put it in quotes.'],
-  ['words: { a: "\\q" }\n', ':1:', 'this escape does not exist in double quotes'],
+  ['words: { a: "\\q" }\n', ':1:', 'there is no such escape in double quotes'],
   ['rules: []\n\u0007\n', ':2:1', 'a control character; expected plain text.'],
   ['\0\0\0', ':1:1', 'a control character; expected plain text.'],
 ]
 
 const BAD_JSON: typeof BAD_YAML = [
-  ['{ "rules": [], "rules": [] }', ':1:16', 'this key is there twice; expected it once.'],
+  ['{ "rules": [], "rules": [] }', ':1:16', 'this key appears twice.'],
   [
     '{\n  // a comment\n  "rules": []\n}',
     ':2:3',
     'JSON has no comments; remove it, or write the configuration in YAML.',
   ],
   ['{ "rules": [] } /* end */', ':1:17', 'JSON has no comments'],
-  ['{ "rules": [], }', ':1:14', 'expected no comma before }.'],
-  ['{ "rules": [\n  {},\n] }', ':2:5', 'expected no comma before ].'],
+  ['{ "rules": [], }', ':1:14', 'remove the comma before }.'],
+  ['{ "rules": [\n  {},\n] }', ':2:5', 'remove the comma before ].'],
   ["{ 'rules': [] }", ':1:3', 'expected a key in double quotes.'],
   ['{ "words": { "a": \'x\' } }', ':1:19', 'expected double quotes.'],
   ['{ rules: [] }', ':1:3', 'expected a key in double quotes.'],
   ['{ "rules": [] ', ':1:15', 'the file ends too early: expected a comma or }.'],
   ['{ "rules": [] } {}', ':1:17', 'expected the end of the file after the closing brace.'],
   ['{ "rules" [] }', ':1:11', 'expected a colon after the key.'],
-  ['{ "a": 0123 }', ':1:8', 'expected a number as JSON writes it; put it in quotes if it is text.'],
+  ['{ "a": 0123 }', ':1:8', 'expected a valid JSON number; put it in quotes if it is text.'],
   ['{ "a": .5 }', ':1:8', 'expected a value'],
   ['{ "a": NaN }', ':1:8', 'expected a value'],
   ['{ "a": undefined }', ':1:8', 'expected a value'],
-  ['{ "a": "x\ny" }', ':1:10', 'a line break or a control character inside of quotes.'],
-  ['{ "a": "\\x" }', ':1:9', 'this escape does not exist in JSON; write \\\\ for a backslash.'],
+  ['{ "a": "x\ny" }', ':1:10', 'a line break or a control character inside quotes.'],
+  ['{ "a": "\\x" }', ':1:9', 'JSON has no such escape; write \\\\ for a backslash.'],
   ['{ "a": "x }', ':1:8', 'the text that begins here has no closing quote.'],
   ['{ "__proto__": {} }', ':1:3', '__proto__ cannot be a key; choose another name.'],
   ['[]', ':1:1', 'the configuration: expected an object, not a list.'],
