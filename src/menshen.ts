@@ -1,7 +1,7 @@
 // Assembles a running instance from settings and a configuration; reloads and closes it.
 
 import type { RequestListener } from 'node:http'
-import { checkWhole } from './assembly/configuration.ts'
+import { checkWhole, withoutCalls } from './assembly/configuration.ts'
 import { buildConfigured } from './assembly/configured.ts'
 import { openProcessParts, type ProcessOptions } from './assembly/process-parts.ts'
 import { changeSecrets, prepareReload } from './assembly/reload.ts'
@@ -13,6 +13,7 @@ import type { ClientErrorListener } from './gateway/bad-requests.ts'
 import type { Embedded } from './gateway/embedded.ts'
 import { type UpgradeListener, wantsSocket } from './gateway/upgrade.ts'
 import type { ServedApplication } from './server/serve.ts'
+import type { Sessions } from './session/sessions.ts'
 
 /** `R` are the roles, and `F` the further fields of the user info, that the options name. */
 export interface Menshen<R extends Role = Role, F extends string = string> extends Embedded<R, F> {
@@ -48,6 +49,8 @@ export interface Core extends Menshen, ServedApplication {
   noteCertificate(expiresAt: number): void
   /** Logs and counts an event. */
   readonly report: Report
+  /** For tests of applications: sessions without a sign-in at a provider. */
+  readonly sessions: Pick<Sessions, 'open' | 'close'>
 }
 
 export interface ReloadFields {
@@ -60,13 +63,16 @@ export interface ReloadFields {
 export interface CoreOptions extends ProcessOptions {
   readonly settings: Settings
   readonly config: Config
+  /** No provider is called, whatever the configuration says. */
+  readonly isOffline?: boolean
 }
 
 const CLOSE_WITHIN_MS = 10_000
 
 /** Starts an instance, for the command and for the library, from settings and a configuration that were checked. */
 export async function createCore(options: CoreOptions): Promise<Core> {
-  const configuration = checkWhole(options.settings, options.config)
+  const checked = checkWhole(options.settings, options.config)
+  const configuration = options.isOffline ? withoutCalls(checked) : checked
   const deadline = createShutdownDeadline()
   await using opened = new AsyncDisposableStack()
   const parts = await openProcessParts(opened, deadline, configuration, options)
@@ -102,6 +108,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
       }
     },
     report: parts.observe.report,
+    sessions: parts.sessions,
     noteRefused(refused) {
       parts.reloads.refused = { ...refused, at: options.now() }
     },

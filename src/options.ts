@@ -30,7 +30,7 @@ import { MenshenError, type Problem, refuseIf } from './errors.ts'
 import { newRequestId } from './http/request.ts'
 import { sendAnswer } from './http/send.ts'
 import { createEventLog, type EventLog, type Log } from './log.ts'
-import { createCore, type Menshen } from './menshen.ts'
+import { type Core, createCore, type Menshen } from './menshen.ts'
 import { REQUEST_ID } from './observe/observed-request.ts'
 import { isOwnPath } from './paths.ts'
 import { planProviders } from './provider/providers.ts'
@@ -249,10 +249,21 @@ export async function startMenshen<R extends Role = DefaultRole, F extends strin
   }
 }
 
-async function start(options: MenshenOptions): Promise<Menshen> {
+/** The process's own NODE_ENV. */
+export function nodeEnvironment(): string | undefined {
+  return process.env.NODE_ENV || undefined
+}
+
+/** The options of a start, with the clock of the process unless they have another. */
+export async function readStart(options: MenshenOptions) {
   assertSettings(Object(options).settings)
-  const read = await readOptions(options, process.env.NODE_ENV || undefined, process.env)
-  const { config, log, isLogged, now = Date.now, devProvider, devProviderPort = 0, hooks } = read
+  const read = await readOptions(options, nodeEnvironment(), process.env)
+  return { ...read, now: read.now ?? Date.now }
+}
+
+async function start(options: MenshenOptions): Promise<Menshen> {
+  const read = await readStart(options)
+  const { config, log, isLogged, now, devProvider, devProviderPort = 0, hooks } = read
   if (devProvider) {
     assertDevelopment(read.settings, config)
     assertNoBearer(config)
@@ -261,8 +272,7 @@ async function start(options: MenshenOptions): Promise<Menshen> {
   const development = devProvider ? await startDevelopment(read.settings, config, devProviderPort, now) : undefined
   if (development) opened.defer(() => development.close())
   const settings = development ? readOver(read.settings, development.settings) : read.settings
-  // An application that wants other settings makes another one.
-  const { prepare: _, noteRefused: __, ...core } = await createCore({ settings, config, log, now, hooks })
+  const core = await createCore({ settings, config, log, now, hooks })
   reportStart({
     settings,
     config,
@@ -272,6 +282,13 @@ async function start(options: MenshenOptions): Promise<Menshen> {
     byOptions: options.settings === undefined,
   })
   const provider = opened.move()
+  return asLibrary(core, () => provider.disposeAsync())
+}
+
+/** The instance as applications get it. After `close` it answers 503, or rejects. */
+export function asLibrary(whole: Core, afterClose: () => Promise<void> = async () => {}): Menshen {
+  // An application that wants other settings makes another one.
+  const { prepare: _, noteRefused: __, sessions: ___, ...core } = whole
   let closed: Promise<void> | undefined
   return {
     ...core,
@@ -292,7 +309,7 @@ async function start(options: MenshenOptions): Promise<Menshen> {
       else core.listener(request, response)
     },
     close(timeoutMs) {
-      closed ??= core.close(timeoutMs).finally(() => provider.disposeAsync())
+      closed ??= core.close(timeoutMs).finally(afterClose)
       return closed
     },
   }

@@ -26,7 +26,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['account', 'api'],
   ['console'],
   ['assembly', 'menshen', 'options', 'create-menshen', 'index'],
-  ['adapters', 'cli'],
+  ['adapters', 'cli', 'testing'],
 ]
 /** Floors whose folders import from each other: the configuration and what it needs, and the assembly. */
 const SHARED: readonly string[] = ['config', 'menshen']

@@ -53,6 +53,13 @@ export function checkWhole(settings: Settings, config: Config): Configuration {
   return { settings, config, plans, languages, look }
 }
 
+/** Its providers are treated as incomplete ones, which are never called. */
+export function withoutCalls(configuration: Configuration): Configuration {
+  const [main, ...more] = configuration.plans
+  const offline = (plan: typeof main) => ({ ...plan, missing: [...plan.missing, 'a provider'] })
+  return { ...configuration, plans: [offline(main), ...more.map(offline)] }
+}
+
 // Providers, roles and rules: who can sign in, and what they may access.
 
 export interface AccessPolicy {

@@ -119,11 +119,12 @@ async function inTime<Result>(hook: keyof Hooks, call: () => Result): Promise<Aw
   })
 }
 
-type DataSource = 'onSignIn' | 'updateData'
+type DataSource = 'onSignIn' | 'updateData' | 'signIn'
 
 const EXPECTED = {
   onSignIn: 'an object, true, false or nothing to be returned',
   updateData: 'an object',
+  signIn: 'data to be an object',
 } as const satisfies Record<DataSource, string>
 
 /** The data as it will be read back. */

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { suite, type TestContext, test } from 'node:test'
 import { createMenshen, type Menshen, type MenshenOptions } from '../../src/index.ts'
+import { createTestMenshen } from '../../src/testing.ts'
 import { cookieOf, createClient, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { openScriptedProvider } from '../kit/scripted-provider.ts'
@@ -46,6 +47,25 @@ export async function openApplication(t: TestContext, serve: ServeApplication, o
     return client
   }
   return { auth, provider, clock, lines, url, port, visitor, user }
+}
+
+/** The same without a provider: users are signed in as an application's own tests sign them in. */
+async function openTestApplication(t: TestContext, serve: ServeApplication) {
+  const { log, lines } = createTestLog()
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const auth = await createTestMenshen({ baseUrl: url, rules: RULES, log } as MenshenOptions)
+  t.after(() => auth.close())
+  const end = await serve(auth, port)
+  t.after(() => end())
+  const visitor = () => createClient(url)
+  const user = async (username: string, more: { role?: string } = {}) => {
+    const client = visitor()
+    const { cookie } = await auth.signIn({ username, ...more })
+    client.keep(cookie)
+    return client
+  }
+  return { auth, lines, visitor, user }
 }
 
 /** An application in front of which something else stands than Menshen. */
@@ -96,7 +116,7 @@ export function adapterSuite(name: string, serve: ServeApplication): void {
     })
 
     test(`Menshen in ${name} applies the rules, however the address is written`, async t => {
-      const { visitor, user } = await openApplication(t, serve)
+      const { visitor, user } = await openTestApplication(t, serve)
       const [lisi, admin] = [await user('lisi'), await user('admin')]
       assert.deepEqual((await visitor().get('/public/page')).json(), { user: null })
       assert.equal((await lisi.get('/public/page')).json<Shown>().user?.userInfo.username, 'lisi')
@@ -118,7 +138,7 @@ export function adapterSuite(name: string, serve: ServeApplication): void {
     })
 
     test(`Menshen in ${name} keeps single routes for users and for roles`, async t => {
-      const { visitor, user, lines } = await openApplication(t, serve)
+      const { visitor, user, lines } = await openTestApplication(t, serve)
       const [lisi, admin] = [await user('lisi'), await user('admin')]
       const turned = await visitor().get('/public/members?y=2', { headers: PAGE })
       assert.equal(turned.headers.location, '/login')
@@ -133,6 +153,16 @@ export function adapterSuite(name: string, serve: ServeApplication): void {
       const answer = await lisi.get('/public/reports', { headers: JSON_PLEASE })
       assert.equal(answer.json<Refusal>().requestId, answer.headers['x-request-id'])
       assert.ok(lines.some(({ event }) => event === 'refused'))
+    })
+
+    test(`Menshen in ${name} knows the users of menshen/testing, each instance its own, until they are signed out`, async t => {
+      const [one, two] = [await openTestApplication(t, serve), await openTestApplication(t, serve)]
+      const ann = await one.user('ann', { role: 'developer' })
+      assert.equal((await ann.get('/finance/page')).json<Shown>().user?.userInfo.username, 'ann')
+      const cookie = cookieOf(ann)
+      assert.equal((await two.visitor().get('/page', { headers: { ...JSON_PLEASE, cookie } })).status, 401)
+      await one.auth.signOut(cookie)
+      assert.equal((await one.visitor().get('/page', { headers: { ...JSON_PLEASE, cookie } })).status, 401)
     })
 
     test(`Menshen in ${name} brings a renewed cookie beside those of the application, and from no cache`, async t => {
@@ -177,7 +207,7 @@ export function adapterSuite(name: string, serve: ServeApplication): void {
     })
 
     test(`Menshen in ${name} refuses posts and sockets of other sites`, async t => {
-      const { user, lines } = await openApplication(t, serve)
+      const { user, lines } = await openTestApplication(t, serve)
       const lisi = await user('lisi')
       const origin = 'https://evil.example'
       assert.equal((await lisi.post('/_menshen/sign-out-everywhere', {}, { headers: { origin } })).status, 403)
@@ -188,7 +218,7 @@ export function adapterSuite(name: string, serve: ServeApplication): void {
     })
 
     test(`Menshen in ${name} answers HEAD without a body, ours and the application’s`, async t => {
-      const { visitor, user } = await openApplication(t, serve)
+      const { visitor, user } = await openTestApplication(t, serve)
       const login = await visitor().request({ method: 'HEAD', path: '/login' })
       assert.deepEqual([login.status, login.text], [200, ''])
       assert.equal((await visitor().request({ method: 'HEAD', path: '/page' })).status, 302)

@@ -54,6 +54,9 @@ export function createClient(baseUrl: string, now: () => number = Date.now) {
       return jar.values()
     },
 
+    /** Takes a cookie as if the application had set it. */
+    keep: (cookie: string) => jar.keep(`${cookie}; Path=/`, '/'),
+
     request: (request: Request) => visit(home, request),
 
     get: (path: string, options: Options = {}) => visit(home, { ...options, path }),

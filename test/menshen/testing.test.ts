@@ -1,0 +1,125 @@
+// menshen/testing, as the tests of an application use it.
+
+import assert from 'node:assert/strict'
+import { Socket } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import type { MenshenOptions } from '../../src/index.ts'
+import { createTestMenshen } from '../../src/testing.ts'
+import { freePort } from '../kit/free-port.ts'
+
+async function open(t: TestContext, options: MenshenOptions = {}) {
+  const auth = await createTestMenshen(options as MenshenOptions<string, string>)
+  t.after(() => auth.close())
+  return auth
+}
+
+const page = (cookie: string, path = '/') =>
+  new Request(`http://localhost${path}`, { headers: { cookie, accept: 'application/json' } })
+
+test('signIn gives a cookie and the session that every request with it has, with the fields and data that were asked for', async t => {
+  const auth = await open(t, { now: () => 1_000_000 })
+  const { cookie, session } = await auth.signIn({
+    username: 'ann',
+    email: 'ann@example.com',
+    dept: 'finance',
+    groups: ['finance'],
+    data: { tenant: 7 },
+    expiresIn: 60,
+  })
+  assert.match(cookie, /^menshen_session=[\w-]{43}$/)
+  const { user, answer } = await auth.admit(page(cookie))
+  assert.equal(answer, undefined)
+  assert.deepEqual(user, session)
+  assert.deepEqual(
+    [session.userInfo.username, session.userInfo.nickname, session.userInfo.email, session.userInfo.dept],
+    ['ann', 'ann', 'ann@example.com', 'finance'],
+  )
+  assert.deepEqual(
+    [session.userRole, session.groups, session.data, session.expiresAt],
+    ['common', ['finance'], { tenant: 7 }, 1_060_000],
+  )
+  assert.ok(session.id && session.signal)
+})
+
+test('a role is that of the options, or the one that signIn names, whatever the user is called', async t => {
+  const auth = await open(t, {
+    roles: [{ role: 'auditor', groups: ['audit'] }],
+    rules: [{ path: '/audit', roles: ['auditor'] }],
+  })
+  const roleOf = async (user: { groups?: string[]; role?: string }) =>
+    (await auth.signIn({ username: 'ann', ...user })).session.userRole
+  assert.equal(await roleOf({}), 'common')
+  assert.equal(await roleOf({ groups: ['audit'] }), 'auditor')
+  assert.equal(await roleOf({ role: 'auditor' }), 'auditor')
+  assert.equal(await roleOf({ groups: ['audit'], role: 'common' }), 'common')
+  const { cookie } = await auth.signIn({ username: 'ann', role: 'auditor' })
+  assert.equal((await auth.admit(page(cookie, '/audit'))).answer, undefined)
+  await assert.rejects(roleOf({ role: 'auditer' }), {
+    code: 'bad_settings',
+    message:
+      'signIn: role is "auditer", and the options know "developer", "common", "auditor"; did you mean "auditor"?',
+  })
+})
+
+test('signIn refuses what could not be a session, and names the field', async t => {
+  const auth = await open(t)
+  const wrong: [object, RegExp][] = [
+    [{}, /expected a username/],
+    [{ username: 'a', expiresIn: 0 }, /expiresIn/],
+    [{ username: 'a', groups: 'x' }, /groups/],
+    [{ username: 'a', email: 7 }, /email: expected text/],
+    [{ username: 'a', data: [] }, /signIn: expected data to be an object/],
+    [{ username: 'a', provider: 'x' }, /provider is "x"/],
+  ]
+  for (const [user, message] of wrong) await assert.rejects(auth.signIn(user as never), { message })
+})
+
+test('a session ends with signOut or its time, and hooks do not run', async t => {
+  let now = 1_000_000
+  const calls: string[] = []
+  const auth = await open(t, {
+    now: () => now,
+    onSignIn: () => void calls.push('in'),
+    onSignOut: () => void calls.push('out'),
+  })
+  const { cookie, session } = await auth.signIn({ username: 'ann' })
+  const late = await auth.signIn({ username: 'bob', expiresIn: 60 })
+  await auth.signOut(cookie)
+  assert.equal(await auth.session(page(cookie)), undefined)
+  if (!session.signal?.aborted) await new Promise(resolve => session.signal?.addEventListener('abort', resolve))
+  now += 60_000
+  assert.equal((await auth.admit(page(late.cookie))).answer?.status, 401)
+  assert.deepEqual(calls, [])
+})
+
+test('a test instance opens no connection, with the options of production or without any', async t => {
+  const connect = t.mock.method(Socket.prototype, 'connect')
+  const auth = await open(t, {
+    baseUrl: 'https://app.example.com',
+    provider: { preset: 'oidc', issuer: 'https://idp.example.com', clientId: 'app', clientSecret: 'x' },
+    store: `redis://127.0.0.1:${await freePort()}`,
+  })
+  await open(t, { devProvider: true })
+  connect.mock.resetCalls()
+  const { cookie } = await auth.signIn({ username: 'ann' })
+  assert.match(cookie, /^__Host-menshen_session=/)
+  const headers = { cookie, origin: 'https://app.example.com' }
+  assert.equal((await auth.fetch(new Request('https://app.example.com/login')))?.status, 200)
+  await auth.fetch(new Request('https://app.example.com/login', { method: 'POST', headers }))
+  await auth.fetch(new Request('https://app.example.com/callback?code=x&state=y'))
+  await auth.fetch(new Request('https://app.example.com/logout', { method: 'POST', headers }))
+  assert.equal(connect.mock.callCount(), 0)
+})
+
+test('a test instance refuses to start in production, whatever else is given', async t => {
+  const before = process.env.NODE_ENV
+  t.after(() => {
+    if (before === undefined) delete process.env.NODE_ENV
+    else process.env.NODE_ENV = before
+  })
+  process.env.NODE_ENV = 'production'
+  await assert.rejects(createTestMenshen(), {
+    code: 'bad_settings',
+    message: 'createTestMenshen: NODE_ENV is "production"; it signs in any user, and starts only in tests.',
+  })
+})
