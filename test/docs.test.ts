@@ -91,6 +91,13 @@ test('docs/security-statements.md names an existing test for each statement', ()
   for (const [, , file = '', name = ''] of rows) assert.ok(read(file).includes(name), `${file}: ${name}`)
 })
 
+test('docs/accounts.md names an existing test for each thing that a caller can do, and for each end', () => {
+  const tables = read('docs/accounts.md').split(/^## /m).slice(1).join('')
+  const rows = [...tables.matchAll(/^\| .*\| `(test\/[\w./-]+)`: (.*) \|$/gm)]
+  assert.equal(rows.length, (tables.match(/^\| /gm)?.length ?? 0) - 2)
+  for (const [, file = '', name = ''] of rows) assert.ok(read(file).includes(name), `${file}: ${name}`)
+})
+
 test('every file that a page names is there', () => {
   const pages = [
     'README.md',
