@@ -96,7 +96,7 @@ test('I end one other device, then all others, and stay signed in myself', async
   ])
 })
 
-test('the key of somebody else’s session does nothing, and is answered like one that nobody has', async t => {
+test('the id of another user’s session does nothing, and is answered like an unknown one', async t => {
   const { signIn, end, ended } = await openAccount(t)
   const [victim, namesake, me, admin] = [
     await signIn({ username: 'lisi' }),

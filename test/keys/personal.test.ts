@@ -136,7 +136,7 @@ test('PERSONAL_KEY_MAX_DAYS is the longest life of a new key, in the form and in
   await long.make(await long.user(), 'years', '1000')
 })
 
-test('nobody has more than twenty keys, not even by parallel requests', async t => {
+test('a user has at most twenty keys, also by parallel requests', async t => {
   const { user, post } = await openStage(t)
   const client = await user()
   const answers = await Promise.all(
