@@ -272,6 +272,7 @@ async function start(options: MenshenOptions): Promise<Menshen> {
   const development = devProvider ? await startDevelopment(read.settings, config, devProviderPort, now) : undefined
   if (development) opened.defer(() => development.close())
   const settings = development ? readOver(read.settings, development.settings) : read.settings
+  refuseWithoutProvider(settings, config, options.settings === undefined)
   const core = await createCore({ settings, config, log, now, hooks })
   reportStart({
     settings,
@@ -283,6 +284,23 @@ async function start(options: MenshenOptions): Promise<Menshen> {
   })
   const provider = opened.move()
   return asLibrary(core, () => provider.disposeAsync())
+}
+
+/** In production an application that no user can sign in to is a mistake, and not the first step of a set-up. */
+function refuseWithoutProvider(settings: Settings, config: Config, byOptions: boolean): void {
+  const missing = isProduction(settings) ? missingIn(settings, config, byOptions) : []
+  if (missing.length === 0) return
+  throw new MenshenError(
+    'bad_settings',
+    `createMenshen: users could not sign in, and NODE_ENV is "${settings.NODE_ENV}"; expected ${missing.join(', ')}.`,
+  )
+}
+
+/** What a sign-in needs and is not given, by the names that the program knows. */
+function missingIn(settings: Settings, config: Config, byOptions: boolean): string[] {
+  return planProviders(config, settings)
+    .flatMap(plan => plan.missing)
+    .map(name => (byOptions && isSetting(name) ? optionName(name) : name))
 }
 
 /** The instance as applications get it. After `close` it answers 503, or rejects. */
@@ -457,9 +475,7 @@ export function reportStart({ settings, config, users, log, now, byOptions }: St
     }
     reportLocalAddress(log, now, (byOptions ? withOptionNames(problem) : problem).message)
   }
-  const missing = planProviders(config, settings)
-    .flatMap(plan => plan.missing)
-    .map(name => (byOptions && isSetting(name) ? optionName(name) : name))
+  const missing = missingIn(settings, config, byOptions)
   if (log) {
     if (users) reportDevelopment(createEventLog(log, now), settings, users)
     if (missing.length > 0) reportMissing(log, now, missing)

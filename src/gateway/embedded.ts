@@ -99,7 +99,6 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
   const toUserSession = createToUserSession(auth.providers)
   /** The machines whose requests were admitted: `session` gets a request without its path, which the rules need. */
   const machines = new WeakMap<object, UserSession>()
-  const listenToErrors = createErrorListener()
 
   const entrance: Transport<EmbeddedRequest, OwnAnswer, Admitted> = {
     isTraced: false,
@@ -253,14 +252,14 @@ export function wasUpgraded(
   return request.upgrade === true
 }
 
+/** Sockets that an instance of this process listens to: one listener is enough for all instances. */
+const LISTENED = new WeakSet<object>()
+
 /** An error without a listener would end the process, while the application waits for us. */
-function createErrorListener(): (incoming: IncomingMessage) => void {
-  const listened = new WeakSet<object>()
-  return ({ socket }) => {
-    if (listened.has(socket)) return
-    listened.add(socket)
-    socket.on('error', () => socket.destroy())
-  }
+function listenToErrors({ socket }: IncomingMessage): void {
+  if (LISTENED.has(socket)) return
+  LISTENED.add(socket)
+  socket.on('error', () => socket.destroy())
 }
 
 /**

@@ -101,7 +101,7 @@ export function planProvider(given: ProviderConfig | string | undefined, setting
   const name = settings.PROVIDER ?? (typeof given === 'string' ? given : config.preset)
   const inConfig = typeof given === 'string' ? 'provider' : 'provider.preset'
   const preset = presetNamed(
-    name ?? 'idaas',
+    name ?? (given === undefined && settings.ISSUER && !settings.AUTH_URL ? 'oidc' : 'idaas'),
     settings.PROVIDER === undefined ? { path: inConfig } : { setting: 'PROVIDER' },
   )
   return plan(ONLY_PROVIDER, mergeConfig(config, fromEnvironment(settings)), preset, settings)

@@ -91,10 +91,35 @@ suite('createMenshen', () => {
       PORT: '4000',
       UPSTREAM: 'http://127.0.0.1:8080',
     }
-    for (const env of [{}, all, { NODE_ENV: 'production', BASE_URL: 'https://app.example.com' }]) {
+    const provider = { AUTH_URL: 'https://idp.example.com', CLIENT_ID: 'app', CLIENT_SECRET: 'x'.repeat(32) }
+    const production = { NODE_ENV: 'production', BASE_URL: 'https://app.example.com', ...provider }
+    for (const env of [{}, all, production]) {
       const settings = readSettings({ STORE: `sqlite:${tempFolder(t)}/menshen.db`, ...env })
       await (await createMenshen({ settings, log: createTestLog().log })).close()
     }
+  })
+
+  test('createMenshen in production rejects without a usable provider, and names the missing options', async () => {
+    const base = { NODE_ENV: 'production', BASE_URL: 'https://app.example.com', STORE: 'memory:' }
+    await assert.rejects(createMenshen({ settings: readSettings(base), log: createTestLog().log }), {
+      code: 'bad_settings',
+      message: /users could not sign in, and NODE_ENV is "production"; expected AUTH_URL, CLIENT_ID, CLIENT_SECRET\.$/,
+    })
+  })
+
+  test('issuer without provider and authUrl means OpenID Connect', async t => {
+    const { log, lines } = createTestLog()
+    const options = { store: 'memory:', issuer: 'https://idp.example.com', clientId: 'app', clientSecret: 'x', log }
+    const menshen = await createMenshen(options)
+    t.after(() => menshen.close())
+    assert.ok(!lines.some(({ event }) => event === 'settings_missing'))
+  })
+
+  test('createMenshen knows what sessionSecret and cookieSecret mean', async () => {
+    for (const name of ['sessionSecret', 'cookieSecret'])
+      await assert.rejects(createMenshen({ store: 'memory:', [name]: 'x' } as never), {
+        message: `"${name}" is not an option; did you mean secret?`,
+      })
   })
 
   test('createMenshen that fails midway closes what it has opened', async t => {
