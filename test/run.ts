@@ -56,7 +56,7 @@ const files = isLong ? longFiles(chosen) : isFull || isQuick ? allFiles() : chos
 for (const group of [files.filter(file => !isAlone(file)), files.filter(isAlone)])
   if (group.length > 0 && !process.exitCode) await runTests(group)
 
-/** The shared processes first: they take longest. */
+/** Files that start no program are there in shared processes. The runner sorts all of them by their paths. */
 function allFiles(): string[] {
   const all = globSync('test/**/*.test.ts').sort()
   const shares = writeShares(

@@ -206,7 +206,7 @@ test('a client that pauses longer than the deadline has its upload finished, and
 test('a client that reads slowly is not blamed on the application, and a pause of the application is', async t => {
   for (const isHttp2 of [false, true]) {
     const { url, streams } = await startPausing(t, isHttp2)
-    const scene = await setUp(t, { env: { UPSTREAM: url, UPSTREAM_IDLE_TIMEOUT_MS: '300' } })
+    const scene = await setUp(t, { env: { UPSTREAM: url, UPSTREAM_IDLE_TIMEOUT_MS: '1000' } })
     const failed = () => scene.lines.filter(({ event }) => event === 'upstream_failed').length
     const cookie = `cookie: ${cookieOf(await scene.user())}`
     const wire = await openWire(scene.url)
