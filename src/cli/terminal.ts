@@ -163,7 +163,7 @@ export function createPrinter(language: OperatorLanguage): Printer {
   }
 }
 
-// Sentences for a terminal, one a line. They may quote what others wrote, which must not paint it.
+// Sentences for a terminal, one per line. They may quote what others wrote, which must not paint it.
 
 export function terminalLines(text: string): string {
   return text

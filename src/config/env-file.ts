@@ -7,7 +7,7 @@ import type { Environment } from './settings.ts'
 
 export const ENV_FILE = '.env'
 
-/** The environment wins over the file, except for empty variables, which count as not set. */
+/** The environment wins over the file, except for empty variables, which are treated as not set. */
 export function withEnvFile(environment: Environment, file: string): Environment {
   const set = Object.entries(environment).filter(([, value]) => value)
   return { ...readEnvFile(file), ...Object.fromEntries(set) }

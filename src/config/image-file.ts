@@ -65,6 +65,6 @@ export const imageFile: Kind<string> = {
   file: 'read',
   check: z.string().refine(path => readImage(path) !== undefined),
   expected:
-    'the path of an image of at most 256 KB: PNG, JPEG, WebP, or SVG that is only drawn (no scripts, links, animations or references)',
+    'the path of an image of at most 256 KB: PNG, JPEG, WebP, or SVG with drawings only (no scripts, links, animations or references)',
   example: '/etc/menshen/logo.svg',
 }

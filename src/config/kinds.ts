@@ -115,7 +115,7 @@ export function ownPath(example: string) {
       .regex(/^(?:\/[\w~-][\w.~-]*)+$/)
       .refine(path => !isFixedRoute(path)),
     expected:
-      'a path of letters, digits, dots and dashes that begins with / and does not end with it, without a query or a pattern, other than / and our other routes',
+      'a path of letters, digits, dots and dashes that begins with / and does not end with it, without a query or a pattern, other than / and the other routes of Menshen',
     expectedZh:
       '以 / 开头、不以 / 结尾的路径，由字母、数字、点和短横线组成，不含查询参数和通配符，且不是 / 或门神的其他路径',
     example,
@@ -255,7 +255,7 @@ export const secretsFile = {
   file: 'read' as const,
   isValue: isSecretList,
   check: fileText.pipe(secretsOf),
-  expected: `the path of a readable file with secrets of at least ${SHORTEST_SECRET} characters, one a line`,
+  expected: `the path of a readable file with secrets of at least ${SHORTEST_SECRET} characters, one per line`,
   expectedZh: `可读的文件路径，每行一个密钥，每个至少 ${SHORTEST_SECRET} 个字符`,
   example: '/run/secrets/menshen_secret',
   secret: true as const,
@@ -274,7 +274,7 @@ export const appendableFile = {
   type: 'string' as const,
   file: 'written' as const,
   check: z.string().refine(isAppendable),
-  expected: 'the path of a file that this user may write to, or make in a folder that is there',
+  expected: 'the path of a file that this user can write to, or can create in an existing folder',
   expectedZh: '当前用户可写的文件路径，或可在已有目录中创建的文件路径',
   example: '/var/log/menshen/audit.jsonl',
 }

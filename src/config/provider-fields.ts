@@ -285,7 +285,7 @@ export const SIGN_IN_FIELDS = {
     setting: {
       name: 'CLIENT_ASSERTION_ALGORITHM',
       ...kind.oneOf(ASSERTION_ALGORITHMS, 'PS256'),
-      defaultNote: 'by the key and what the provider takes; `PS256` for `entra`',
+      defaultNote: 'by the key and what the provider accepts; `PS256` for `entra`',
       description: 'The signature algorithm of `private_key_jwt`.',
       descriptionZh: '`private_key_jwt` 的签名算法。',
     },
@@ -327,7 +327,7 @@ export const SIGN_IN_FIELDS = {
     setting: {
       name: 'PKCE',
       ...kind.oneOf(['off', 'S256'], 'S256'),
-      defaultNote: '`off` for `idaas`, else what the provider is known to take',
+      defaultNote: '`off` for `idaas`, else what the provider is known to support',
       description:
         '`S256` adds PKCE to the authorization and token requests, if the provider supports it. Like `bound`, it requires an attempt that the same browser started.',
       descriptionZh:
@@ -473,7 +473,7 @@ export const SIGN_IN_FIELDS = {
     setting: {
       name: 'REVOKE',
       ...kind.oneOf(REVOKE_CHOICES, 'always'),
-      defaultNote: '`never`, unless the provider is known to end this session alone',
+      defaultNote: '`never`, unless the provider is known to end only this session',
       description:
         'Whether unused tokens are revoked at the provider, if it has a revocation endpoint: after a sign-out, an idle timeout, or a sign-in that fails or replaces a session. At some providers (Google, older Keycloak, some Auth0 tenants) this ends the user’s sessions on every device.',
       descriptionZh:

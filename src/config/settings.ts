@@ -406,9 +406,9 @@ const SESSION_ROWS = {
     ...kind.wholeNumber(1, 1_440, 'a number of minutes'),
     default: '30',
     description:
-      'The time limit for signing in at the provider, from the login page to the callback. A later response [starts the sign-in again](configuring.md#an-answer-that-comes-late).',
+      'The time limit for signing in at the provider, from the login page to the callback. A later response [starts the sign-in again](configuring.md#a-response-that-comes-late).',
     descriptionZh:
-      '从离开登录页到回调，用户在身份认证平台登录的时限。超时返回的登录会[重新开始](configuring.md#an-answer-that-comes-late)。',
+      '从离开登录页到回调，用户在身份认证平台登录的时限。超时返回的登录会[重新开始](configuring.md#a-response-that-comes-late)。',
   }),
   AUTO_SIGN_IN: required({
     reloads: true,
