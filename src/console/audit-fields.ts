@@ -31,6 +31,12 @@ const NAMES = [
   'revoked',
   'kind',
   'step',
+  'during',
+  'hook',
+  'acr',
+  'amr',
+  'count',
+  'again',
   'changed',
   'rules',
   'upstreams',
@@ -43,6 +49,8 @@ const CODES = {
   outcome: ['kept', 'ended'],
   key: ['machine', 'personal'],
   kind: ['sign-in', 'ticket', 'logout', 'device'],
+  step: ['start', 'register', 'refresh'],
+  during: ['refresh'],
   condition: [
     'outside_network',
     'outside_hours',
@@ -114,6 +122,10 @@ function meaningOf(words: Words, name: string, value: string): string | undefine
   if (outcome) return t(`audit.outcome_${outcome}`)
   const key = CODES.key.find(code => name === 'key' && code === value)
   if (key) return t(`audit.key_${key}`)
+  const step = CODES.step.find(code => name === 'step' && code === value)
+  if (step) return t(`audit.step_${step}`)
+  const during = CODES.during.find(code => name === 'during' && code === value)
+  if (during) return t(`audit.during_${during}`)
   const kind = CODES.kind.find(code => name === 'kind' && code === value)
   return kind && t(`audit.kind_${kind}`)
 }

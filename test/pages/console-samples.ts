@@ -6,9 +6,11 @@ import { TOPIC_NAMES } from '../../src/config/settings.ts'
 import { auditPage } from '../../src/console/audit-tab.ts'
 import { rulesPage } from '../../src/console/rules-tab.ts'
 import { settingsPage } from '../../src/console/settings-tab.ts'
+import { EVENTS } from '../../src/events.ts'
 import { AUDITED } from '../../src/observe/audit-event.ts'
 import type { Words } from '../../src/pages/words.ts'
 import { quoted } from '../../src/text/text.ts'
+import { zhCN } from '../../src/text/zh-CN.ts'
 
 export const VIEWER = { username: 'ann', nickname: '' }
 const NOW = Date.parse('2026-03-01T08:00:00Z')
@@ -108,7 +110,22 @@ function auditSamples(words: Words): string[] {
     keep: 0,
     names: { providers: new Map([['p', quoted('Staff')]]), deviceName: () => 'Chrome', displayName: () => 'Ann' },
   }
+  // Every code that has words, in the field that carries it.
+  const coded = Object.keys(zhCN).flatMap((key, n) => {
+    const [, reason, field, value] =
+      /^(?:reason\.(?:ended_)?(\w+)|audit\.(error|by|outcome|key|kind|step|during)_([\w-]+))$/.exec(key) ?? []
+    const found = reason ? { reason } : field && !value?.startsWith('is_') ? { [field]: value ?? '' } : undefined
+    return found ? [{ id: `c${n}`, position: `${n}`, time: NOW, event: 'sign_in_failed', fields: found }] : []
+  })
+  const named = [...new Set(AUDITED.flatMap(code => EVENTS[code].fields))].map((field, n) => ({
+    id: `f${n}`,
+    position: `${n}`,
+    time: NOW,
+    event: 'sign_in_failed',
+    fields: { [field]: 'x' },
+  }))
   return [
+    auditPage(words, { ...view, page: { events: [...coded, ...named], unreadable: 0 } }),
     auditPage(words, { ...view, page: undefined }),
     auditPage(words, { ...view, page: { events: [], unreadable: 1 } }),
     auditPage(words, { ...view, page: { events, unreadable: 0, next: '9' } }),

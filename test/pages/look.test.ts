@@ -52,7 +52,7 @@ test('in English the words under the button are English', async t => {
   assert.match(text, />隐私政策<\/a><a href="\/help">Help<\/a>/)
 })
 
-test('a mark that acts, is no image, or is too large is refused in one sentence', t => {
+test('a mark that acts, is not an image, or is too large is refused in one sentence', t => {
   const acting = (inner: string, attributes = '') =>
     `<svg xmlns="http://www.w3.org/2000/svg"${attributes}>${inner}</svg>`
   const hostile = [
@@ -81,7 +81,7 @@ test('a mark that acts, is no image, or is too large is refused in one sentence'
   isRefused(logoFile(t, Buffer.from(`\ufeff${acting('<script/>')}`, 'utf16le')))
 })
 
-test('a folder, a pipe or nothing at all is no mark, and nobody waits for it', t => {
+test('a folder, a pipe or nothing at all is not a mark, and no one waits for it', t => {
   const folder = tempFolder(t)
   const pipe = join(folder, 'pipe')
   execFileSync('mkfifo', [pipe])
@@ -129,7 +129,7 @@ test('every colour can be read, by day and by night', () => {
   }
 })
 
-test('what is no colour is refused, and one that could not be seen by day is darker there', async t => {
+test('what is not a colour is refused, and one that could not be seen by day is darker there', async t => {
   for (const ACCENT_COLOR of ['red', '#12', '#1234567', 'rgb(1,2,3)', '#1f5fbf;}body{display:none'])
     assert.throws(() => readSettings({ ACCENT_COLOR }), /ACCENT_COLOR.*#rrggbb/)
   const menshen = await openGateway(t, { ACCENT_COLOR: '#ff0' })

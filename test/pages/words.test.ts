@@ -240,6 +240,30 @@ function withoutOtherLanguages(html: string, { lang, languages }: Words): string
   return others.reduce((text, label) => text.replaceAll(`>${label}<`, '><'), html)
 }
 
+/** Codes and what they are called in Chinese. One code can have several rows. */
+const CODE_WORDS = new Map<string, string[]>()
+for (const [key, sentence] of Object.entries<string>(zhCN)) {
+  const code = /^(?:reason\.(?:ended_)?|audit\.(?:event|error|fact)_|error\.)([a-z]+(?:_[a-z]+)+)(?:\.message)?$/.exec(
+    key,
+  )?.[1]
+  if (code !== undefined) CODE_WORDS.set(code, [...(CODE_WORDS.get(code) ?? []), sentence])
+}
+
+/** The texts of a page, each as far as a reader sees it in one piece. The details for the support are codes by design. */
+function blocksIn(html: string): string[] {
+  return html
+    .replaceAll(/<(script|style|pre)\b.*?<\/\1>|<section class="details".*?<\/section>/gs, '')
+    .replaceAll(/<\/?(?:a|b|bdi|code|small|span|strong|time|wbr)\b[^>]*>/g, '')
+    .split(/<[^>]*>/)
+    .map(text => text.trim())
+    .filter(text => text !== '')
+}
+
+function codesAloneIn(block: string): string[] {
+  const words = block.match(/\b[a-z]+(?:_[a-z]+)+\b/g) ?? []
+  return words.filter(code => CODE_WORDS.get(code)?.every(sentence => !block.includes(sentence)))
+}
+
 suite('the sentences', () => {
   test('the sentences are the same ones with the same values in both languages', () => {
     assert.deepEqual(checkMessages('en', en, zhCN, { whole: true }), [])
@@ -262,7 +286,7 @@ suite('the sentences', () => {
     assert.equal(t('login.button', { name: '{name}' }), 'Continue with {name}')
   })
 
-  test('the sentences stand in the tables of the languages and nowhere else in the code', () => {
+  test('the sentences are in the tables of the languages and nowhere else in the code', () => {
     const tables = /^src\/text\/(help-)?zh-CN\.ts$/
     /** Providers are called what they are called, and the development provider has a voice of its own. */
     const others = /^src\/(provider\/presets|dev-provider)\//
@@ -289,6 +313,16 @@ suite('every page', () => {
       const found = withoutOtherLanguages(html, words).match(/.*\p{Script=Han}.*/u)
       assert.equal(found?.[0], undefined)
     }
+  })
+
+  test('every page in Chinese says a code in words where there are words for it', () => {
+    const alone = allPages(wordsIn('zh-CN')).flatMap(html =>
+      blocksIn(html).flatMap(block => codesAloneIn(block).map(code => `${code}: ${block}`)),
+    )
+    assert.deepEqual([...new Set(alone)], [])
+    const found = (html: string) => blocksIn(html).flatMap(codesAloneIn)
+    assert.deepEqual(found('<td>失败 <b>token_error</b></td>'), ['token_error'])
+    assert.deepEqual(found('<td>失败：换取令牌失败（<code>token_error</code>）</td><td>zhang_san</td>'), [])
   })
 
   test('every page has every value of its sentences in every language', () => {
