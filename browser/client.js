@@ -70,7 +70,7 @@ const listeners = { ending: new Set(), ended: new Set(), resumed: new Set(), idl
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let timer
 let questions = 0
-/** The end of the session as last heard; 0 while there was none: on a public page there may be nobody. */
+/** The end of the session as last heard; 0 while there was none: on a public page there may be no user. */
 let expected = 0
 /** Once it has ended. @type {Ended | undefined} */
 let ended
@@ -80,7 +80,7 @@ let idle
 let tabs
 
 /**
- * Who is signed in; `undefined` if nobody is. Rejects if the server cannot tell.
+ * Who is signed in; `undefined` if no user is. Rejects if the server cannot tell.
  * @template {string} [F=never]
  * @returns {Promise<Me<F> | undefined>}
  */
@@ -149,7 +149,7 @@ export function onEnded(listener) {
 }
 
 /**
- * After an end somebody has signed in again, in another tab. Returns what takes the listener away.
+ * After an end, a user has signed in again in another tab. Returns a function that removes the listener.
  * @param {() => void} listener
  * @returns {() => void}
  */
@@ -184,7 +184,7 @@ export async function stay() {
 }
 
 /**
- * The server is asked as long as somebody listens.
+ * The server is asked as long as there is a listener.
  * @param {keyof typeof listeners} what
  * @param {() => void} tell
  */
@@ -245,7 +245,7 @@ async function check() {
 }
 
 /**
- * Whether the session is about to end because nobody does anything, and when to look again.
+ * Whether the session is about to end for lack of activity, and when to check again.
  * @param {{ idleLeftMs?: number, idleWarning?: Omit<Idle, 'leftMs'> }} said
  */
 function seesIdle({ idleLeftMs: leftMs = Number.POSITIVE_INFINITY, idleWarning }) {

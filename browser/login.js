@@ -100,7 +100,7 @@ function keepState(state) {
 }
 
 // Browsers carry the fragment of a deep link over to this page and never send it to a server. A cookie that only the
-// callback is shown brings the user back to it. After an error the fragment of the attempt before still counts.
+// callback is shown brings the user back to it. After an error the fragment of the previous attempt is still used.
 function keepFragment() {
   const retrying = forms[0]?.dataset.retry === 'true'
   if (retrying && !window.location.hash) return
@@ -137,7 +137,7 @@ function watch(until) {
   }, WATCH_EVERY_MS)
 }
 
-/** The login page of somebody who is signed in says where to continue. */
+/** The login page of a signed-in user says where to continue. */
 async function continueIfSignedIn() {
   if (hasLeft || document.querySelector('[aria-busy]')) return
   try {

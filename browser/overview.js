@@ -1,4 +1,4 @@
-// The overview's plots, drawn anew whenever the server has something new to tell.
+// The overview's plots, redrawn whenever the server sends new data.
 import { listen } from './live.js'
 import { showMoments } from './moments.js'
 import uPlot from './uplot.js'
@@ -143,7 +143,7 @@ function seriesFor(label, n) {
     dash: DASHES[n % DASHES.length] ?? [],
     width: 1.5,
     points: { size: 5 },
-    // Where nobody points, the latest that there is.
+    // Without a pointer, the latest value.
     value: (chart, number, series, at) => (at === null ? latestOf(chart.data[series]) : number) ?? '—',
   }
 }

@@ -1,7 +1,7 @@
 // For applications behind Menshen: <script type="module" src="/_menshen/assets/session.js"></script>
 //
 // Tells the page when the session is about to end (`menshen:ending`) and when it has ended (`menshen:ended`), also when
-// the user signed out in another tab, and offers to sign in again in a new tab, so that nobody loses a form. One minute
+// the user signed out in another tab, and offers to sign in again in a new tab, so that no form is lost. One minute
 // before a session ends because its user does nothing (`menshen:idle`), it asks whether they are still there. Listen on
 // `window`; `event.preventDefault()` on `menshen:ended` or `menshen:idle` keeps our dialog away.
 import { onActive, onEnded, onEnding, onIdle, onResumed, signOut, stay } from './client.js'

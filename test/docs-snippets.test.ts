@@ -62,7 +62,7 @@ test('every setting that a page gives a value is one, and takes it', () => {
   assert.deepEqual(wrong, [])
 })
 
-test('a snippet is found wherever it stands, and a broken one is noticed', async t => {
+test('a snippet is found wherever it is, and a broken one is noticed', async t => {
   const indented = '1. Do:\n\n   ```sh\n   A=1\n     B=2\n   ```\n\n~~~json\n{}\n~~~\n'
   assert.deepEqual(
     snippetsIn('x.md', indented).map(({ line, language, text }) => [line, language, text]),

@@ -39,7 +39,7 @@ export interface RuleQuery {
 
 type VerdictOutcome = 'admitted' | 'refused' | 'login' | 'step_up'
 
-/** Conditions that nothing was said about: they count as met. */
+/** Conditions that were not specified: they are assumed to be met. */
 export type UncheckedCondition = 'networks' | 'hours' | 'maxAge' | 'origin'
 
 export type RuleVerdict =

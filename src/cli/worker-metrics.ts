@@ -1,5 +1,5 @@
 // The metrics of all workers, in the answer of any: it asks the primary, which asks every worker and sums up. The last numbers of
-// a worker that hangs or has exited still count, because a sum that goes down looks like a restart to Prometheus.
+// a worker that hangs or has exited are still included, because a sum that goes down looks like a restart to Prometheus.
 
 import cluster from 'node:cluster'
 import { countersOf, type GatherMetrics, gatherAlone, mergeSnapshots, writeMetrics } from '../observe/exposition.ts'

@@ -5,7 +5,7 @@
 //   value  its name, when it was made and last used, and its owner, sealed with the data keys
 //   labels personal-keys, personal-keys.<key of the owner's record>
 //
-// Keys that were used lately are cached, and count while the store provably holds the same versions of both records, as with
+// Recently used keys are cached, and valid while the store provably holds the same versions of both records, as with
 // sessions: a key that is revoked ends at once here, and elsewhere as soon as a session would.
 
 import { LRUCache } from 'lru-cache'
@@ -55,7 +55,7 @@ export interface KeyUser {
 export interface PersonalKeys {
   /** Looks it up by the SHA-256 of the key. Without a promise if it is cached. */
   find(id: string): KeyUser | undefined | Promise<KeyUser | undefined>
-  /** Returns the key, which nobody can read again; or why there is none. */
+  /** Returns the key, which cannot be read again; or why there is none. */
   create(user: ConfirmedUser, wish: KeyRequest): Promise<NewKey | KeyProblem>
   /** The user's own, the newest first. */
   listOf(user: UserId): Promise<PersonalKey[]>

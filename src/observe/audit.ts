@@ -1,5 +1,5 @@
-// The audit trail: takes every event whose row says so, and writes it to the store and to AUDIT_FILE without holding
-// anybody up.
+// The audit trail: takes every event whose row says so, and writes it to the store and to AUDIT_FILE without delaying
+// any request.
 
 import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'

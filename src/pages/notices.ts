@@ -111,7 +111,7 @@ ${requestId === undefined ? '' : html`<p class="small reference">${rich('page.re
 <script type="module" src="${COPY_SCRIPT}"></script>`
 }
 
-/** `isButton`: for somebody who needs access, it is the first thing to press. */
+/** `isButton`: for a user who needs access, it is the first thing to press. */
 function supportLink({ rich, support }: Words, isButton = false): Html | '' {
   if (!support) return ''
   const contact = html`<a ${isButton ? html`class="button"` : ''} href="${support.href}">${support.text}</a>`

@@ -1,6 +1,6 @@
 // The icon of an application: the file that the configuration names, or a tile with the first letter of the title.
 //
-// An icon has an address of its own that nobody can guess, so that it tells nothing about the applications of other users:
+// An icon has its own address, which cannot be guessed, so that it tells nothing about the applications of other users:
 //
 //   /_menshen/portal/icons/<HMAC of its bytes>.svg
 //

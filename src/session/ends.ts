@@ -1,4 +1,4 @@
-// Which sessions this process has ended lately. While the store cannot be asked, a session that was confirmed a moment ago is
+// Which sessions this process has ended recently. While the store cannot be asked, a session that was confirmed a moment ago is
 // still in the cache, and this table is all that is known of its end.
 
 import { LRUCache } from 'lru-cache'

@@ -140,7 +140,7 @@ test('a refusal has no conditions, also after another caller was admitted to the
   }
 })
 
-test('networks hold IPv4 addresses in every form, and no text that is no address', () => {
+test('networks hold IPv4 addresses in every form, and no text that is not an address', () => {
   const rules = createRules([
     { path: '/', public: true, networks: ['10.0.0.0/8', '2001:db8::/32', '::1', '192.0.2.7'] },
   ])

@@ -60,7 +60,7 @@ function keyOf(html = ''): string {
   return /name="session" value="([\w-]{43})"/.exec(html)?.[1] ?? assert.fail('no session')
 }
 
-test('my devices are mine: this one is marked, the others have a button, and nobody else is among them', async t => {
+test('my devices are mine: this one is marked, the others have a button, and no one else is among them', async t => {
   const { signIn } = await openAccount(t)
   await signIn({ userAgent: IPHONE, address: '192.0.2.2' })
   // The same name is not the same person.
@@ -135,7 +135,7 @@ test('devices end from our own origin only, by POST, for who is signed in', asyn
   assert.deepEqual(await inside([other, me]), [true, true])
 })
 
-test('my last sign-ins are there with time, device and address, a new device is pointed out, and nobody else’s', async t => {
+test('my last sign-ins are there with time, device and address, a new device is pointed out, and no other user’s', async t => {
   const { signIn } = await openAccount(t)
   await signIn()
   await signIn({ sub: 'sub-another', address: '198.51.100.9' })
@@ -244,7 +244,7 @@ test('neither ticket nor token is on the page, and a hostile browser is text', a
   assert.ok(!text.includes(me.cookies.get('menshen_session') ?? assert.fail()))
 })
 
-test('the home page stays short: it leads to the account page, and asks nobody for devices', async t => {
+test('the home page stays short: it leads to the account page, and asks no one for devices', async t => {
   const { signIn } = await openAccount(t)
   const { text } = await (await signIn()).get('/')
   assert.match(text, /<a class="button quiet" href="\/_menshen\/account">/)

@@ -283,7 +283,7 @@ suite('the switch of languages', () => {
     assert.equal((await client.get(ACCOUNT)).status, 200, 'and nobody was signed out')
   })
 
-  test('the switch of languages on the question whether to sign out leads back to the question, and signs nobody out', async t => {
+  test('the switch of languages on the question whether to sign out leads back to the question, and signs no one out', async t => {
     const { user, baseUrl } = await setUp(t)
     const client = await user()
     const own = { origin: baseUrl, 'sec-fetch-site': 'same-origin', 'sec-fetch-dest': 'document' }
@@ -316,7 +316,7 @@ suite('the switch of languages', () => {
     assert.ok(!client.cookies.has('menshen_language'))
   })
 
-  test('the switch of languages counts for nothing if the cookie names a language that is not there', async t => {
+  test('the switch of languages is ignored if the cookie names a language that is not there', async t => {
     const { visitor } = await setUp(t)
     for (const planted of ['fr', 'constructor', '__proto__', 'en, zh-CN', '%65n'])
       assert.match(

@@ -110,7 +110,7 @@ suite('verifyAssertion', () => {
       await rejects(verify(request as { headers: Headers }, {}), 'assertion_missing')
   })
 
-  test('verifyAssertion rejects two of them, and whatever is no text', async t => {
+  test('verifyAssertion rejects two of them, and whatever is not text', async t => {
     const issuer = await publish(t)
     const token = await sign({ ...CLAIMS, iss: issuer })
     const name = 'x-menshen-assertion'
@@ -197,7 +197,7 @@ suite('verifyAssertion', () => {
       await rejects(verifyAssertion(request, options as Parameters<typeof verifyAssertion>[1]), 'bad_settings')
   })
 
-  test('verifyAssertion says so when the keys cannot be had: that is nobody’s forgery', async t => {
+  test('verifyAssertion says so when the keys are unavailable: that is no one’s forgery', async t => {
     const away = `http://127.0.0.1:${await freePort()}`
     const answers = [
       (response: ServerResponse) => response.writeHead(500).end('{}'),

@@ -62,7 +62,7 @@ suite('the proxy of Next', () => {
     assert.equal((await ask('/page', { accept: 'application/json' })).status, 401)
   })
 
-  test('the proxy of Next lets the application answer whoever may see the page, and keeps that from shared caches', async t => {
+  test('the proxy of Next lets the application answer users who may see the page, and keeps that from shared caches', async t => {
     const { ask, signIn } = await setUp(t)
     const isPassedOn = ({ headers }: Response) => headers.get('x-middleware-next') === '1'
     const [common, developer] = [await signIn(), await signIn('admin')]
@@ -154,7 +154,7 @@ suite('a machine behind Next', () => {
 })
 
 suite('pages, route handlers and actions of Next', () => {
-  test('pages, route handlers and actions of Next know who is there, and nobody for a forged cookie or two', async t => {
+  test('pages, route handlers and actions of Next know who is there, and no one for a forged cookie or two', async t => {
     const { adapter, signIn, within } = await setUp(t)
     const cookie = await signIn()
     assert.equal((await within(cookie, adapter.auth))?.userInfo.username, 'zhangsan')

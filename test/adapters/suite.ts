@@ -99,7 +99,7 @@ export function adapterSuite(name: string, serve: ServeApplication): void {
       assert.equal((await client.get('/page', { headers: JSON_PLEASE })).status, 401)
     })
 
-    test(`Menshen in ${name} knows nobody by a forged cookie or by two, and keeps visitors from what is not there too`, async t => {
+    test(`Menshen in ${name} knows no one by a forged cookie or by two, and keeps visitors from what is not there too`, async t => {
       const { visitor, user } = await openApplication(t, serve)
       const ticket = (await user('lisi')).cookies.get('menshen_session')
       const cookies = [

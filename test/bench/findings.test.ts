@@ -113,7 +113,7 @@ test('a rival may have a share of our rate at most', () => {
   assert.equal(rivalMark(1, 'Caddy', compare(steady(120), steady(100))).measured, 'faster than Menshen, spread 0 %')
 })
 
-test('a part that failed stands in the results beside the others', () => {
+test('a part that failed is in the results beside the others', () => {
   const table = { title: 'Start', columns: ['store', 'until ready'], rows: [['sqlite', '700 ms']] }
   const about = { at: '2026-01-01 00:00', seconds: 3, rounds: 40, roundSeconds: 0.5 }
   const page = toPage({

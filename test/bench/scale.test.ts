@@ -48,7 +48,7 @@ test('a queue that is busy for half of its time makes requests wait as the formu
   assert.ok(p99 > 3 * QUEUE.hitSeconds && p99 < 6 * QUEUE.hitSeconds, String(p99))
 })
 
-test('whoever has to ask Redis waits for the way there and back', () => {
+test('a process that has to ask Redis waits for the round trip', () => {
   const { p50 } = answerTimes({ ...QUEUE, requests: 200, misses: 1 }, createRandom(1))
   near(p50, QUEUE.missSeconds + QUEUE.wayAndBack + QUEUE.redisSeconds, 0.1)
 })

@@ -52,7 +52,7 @@ test('signIn brings the visitor back to the page, me says who it is, signOut end
   await assert.rejects(page.evaluate('client.me()'), /answered 503/)
 })
 
-test('listeners are told once of an end and of a new session; without listeners nobody asks', async t => {
+test('listeners are told once of an end and of a new session; without listeners no one asks', async t => {
   const { page, url, asked } = await open(t)
   await signInAt(page, url)
   // To sign in asks once, where the login page is.

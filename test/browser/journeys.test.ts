@@ -137,7 +137,7 @@ test('a deep link under another name of this machine leads to the same page, and
   assert.equal(page.url(), menshen.url + deep)
 })
 
-test('who declines reads why, and is brought to the deep link at the second try', async t => {
+test('who declines reads why, and is taken to the deep link at the second try', async t => {
   const { page } = await visitor(t)
   const deep = `${menshen.url}/_menshen/console/sessions?username=nobody#settings`
   await page.goto(deep)

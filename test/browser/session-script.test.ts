@@ -150,7 +150,7 @@ test('a session that cannot be refreshed: the page is warned when a minute is le
   assert.equal(await page.getByRole('dialog').count(), 0)
 })
 
-test('its end is noticed on a page that nobody touches', async t => {
+test('its end is noticed on a page that no one touches', async t => {
   const { page } = await openForm(t, { refreshTokens: false, expiresIn: 4 })
   await page.getByRole('dialog').waitFor()
   assert.deepEqual(await told(page), ['menshen:ending', 'menshen:ended'])

@@ -54,7 +54,7 @@ suite('a line for people', () => {
     )
   })
 
-  test('a line for people about an error has its stack below it, and what is no line of ours is shown as it is', () => {
+  test('a line for people about an error has its stack below it, and what is not a line of ours is shown as it is', () => {
     const err = { type: 'Error', message: 'lost', stack: 'Error: lost\n    at place (file.ts:1:1)' }
     const line = { level: 'error', time: '2026-03-01T00:00:00Z', msg: 'broken', err }
     const lines = prettyLine(JSON.stringify(line), createPaint(false)).split('\n')
@@ -82,7 +82,7 @@ test('whatever others have written in it moves no cursor and begins no line, in 
   assert.doesNotMatch(coloured.replaceAll(/\x1b\[\d\d?m/g, ''), /\x1b/)
 })
 
-test('auto is for people on a terminal only; colours are for terminals that have them, or for whoever asks', () => {
+test('auto is for people on a terminal only; colours are for terminals that have them, or for those who ask', () => {
   const level = { LOG_LEVEL: 'info' } as const
   const rows = (['auto', 'json', 'pretty'] as const).map(LOG_FORMAT =>
     [true, false].map(isTerminal => isForPeople({ ...level, LOG_FORMAT }, isTerminal)),

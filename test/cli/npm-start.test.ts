@@ -51,7 +51,7 @@ suite('an old Node', { concurrency: 2 }, () => {
       assertOneSentence(await runAs(t, version, binAlone(t)))
     })
 
-    test(`Node ${version} leaves the work to the Node that npm ci has brought to a clone`, async t => {
+    test(`Node ${version} leaves the work to the Node that npm ci has installed in a clone`, async t => {
       const { status, stdout, stderr } = await runAs(t, version)
       assert.deepEqual({ status, stderr }, { status: 0, stderr: '' })
       assert.match(stdout, /^GET \/ as visitor: login/)
@@ -59,7 +59,7 @@ suite('an old Node', { concurrency: 2 }, () => {
     })
   }
 
-  test('an old Node gets one sentence where what npm ci has brought is too old as well', async t => {
+  test('an old Node gets one sentence where what npm ci has installed is too old as well', async t => {
     const bin = binAlone(t)
     const own = join(dirname(bin), '../node_modules/node')
     mkdirSync(own, { recursive: true })

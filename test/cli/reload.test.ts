@@ -53,7 +53,7 @@ test('a reload refuses an application that is Menshen itself', async t => {
   assert.match(String(line.detail ?? line.reason), /^upstreams\.\/ is ".*", which is Menshen itself;/)
 })
 
-test('on SIGHUP rules, roles, upstreams and words count at once for whoever is signed in', async t => {
+test('on SIGHUP rules, roles, upstreams and words apply at once to users who are signed in', async t => {
   const [first, second] = [await startUpstream(t), await startUpstream(t)]
   const { provider, folder, configure, write, start } = await openFiles(t)
   configure({ upstreams: { '/': first.url } })
@@ -235,7 +235,7 @@ test('what is in flight finishes with what it began with; a stream that the new 
   await kept.ended
 })
 
-test('scripts that the configuration imports are read anew, whatever they are', async t => {
+test('scripts that the configuration imports are read again, whatever they are', async t => {
   const { folder, write, start } = await openFiles(t)
   const rules = (count: number) => Array.from({ length: count }, (_, n) => ({ path: `/${n}`, public: true }))
   write('more.cjs', `module.exports = ${JSON.stringify(rules(1))}\n`)
@@ -298,7 +298,7 @@ test('signals during a reload are one more after it', async t => {
   })
 })
 
-test('a changed file of an upstream counts after a reload, and one that is missing changes nothing', async t => {
+test('a changed file of an upstream applies after a reload, and one that is missing changes nothing', async t => {
   const app = await startUpstream(t)
   const { configure, write, start } = await openFiles(t)
   const upstreams = (file: string) => ({

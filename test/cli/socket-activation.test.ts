@@ -69,7 +69,7 @@ test('no variable is left that would hand the socket on to a process of ours', (
   assert.deepEqual(environment, { PATH: '' })
 })
 
-test('when all workers die at once, it ends and is started anew, and whoever came meanwhile is served', async t => {
+test('when all workers die at once, it ends and is restarted, and users who came in the meantime are served', async t => {
   const { manager, url } = await startManaged(t, { WORKERS: '2' })
   await until(() => isReady(url))
   const first = manager.menshen()

@@ -80,7 +80,7 @@ suite('advice', () => {
       }
     })
 
-  test('advice for roles that give nobody the console is to give it to somebody', () => {
+  test('advice for roles that give no one the console is to give it to someone', () => {
     const settings = readSettings(GOOD)
     const codes = (roles?: { role: string }[]) => adviceFor(settings, [], roles).map(({ code }) => code)
     assert.deepEqual(codes(), [], 'without roles it is the user admin')

@@ -115,7 +115,7 @@ suite('a configuration', { concurrency: 2 }, () => {
     assert.match(output, /^\/.*\/menshen\.config\.mjs cannot be loaded: .* \(\/.*\/menshen\.config\.mjs:\d\)\.$/)
   })
 
-  test('a configuration with a mistake does not quote what stands there: it may be a secret', async t => {
+  test('a configuration with a mistake does not quote what is there: it may be a secret', async t => {
     const secret = 'kept-for-ourselves'
     const json = `{ "provider": { "clientSecret": ${secret} } }`
     const folders = [

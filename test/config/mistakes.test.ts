@@ -119,7 +119,7 @@ suite('a path that looks like a pattern', () => {
     }
   })
 
-  test('a pattern that stands for several paths is answered with each of them', () => {
+  test('a pattern that covers several paths is answered with each of them', () => {
     assert.deepEqual(problems({ rules: [{ path: '/admin(x|y)/z', roles: ['developer'] }] }), [
       'test: rules.0.path: "/admin(x|y)/z" looks like a pattern; write a rule for each path: `/adminx/z`, `/adminy/z`.',
     ])
@@ -298,7 +298,7 @@ test('no sentence about a configuration is zod’s, and none quotes a value', ()
       }
 })
 
-test('a preset with a slip in its name gets the one that was meant, wherever it stands', async t => {
+test('a preset with a slip in its name gets the one that was meant, wherever it is', async t => {
   const provider = { preset: 'keyclaok', clientId: 'x', clientSecret: 'x' }
   const rows: [env: Record<string, string>, config: object, where: string][] = [
     [{ PROVIDER: 'keyclaok' }, {}, 'PROVIDER'],

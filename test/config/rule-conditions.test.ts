@@ -90,7 +90,7 @@ test('a public rule may have networks and hours, and no condition that wants a u
   }
 })
 
-test('conditions admit nobody: without roles, groups, users or public a rule is refused', () => {
+test('conditions admit no one: without roles, groups, users or public a rule is refused', () => {
   const [sentence = '', ...more] = problems({ networks: ['::1'] }, {})
   assert.match(sentence, /expected either roles, groups or users, or public: true/)
   assert.deepEqual(more, [])

@@ -530,7 +530,7 @@ suite('a misspelt setting', () => {
 
 suite('the settings of the provider', { concurrency: 2 }, () => {
   for (const name of ['AUTH_URL', 'CLIENT_ID', 'CLIENT_SECRET'] as const)
-    test(`without ${name} the page names it alone, nobody can sign in, and no development provider starts`, async t => {
+    test(`without ${name} the page names it alone, no one can sign in, and no development provider starts`, async t => {
       const { [name]: _, ...others } = PROVIDER
       const DEV_PROVIDER_PORT = String(await freePort())
       const { login, output, url } = await start(t, { ...others, STORE: 'memory:', DEV_PROVIDER_PORT })

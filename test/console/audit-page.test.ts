@@ -39,7 +39,7 @@ async function refusedOnce(scene: Scene, user: string): Promise<{ client: Client
   return { client, requestId: String(headers['x-request-id']) }
 }
 
-test('the newest stands first, and everything about a request, a user, an event or a session is found', async t => {
+test('the newest comes first, and everything about a request, a user, an event or a session is found', async t => {
   const { scene, admin } = await openTrail(t)
   scene.passSeconds(60)
   const { requestId } = await refusedOnce(scene, 'zhangsan')

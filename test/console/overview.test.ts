@@ -138,7 +138,7 @@ test('the page says it by itself, and plots it, without being loaded again', asy
   assert.deepEqual(problems, [])
 })
 
-test('a page whose stream was answered by a proxy, because the gateway starts anew, hears of it again', async t => {
+test('a page whose stream was answered by a proxy, because the gateway restarts, hears of it again', async t => {
   const scene = await setUp(t)
   const developer = await scene.user('admin')
   const { page } = await openPage(t, browser)
@@ -155,7 +155,7 @@ test('a page whose stream was answered by a proxy, because the gateway starts an
   }
 })
 
-test('the stream ends with the session of whoever looks, and is nobody else’s', async t => {
+test('the stream ends with the session of its viewer, and is no other user’s', async t => {
   const scene = await setUp(t)
   assert.equal((await scene.visitor().get(LIVE, { headers: { accept: 'text/event-stream' } })).status, 401)
   assert.equal((await (await scene.user('zhangsan')).get(LIVE)).status, 403)
@@ -168,7 +168,7 @@ test('the stream ends with the session of whoever looks, and is nobody else’s'
   await wire.rest()
 })
 
-test('an error that anybody can put into an address is no outage', async t => {
+test('an error that anyone can put into an address is not an outage', async t => {
   const scene = await setUp(t, { env: NAMED })
   const developer = await scene.user('admin')
   scene.passSeconds(1)
@@ -205,7 +205,7 @@ test('a clock that was set back does not stop the overview', async t => {
   await lookAgain(scene, developer, html => sentencesOf(html).join().includes('统一认证平台'))
 })
 
-test('a range that nobody knows is the last hour, and old addresses of the list lead to it', async t => {
+test('a range that no one knows is the last hour, and old addresses of the list lead to it', async t => {
   const scene = await setUp(t)
   const developer = await scene.user('admin')
   for (const range of ['', 'constructor', '<b>', 'year'])
@@ -280,7 +280,7 @@ test('a tile leads to what it counts, since when it counts', async t => {
   assert.equal(await rowsAt(links.登录失败 ?? ''), 0)
 })
 
-test('a plot shows the latest numbers where nobody points at it', async t => {
+test('a plot shows the latest numbers where no one points at it', async t => {
   const scene = await setUp(t)
   const developer = await scene.user('admin')
   await developer.get(CONSOLE)

@@ -20,7 +20,7 @@ const config = {
   ],
 }
 
-test('the rules stand in the order of their precedence, our own included', async t => {
+test('the rules are in the order of their precedence, our own included', async t => {
   const scene = await setUp(t, { config })
   const { text } = await (await scene.user('admin')).get(PATH)
   const paths = [...text.matchAll(/id="rule-\d+"[\s\S]*?<code>([^<]+)<\/code>/g)].map(([, path]) => path)
@@ -64,7 +64,7 @@ test('a filter shows the rules with a text, by their numbers in the whole table'
   assert.deepEqual(await shown('no such text'), [])
 })
 
-test('whoever asks who may see what is told what happens, and by which rule', async t => {
+test('a developer who asks who may see what is told what happens, and by which rule', async t => {
   const scene = await setUp(t, { config })
   const admin = await scene.user('admin')
   const ask = async (query: Record<string, string>) => {

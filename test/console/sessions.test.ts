@@ -359,7 +359,7 @@ test('only a developer is asked, whatever the key; a key that is none leads back
     assert.equal((await admin.get(`${ASK}?session=${key}`)).headers.location, LIST, key)
 })
 
-test('a notice is made of a cookie that anybody may have written: it is text, or nothing', async t => {
+test('a notice is made of a cookie that anyone may have written: it is text, or nothing', async t => {
   const { user } = await openConsole(t)
   const admin = await user('admin')
   const session = `menshen_session=${admin.cookies.get('menshen_session')}`

@@ -6,7 +6,7 @@ import { setUp } from '../kit/set-up.ts'
 
 const PATH = '/_menshen/console/settings'
 
-test('every setting stands under a topic, defaults are dimmed, and no secret is shown', async t => {
+test('every setting is under a topic, defaults are dimmed, and no secret is shown', async t => {
   const scene = await setUp(t, {
     env: { SESSION_MAX_HOURS: '9', APP_NAME: '<b>采购</b>', PROVIDER_VARS: 'realm=staff,tenant=7' },
   })

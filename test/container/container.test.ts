@@ -73,7 +73,7 @@ suite('compose', () => {
     assert.ok(Number.parseInt(menshen.stop_grace_period ?? '', 10) > LONGEST_CLOSE_SECONDS)
   })
 
-  test('with compose nobody gets to the application or to Redis but by Menshen, and it believes nginx alone', () => {
+  test('with compose no one gets to the application or to Redis but by Menshen, and it believes nginx alone', () => {
     for (const service of [redis, application]) {
       assert.deepEqual(Object.keys(service.networks), ['back'])
       assert.equal(service.ports, undefined)

@@ -47,7 +47,7 @@ test('a click on 拒绝 leads back with access_denied and the state', async t =>
   assert.equal(back.has('code'), false)
 })
 
-test('a form sent by a page of another site signs nobody in', async t => {
+test('a form sent by a page of another site signs no one in', async t => {
   const { postForm, authorizePath } = await start(t)
   for (const headers of [{ origin: 'http://evil.example' }, { 'sec-fetch-site': 'cross-site' }]) {
     const response = await postForm(authorizePath(), { username: 'admin' }, headers)

@@ -109,7 +109,7 @@ test('of parallel refreshes with one token at most one succeeds, and the family 
   }
 })
 
-test('a family that nobody refreshes for thirty days is forgotten', async t => {
+test('a family that no one refreshes for thirty days is forgotten', async t => {
   const { tokensFor, refresh, pass } = await start(t)
   const { refresh_token } = await tokensFor('admin')
   pass(30 * 24 * 3600)

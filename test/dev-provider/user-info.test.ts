@@ -54,7 +54,7 @@ test('an unknown, misused or expired token is refused', async t => {
   await assertError(expired, 401, 'invalid_token')
 })
 
-test('the token counts only in a Bearer header', async t => {
+test('the token is accepted only in a Bearer header', async t => {
   const { tokensFor, at } = await start(t)
   const { access_token } = await tokensFor('admin')
   const path = '/api/bff/v1.2/oauth2/userinfo'

@@ -163,7 +163,7 @@ suite('menshen doctor', { concurrency: 2 }, () => {
 })
 
 suite('menshen doctor and the provider', { concurrency: 2 }, () => {
-  test('menshen doctor finds a good provider good in every respect, and signs nobody in', async t => {
+  test('menshen doctor finds a good provider good in every respect, and signs no one in', async t => {
     const { settings, callsTo } = await openScriptedProvider(t)
     const { code, check, output } = await doctor({ ...ALONE, ...settings })
     assert.equal(code, 0, output)
@@ -593,7 +593,7 @@ suite('menshen doctor and the store', { concurrency: 2 }, () => {
 })
 
 suite('menshen doctor and the application', { concurrency: 2 }, () => {
-  test('garbage, silence and an answer without end from everybody are told, and none of it reaches the terminal', async t => {
+  test('garbage, silence and an answer without end from everyone are told, and none of it reaches the terminal', async t => {
     const ways: Record<string, (socket: Socket) => void> = {
       garbage: socket => socket.write('\u001b[31mnot HTTP\r\n\r\n\0'),
       silence: () => {},

@@ -115,7 +115,7 @@ suite('menshen doctor --sign-in', () => {
     assert.deepEqual(nickname, { field: 'nickname', source: 'userinfo', place: 'nickname', value: '"CANARY-nickname"' })
   })
 
-  test('a running Menshen does it through the store, for the one who opened the address and nobody else', async t => {
+  test('a running Menshen does it through the store, for the one who opened the address and no one else', async t => {
     const { cwd, env, BASE_URL, provider } = await scene(t)
     await runs(t, env)
     const { address, ended, child } = await spawnDoctor(t, env, cwd)

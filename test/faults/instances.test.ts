@@ -106,7 +106,7 @@ test('kill -9 of one of two instances leaves the work to the other', { concurren
   assert.ok(isServed(await neighbour.get(other)))
 })
 
-test('with REFRESH_FAILURE=keep two instances keep a session while its token lives, and hammer nobody', async t => {
+test('with REFRESH_FAILURE=keep two instances keep a session while its token lives, and hammer no one', async t => {
   const { provider, start, dueUser } = await setUpInstances(t, { REFRESH_FAILURE: 'keep' })
   const both = await Promise.all([start(), start()])
   const user = await dueUser(both[0], 4)

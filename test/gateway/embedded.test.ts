@@ -89,7 +89,7 @@ suite('session', () => {
     assert.notEqual((await menshen.session(request('/', { cookie })))?.userInfo.username, 'admin')
   })
 
-  test('session is nobody for a forged cookie, two cookies, no headers; a list of cookies counts as one header', async t => {
+  test('session has no user for a forged cookie, two cookies, no headers; a list of cookies is treated as one header', async t => {
     const { menshen, signIn } = await setUp(t)
     const cookie = await signIn()
     const nobody = [
@@ -261,7 +261,7 @@ suite('onSignIn and onSignOut', () => {
     )
   })
 
-  test('a hook that fails does not prevent a sign-out, and one that is no function stops the start', async t => {
+  test('a hook that fails does not prevent a sign-out, and one that is not a function stops the start', async t => {
     const { menshen, signIn, lines } = await setUp(t, { onSignOut: () => Promise.reject(new Error('away')) })
     const cookie = await signIn()
     const post = new Request(`${BASE}/logout`, { method: 'POST', headers: { cookie, origin: BASE } })
@@ -298,7 +298,7 @@ suite('a hook that never ends', () => {
     )
   })
 
-  test('a hook that never ends signs nobody in, and holds up nobody else', async t => {
+  test('a hook that never ends signs no one in, and holds up no one else', async t => {
     const called = Promise.withResolvers<void>()
     const hang = never(t, called.resolve)
     const { get, signIn, provider, lines } = await setUp(t, {
@@ -366,7 +366,7 @@ suite('fetch', () => {
     assert.ok(lines.some(({ event }) => event === 'form_already_read'))
   })
 
-  test('fetch counts by the address that it is given, and nobody where there is none', async t => {
+  test('fetch counts by the address that it is given, and no one where there is none', async t => {
     const { get, lines } = await setUp(t, { rateLimitPerMinute: 1, trustedProxies: '10.0.0.1' })
     const state = '/callback?code=x&state=abc_idp'
     const status = async (source: object, headers = {}) => (await get(state, headers, source))?.status

@@ -144,7 +144,7 @@ test('where nothing is signed, the header is ours all the same: empty for the pr
   assert.deepEqual([told['x-forwarded-user'], told['x-menshen-assertion']], ['lisi', ''])
 })
 
-test('only a trusted proxy says what was asked for; anybody else gets 400, and the log says why', async t => {
+test('only a trusted proxy says what was asked for; anyone else gets 400, and the log says why', async t => {
   for (const trusted of ['', '10.0.0.0/8']) {
     const scene = await setUp(t, { env: { TRUSTED_PROXIES: trusted }, config: { rules: RULES } })
     const admin = await scene.user('admin')
@@ -244,7 +244,7 @@ test('an assertion by forward-auth is for CLIENT_ID, or for whom the setting nam
   }
 })
 
-test('a claim that arrives twice is no claim', async t => {
+test('a claim that arrives twice is not a claim', async t => {
   const scene = await setUp(t, TRUSTED)
   const cookie = `cookie: ${cookieOf(await scene.user())}`
   for (const [path, name] of [

@@ -40,7 +40,7 @@ test('moved paths serve the whole sign-in, and the provider gets the moved redir
   assert.deepEqual([gone.status, gone.json<{ login: string }>().login], [401, '/_menshen/login'])
 })
 
-test('the moved paths are no place to return to, and the old ones are', async t => {
+test('the moved paths are not pages to return to, and the old ones are', async t => {
   const { provider, visitor } = await setUp(t, { env: MOVED })
   for (const [wanted, expected] of [
     ['/login', '/login'],

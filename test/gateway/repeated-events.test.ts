@@ -63,7 +63,7 @@ test('what another site calls itself fills no log', async t => {
   assert.equal(String(told?.origin).length, 300)
 })
 
-test('whoever is turned away by a limit is reported once for each address', async t => {
+test('a client that exceeds a limit is reported once for each address', async t => {
   const scene = await setUp(t, { env: { ...BEHIND_PROXY, RATE_LIMIT_PER_MINUTE: '1' } })
   for (const address of ['10.0.0.1', '10.0.0.1', '10.0.0.2', '10.0.0.2'])
     await scene.visitor().post('/login', '', from(address))

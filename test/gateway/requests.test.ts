@@ -124,7 +124,7 @@ test('a browser that keeps no cookie learns so, instead of going in circles', as
   assert.equal((await browse('/')).location, '/login', 'once')
 })
 
-test('a browser that has landed with its cookie and lost it later is sent to /login, like everybody', async t => {
+test('a browser that has landed with its cookie and lost it later is sent to /login, like everyone', async t => {
   const { provider, url, passSeconds } = await setUp(t, { application: false })
   const agents = [1, 2].map(() => new Agent({ keepAlive: true, maxSockets: 1 }))
   t.after(() => {
@@ -222,7 +222,7 @@ test('the console is for developers: others get a Chinese 403, however they spel
   assert.equal((await (await user('admin')).get('/_menshen/console')).status, 200)
 })
 
-test('nobody but a developer ends a session of somebody else, however the path is written', async t => {
+test('no one but a developer ends a session of someone else, however the path is written', async t => {
   const { user } = await setUp(t, { application: false })
   const [admin, common, victim] = [await user('admin'), await user(), await user('lisi')]
   const page = (await admin.get('/_menshen/console/sessions?username=lisi')).text
@@ -323,7 +323,7 @@ test('HEAD is ruled like GET and has its headers, without a body', async t => {
   assert.equal((await client.request({ method: 'HEAD', path: '/' })).headers.location, '/login')
 })
 
-test('a target that is no path of ours gets 400, and nothing else', async t => {
+test('a target that is not a path of ours gets 400, and nothing else', async t => {
   const { user, url } = await setUp(t, { application: false })
   const cookie = `Cookie: menshen_session=${ticketOf(await user())}`
   const head = (line: string, host = 'x') =>
@@ -386,7 +386,7 @@ test('no path, query or Host breaks it', async t => {
   assert.equal((await visitor().get('/_menshen/health')).status, 200)
 })
 
-test('a request that breaks off in the middle breaks nothing, and is no error of ours', async t => {
+test('a request that breaks off in the middle breaks nothing, and is not an error of ours', async t => {
   const { url, visitor, lines } = await setUp(t, { application: false })
   for (const path of ['/login', '/logout', '/form', '/_menshen/console/end'])
     for (const length of ['Content-Length: 100', 'Transfer-Encoding: chunked'])

@@ -94,7 +94,7 @@ test('a question that names no host, or a loopback name, is not answered by the 
   assert.deepEqual(named, ['127.0.0.1:3000', 'localhost', '127.0.0.1:3000', '[::1]:80', 'localhost'])
 })
 
-test('nobody but a trusted proxy says which host a question is about', async t => {
+test('no one but a trusted proxy says which host a question is about', async t => {
   const scene = await setUpHosts(t, { config: { hosts: RULES } })
   const ask = (path: string, headers: object) =>
     scene.visitor().get(`/_menshen/${path}`, { headers: { ...PAGE, ...headers } })

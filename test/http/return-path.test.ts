@@ -120,7 +120,7 @@ test('what leads away is refused', () => {
   for (const text of away) assert.equal(safeReturnPath(text, ORIGIN, SIGN_IN), undefined, JSON.stringify(text))
 })
 
-test('the sign-in itself is no place to return to, in any spelling that leads there', () => {
+test('the sign-in itself is not a page to return to, in any spelling that leads there', () => {
   for (const path of [
     '/login',
     '/callback?code=c&state=s_idp',
@@ -193,7 +193,7 @@ test('a visitor comes back to our own origin, whatever path was asked for', asyn
   }
 })
 
-test('what a request says in parameters, headers or a made-up cookie is no return path', async t => {
+test('what a request says in parameters, headers or a made-up cookie is not a return path', async t => {
   const { client, provider } = await setUp(t, { application: false })
   const names = ['next', 'return', 'returnTo', 'redirect', 'redirect_uri', 'target', 'url', 'rd', 'continue']
   const query = names.map(name => `${name}=${encodeURIComponent('//evil.example')}`).join('&')
@@ -346,7 +346,7 @@ test('a return path of 8 KB is kept with the attempt, a longer one is left behin
   }
 })
 
-test('a return path in the address or the form of a login page that we have not signed counts for nothing', async t => {
+test('a return path in the address or the form of a login page that we have not signed is ignored', async t => {
   const { client, provider } = await setUp(t)
   const long = `/mine?${'a'.repeat(2100)}`
   const [, query = ''] = (await client.get(long, { headers: BROWSER })).headers.location?.split('/login') ?? []

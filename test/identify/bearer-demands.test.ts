@@ -180,7 +180,7 @@ test('a rule’s scopes are all demanded, of every interpretation, and named in 
   assert.ok(upstream.received.length > 0)
 })
 
-test('a token that names nobody is refused, and the log says which claim is missing, without any value', async t => {
+test('a token that names no one is refused, and the log says which claim is missing, without any value', async t => {
   const { provider, bring, lines } = await openStage(t)
   const nobody = { ...MACHINE, sub: undefined, client_id: 'CANARY' } as unknown as JWTPayload
   assert.equal((await bring(await provider.sign(nobody, AT), '/plain')).status, 401)

@@ -135,7 +135,7 @@ test('anything but an access token for this audience is refused with 401, and th
   for (const token of Object.values(tokens)) assert.ok(!JSON.stringify(lines).includes(token))
 })
 
-test('a type that the provider is known to use counts, but never for an ID token', async t => {
+test('a type that the provider is known to use is accepted, but never for an ID token', async t => {
   const { provider, bring } = await openStage(t, { config: { ...CONFIG, provider: { accessTokenTypes: ['JWT'] } } })
   assert.equal((await bring(await provider.sign(ROBOT, { typ: 'JWT' }))).status, 200)
   const idToken = { sub: 'robot-1', groups: ['robots'], azp: provider.clientId }
@@ -369,7 +369,7 @@ test('one network has a quarter of the slots for tokens: a machine elsewhere is 
   for (const { status } of await Promise.all(made)) assert.equal(status, 401)
 })
 
-test('a session counts before a token, which is then the application’s own business', async t => {
+test('a session takes precedence over a token, which is then the application’s own business', async t => {
   const stage = await openStage(t)
   const { provider, upstream } = stage
   const user = await stage.user()
@@ -555,7 +555,7 @@ test('of several providers the one that it names verifies it, and opaque ones ar
   assert.ok(!cookieOf(createClient(gateway.url)))
 })
 
-test('a rule that asks for tokens of a provider that nobody can judge stops the start', async t => {
+test('a rule that asks for tokens of a provider that no one can judge stops the start', async t => {
   const rules: Config['rules'] = [
     { path: '/a', public: true },
     { path: '/api', roles: ['*'], bearer: true },

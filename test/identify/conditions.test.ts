@@ -141,7 +141,7 @@ test("origin 'own': a change must come from the application's own pages, by Sec-
   assert.equal(refused.json<{ error: string }>().error, 'foreign_origin')
 })
 
-test('a shadow rule with conditions refuses nobody and says whom it would have refused, and why', async t => {
+test('a shadow rule with conditions refuses no one and says whom it would have refused, and why', async t => {
   const rules: Rule[] = [
     { path: '/office', roles: ['*'] },
     { path: '/office', roles: ['*'], networks: ['10.0.0.0/8'], maxAge: 60, shadow: true },

@@ -364,7 +364,7 @@ test('each of several hosts has its own resources, and a token for one host is n
   assert.equal(lasting.readyState, WebSocket.OPEN, 'judged again by the address of its host')
 })
 
-test('authorization_servers are the issuers of all providers whose tokens count, as they write themselves', async t => {
+test('authorization_servers are the issuers of all providers whose tokens are accepted, as they write themselves', async t => {
   const [one, other] = [await startOidcServer(t), await startOidcServer(t)]
   one.intercept = ({ path }, response) => {
     if (path !== '/.well-known/openid-configuration') return false

@@ -240,7 +240,7 @@ test('made-up keys from one address are bounded: 429, a few log lines, and other
   assert.ok(lines.filter(({ event }) => event === 'rate_limited').length <= 10)
 })
 
-test('a program without credentials is asked for a password where keys count; a browser never is', async t => {
+test('a program without credentials is asked for a password where keys are accepted; a browser never is', async t => {
   const { bring } = await openStage(t)
   const git = await bring('/api/info/refs?service=git-upload-pack', { 'user-agent': 'git/2.39.5' })
   assert.equal(git.status, 401)
@@ -255,7 +255,7 @@ test('a program without credentials is asked for a password where keys count; a 
   assert.equal((await bring('/api', { 'user-agent': 'Mozilla/5.0', accept: 'text/html' })).status, 302)
 })
 
-test('where tokens count besides keys, git is asked for a password first, and other programs for a token first', async t => {
+test('where tokens are accepted besides keys, git is asked for a password first, and other programs for a token first', async t => {
   const rules = [{ path: '/api', roles: ['robot'], keys: true as const, bearer: true, scopes: ['read'] }]
   const { url, upstream } = await setUpOidc(t, { config: { ...CONFIG, rules } })
   const challenge = async (headers: Record<string, string>) =>
@@ -275,7 +275,7 @@ test('where tokens count besides keys, git is asked for a password first, and ot
   assert.equal(upstream.received.length, 0)
 })
 
-test('git brings its key where tokens count, too', async t => {
+test('git sends its key where tokens are accepted, too', async t => {
   const program = requireProgram('git')
   const rules = [{ path: '/api', roles: ['robot'], keys: true as const, bearer: true }]
   const { url, upstream } = await setUpOidc(t, { config: { ...CONFIG, rules } })

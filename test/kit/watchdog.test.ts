@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers'
 import test from 'node:test'
 import { createWatchdog } from './watchdog.ts'
 
-test('a test file that blocks is ended with its name and stack and counts as failed, while the others go on', async () => {
+test('a test file that blocks is ended with its name and stack and is treated as failed, while the others go on', async () => {
   const { printed, output } = await runWatched(['blocks.ts', 'passes.ts'], {
     blockedAfterMs: 5000,
     fileTimeoutMs: 60_000,
@@ -17,7 +17,7 @@ test('a test file that blocks is ended with its name and stack and counts as fai
   assert.match(output, /^ℹ fail 1$/m)
 })
 
-test('a test file that leaves something open after its tests is ended with its name and counts as failed', async () => {
+test('a test file that leaves something open after its tests is ended with its name and is treated as failed', async () => {
   const { printed, output } = await runWatched(['stays-open.ts'], { blockedAfterMs: 60_000, fileTimeoutMs: 4000 })
   assert.match(printed, /^✖ test\/kit\/samples\/stays-open\.ts has not ended after \d+ s$/m)
   assert.match(output, /^ℹ fail 1$/m)

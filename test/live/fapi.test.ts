@@ -201,7 +201,7 @@ test('a client with a certificate goes to the addresses that the metadata has fo
   assert.deepEqual(asked, ['POST /token', 'GET /me', 'POST /token/revocation'])
 })
 
-test('a new certificate counts after a reload, and one that cannot be used changes nothing', async t => {
+test('a new certificate applies after a reload, and one that cannot be used changes nothing', async t => {
   const { tls, env, folder, ca } = withTls(t)
   const port = await freePort()
   const provider = await startOidcProvider({

@@ -38,7 +38,7 @@ test('sign-ins begin as soon as the provider is up', async t => {
   assert.match((await alice.signIn()).text, /Alice Example/)
 })
 
-test('nobody waits for a provider that never answers, neither at the start nor before the login page', async t => {
+test('no one waits for a provider that never answers, neither at the start nor before the login page', async t => {
   const silent = createServer(socket => socket.on('error', () => {})).listen(0, '127.0.0.1')
   await once(silent, 'listening')
   t.after(() => silent.close())

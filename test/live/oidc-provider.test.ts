@@ -106,7 +106,7 @@ test('a sign-out revokes the refresh token, or the access token where there is n
   assert.deepEqual(offline.provider.revoked, ['refresh token'])
 })
 
-test('whoever leaves at the provider is signed out of that device alone', async t => {
+test('a user who signs out at the provider is signed out of that device only', async t => {
   const { provider, person, events } = await setUpLive(t)
   const [laptop, phone] = [person(), person()]
   await laptop.signIn()
@@ -172,7 +172,7 @@ test('a wrong secret is token_error, and no session', async t => {
   assert.deepEqual(provider.failures, [])
 })
 
-test('a hundred requests at the due moment are one refresh, again and again, and nobody is signed out', async t => {
+test('a hundred requests at the due moment are one refresh, again and again, and no one is signed out', async t => {
   const { provider, person, passSeconds } = await setUpLive(t, OFFLINE)
   const alice = person()
   await alice.signIn()

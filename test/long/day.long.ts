@@ -36,7 +36,7 @@ const PLOT = fileURLToPath(new URL('../../docs/images/endurance.svg', import.met
 
 const options = readOptions(process.env)
 
-test(`a day of ${options.minutes} minutes: nothing is lost, nobody is signed out, all stays level`, {
+test(`a day of ${options.minutes} minutes: nothing is lost, no one is signed out, all stays level`, {
   timeout: (options.minutes + 10) * 60_000,
 }, async t => {
   const missing = installPackages(['faketime'])

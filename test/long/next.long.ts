@@ -121,7 +121,7 @@ suite('a visitor', () => {
     assert.match(about.text, /访客/)
   })
 
-  test('a visitor is nobody with a forged cookie, or with two', async () => {
+  test('a visitor is no one with a forged cookie, or with two', async () => {
     const user = await signedIn()
     const cookie = `menshen_session=${user.cookies.get('menshen_session')}`
     assert.equal((await user.get('/api/me')).status, 200)
@@ -222,7 +222,7 @@ suite('a user', () => {
     assert.match(String(headers['cache-control']), /no-store/)
   })
 
-  test('a user calls a server action, which nobody else does: no visitor, and no page of another site', async () => {
+  test('a user calls a server action, which no one else does: no visitor, and no page of another site', async () => {
     const user = await signedIn('wangwu')
     const send = async (note: string, headers: Record<string, string>) => {
       const body = form((await user.get('/', { headers: PAGE })).text, { note })
@@ -240,7 +240,7 @@ suite('a user', () => {
     assert.match((await user.get('/')).text, /第一/)
   })
 
-  test('a user signs out, and is nobody', async () => {
+  test('a user signs out, and is no one', async () => {
     const user = await signedIn()
     const cookie = `menshen_session=${user.cookies.get('menshen_session')}`
     const out = await user.post('/logout', '', { headers: { origin: url } })

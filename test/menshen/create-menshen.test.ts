@@ -59,7 +59,7 @@ suite('createMenshen', () => {
     }
   })
 
-  test('createMenshen tells the console that nobody can sign in, or that anybody can, unless it has a log to tell', async t => {
+  test('createMenshen tells the console that no one can sign in, or that anyone can, unless it has a log to tell', async t => {
     const said = t.mock.method(console, 'warn', () => {})
     const open = async (options: MenshenOptions) => {
       said.mock.resetCalls()

@@ -232,12 +232,12 @@ suite('the options', () => {
     assert.match(path?.message ?? '', /did you mean "\/admin"\?$/)
   })
 
-  test('options that are undefined count as absent', async () => {
+  test('options that are undefined are treated as absent', async () => {
     const { settings } = await readOptions({ baseUrl: undefined, log: undefined, config: undefined }, undefined)
     assert.deepEqual(settings, readSettings({}))
   })
 
-  test('the options stand beside the settings of the environment, and win', async () => {
+  test('the options apply beside the settings of the environment, and win', async () => {
     const settings = readSettings({ STORE: 'memory:', APP_NAME: 'env', WORKERS: '1', CLIENT_SECRET: 'first' })
     const read = await readOptions({ settings, appName: 'mine', clientSecret: 'second' }, undefined)
     assert.equal(read.settings.APP_NAME, 'mine')
@@ -297,7 +297,7 @@ suite('the development provider', () => {
     assert.match((await login?.text()) ?? '', /CLIENT_ID/, 'it starts only where somebody asks for it')
   })
 
-  test('the development provider signs anybody in, on a free port of its own', async t => {
+  test('the development provider signs anyone in, on a free port of its own', async t => {
     const { log, lines } = createTestLog()
     const menshen = await createMenshen({ ...MEMORY, devProvider: true, log })
     t.after(() => menshen.close())

@@ -64,7 +64,7 @@ test('two workers write whole lines to one file, which is rotated by SIGHUP with
   assert.equal(sum, 300, 'where repeats are counted')
 })
 
-test('a folder that goes away is loud and stops nobody; when it is back, so are the lines', async t => {
+test('a folder that goes away is loud and stops no one; when it is back, so are the lines', async t => {
   const { folder, start } = await setUpInstances(t, { AUDIT_FILE: 'logs/audit.jsonl' })
   const [logs, file] = [join(folder, 'logs'), join(folder, 'logs', 'audit.jsonl')]
   mkdirSync(logs)
@@ -81,7 +81,7 @@ test('a folder that goes away is loud and stops nobody; when it is back, so are 
   assert.equal(linesIn(file).length, 20)
 })
 
-test('a full disk stops nobody either, and the end does not wait for it long', async t => {
+test('a full disk stops no one either, and the end does not wait for it long', async t => {
   const { start } = await setUpInstances(t, { AUDIT_FILE: '/dev/full' })
   const instance = await start()
   await fail(instance, 20)
@@ -130,7 +130,7 @@ test('a file that Menshen may write to and not read gets every line', async t =>
   assert.equal(readFileSync(path, 'utf8'), '{"n":1}\n{"n":2}\n')
 })
 
-test('a pipe that nobody reads is an error', async t => {
+test('a pipe that no one reads is an error', async t => {
   const { path, file } = openFile(t)
   await run(requireProgram('mkfifo'), [path])
   await assert.rejects(file.write(['{"n":1}\n']), { code: 'ENXIO' })

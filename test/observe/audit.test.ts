@@ -104,7 +104,7 @@ test('Redis keeps the audit trail:', async t => {
   })
 })
 
-test('a store that hangs holds nobody up, and gets what it missed when it is back', async t => {
+test('a store that hangs holds no one up, and gets what it missed when it is back', async t => {
   const redis = await startRedis()
   t.after(() => redis.stop())
   const STORE = `redis://${redis.host}`

@@ -258,7 +258,7 @@ suite('sign-ins, sign-outs, refreshes, calls', () => {
     assert.equal(value('menshen_sessions_ended_total{reason="subject_changed"}'), 1)
   })
 
-  test('an attempt that could not leave for the provider is no sign-in that came back', async t => {
+  test('an attempt that could not leave for the provider is not a sign-in that came back', async t => {
     const scene = await setUpOidc(t, { application: false })
     scene.provider.isAway = true
     const { headers } = await scene.visitor().post('/login')

@@ -56,7 +56,7 @@ test('events that have not happened for ten minutes are over, and say when they 
   assert.partialDeepStrictEqual(currentProblems([], slots.slice(0, -1)), [{ isOver: false }])
 })
 
-test('what users do themselves is no problem of a provider', () => {
+test('what users do themselves is not a problem of a provider', () => {
   const reasons = ['access_denied', 'missing_code', 'invalid_state', 'unknown_error', 'callback_error']
   assert.deepEqual(
     currentProblems(

@@ -58,7 +58,7 @@ test('a trusted proxy may name the request, in letters, digits, _ and -, 8 to 12
     assert.match(idOf(await visitor.get('/', named(bad))), /^(?!short)[2-9a-km-np-z]{12}$/)
 })
 
-test('nobody else may', async t => {
+test('no one else may', async t => {
   const scene = await setUp(t)
   assert.match(idOf(await scene.visitor().get('/', named('abcd-1234'))), MADE)
 })

@@ -6,7 +6,7 @@ import { withVersion } from '../../scripts/changelog.ts'
 
 const CHANGELOG = readFileSync(new URL('../../CHANGELOG.md', import.meta.url), 'utf8')
 
-test('what is unreleased becomes the version’s, and a new heading stands above it', () => {
+test('what is unreleased becomes the version’s, and a new heading is above it', () => {
   const before = '# Changelog\n\n## Unreleased\n\n### Sign-in\n- News.\n\n## 0.1.0\n- Old.\n'
   const after = '# Changelog\n\n## Unreleased\n\n## 0.2.0 (2026-03-01)\n\n### Sign-in\n- News.\n\n## 0.1.0\n- Old.\n'
   assert.equal(withVersion(before, '0.2.0', '2026-03-01'), after)

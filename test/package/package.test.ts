@@ -73,7 +73,7 @@ function setTraps(): string {
 after(() => rmSync(folder, { recursive: true, force: true }))
 
 suite('the package', () => {
-  test('the package is small, and holds nothing that nobody needs', () => {
+  test('the package is small, and holds nothing that no one needs', () => {
     assert.ok(tarball.length < MOST_BYTES, `${tarball.length} bytes`)
     const files = readdirSync(packageFolder(), { recursive: true, encoding: 'utf8' })
     const wanted =

@@ -298,7 +298,7 @@ suite('conditions', () => {
     assert.deepEqual(shownIn(text), [['wiki.test', `${WIKI}/`, '需要进一步验证身份']])
   })
 
-  test('a look at the portal is no request to the applications: shadow rules and refusals report nothing', async t => {
+  test('a look at the portal is not a request to the applications: shadow rules and refusals report nothing', async t => {
     const { signedIn, lines } = await openPortal(t, {
       hosts: {
         'shadow.test': { upstream: APP, rules: [{ path: '/', users: ['lisi'], shadow: true }] },
@@ -318,7 +318,7 @@ suite('conditions', () => {
     )
   })
 
-  test('asking for the applications is no activity', async t => {
+  test('asking for the applications is not activity', async t => {
     const { signedIn, passSeconds } = await openPortal(
       t,
       { hosts: { 'wiki.test': { upstream: APP } } },

@@ -116,7 +116,7 @@ test('kid comes from the key or a setting, and a certificate adds its thumbprint
 
 const pkcs1 = (key: KeyObject) => key.export({ type: 'pkcs1', format: 'pem' }).toString()
 
-test('a key that cannot be used is refused before anybody signs in, and a preset’s usual way gives way to a key', t => {
+test('a key that cannot be used is refused before anyone signs in, and a preset’s usual way gives way to a key', t => {
   const { certFile } = makeAuthority(tempFolder(t))
   const refused = (config: ProviderConfig, says: RegExp) =>
     assert.throws(() => planNamedProvider('p', { preset: 'oidc', issuer: ISSUER, clientId: 'a', ...config }), says)

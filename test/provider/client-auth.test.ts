@@ -42,7 +42,7 @@ test('wecom: a secret that is refused is asked about again at the next sign-in',
   assert.equal((await signIn(provider)).userInfo.sub, 'lisi')
 })
 
-test('bamboocloud: without a uid the user is the only account, and nobody if there are several or none', async t => {
+test('bamboocloud: without a uid the user is the only account, and no one if there are several or none', async t => {
   const sheet = sheetOf('bamboocloud')
   const withoutUid = { body: { access_token: 'at-1', expires_in: 7200 } }
   const replies = { ...sheet.replies, 'POST bam.example.edu.cn/idp/oauth2/getToken': withoutUid }
@@ -69,7 +69,7 @@ test('github: whoever has no verified address, or does not show it, has none', a
   }
 })
 
-test('user info is not asked for where nobody wants it', async t => {
+test('user info is not asked for where no one wants it', async t => {
   const sheet = sheetOf('oidc')
   const config = { ...sheet.config, userInfoFrom: ['id_token' as const] }
   const { provider, sent } = await startScripted(t, 'oidc', { ...sheet, config })
@@ -77,7 +77,7 @@ test('user info is not asked for where nobody wants it', async t => {
   assert.deepEqual(pathsOf(sent()), ['token'])
 })
 
-test('user info of another sub than the id_token signs nobody in', async t => {
+test('user info of another sub than the id_token signs no one in', async t => {
   const { provider, next } = await startScripted(t, 'oidc', sheetOf('oidc'))
   const tokens = await provider.redeem({ code: CODE, state: STATE, verifier: VERIFIER, nonce: NONCE })
   for (const body of [{ sub: 'u-11' }, { sub: 'U-1' }, { sub: ['u-1'] }, {}]) {
@@ -86,7 +86,7 @@ test('user info of another sub than the id_token signs nobody in', async t => {
   }
 })
 
-test('user info that is signed counts only with a signature of the provider’s', async t => {
+test('signed user info is accepted only with a signature of the provider', async t => {
   const { provider, next } = await startScripted(t, 'oidc', sheetOf('oidc'))
   const tokens = await provider.redeem({ code: CODE, state: STATE, verifier: VERIFIER, nonce: NONCE })
   const type = 'application/jwt; charset=utf-8'
@@ -125,7 +125,7 @@ test('a wrong id_token ends the sign-in before user info is asked for', async t 
   }
 })
 
-test('a refreshed id_token is of the same user and issuer; one that is no token at all is an error with a code', async t => {
+test('a refreshed id_token is of the same user and issuer; one that is not a token at all is an error with a code', async t => {
   const sheet = sheetOf('oidc')
   const { provider, next } = await startScripted(t, 'oidc', sheet)
   const { idToken } = await provider.redeem({ code: CODE, state: STATE, verifier: VERIFIER, nonce: NONCE })
@@ -163,7 +163,7 @@ test('feishu: a refresh token that is not valid, late, revoked or spent is dead'
   }
 })
 
-test('entra: tokens of version 1 count for the tenant of the issuer, and no other', () => {
+test('entra: tokens of version 1 are accepted for the tenant of the issuer, and no other', () => {
   const { alsoIssuers = [], accessTokenIssuers = [] } = PRESETS.entra ?? {}
   const names = { alsoIssuers, accessTokenIssuers }
   const of = (tenant: string) => ({ issuer: `https://login.microsoftonline.com/${tenant}/v2.0` })

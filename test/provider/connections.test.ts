@@ -120,7 +120,7 @@ test('a connection carries the words of one user only, however many sign in at o
   for (const [, seen] of usersBySocket) assert.equal(seen.size, 1)
 })
 
-test('what a provider sends beyond its answer is nobody else’s answer', async t => {
+test('what a provider sends beyond its response is not another user’s response', async t => {
   // A second answer behind the first: whoever asked next on this connection would be taken for the evil one.
   const evil = JSON.stringify({ sub: 'evil', username: 'evil' })
   const surplus = `HTTP/1.1 200 OK\r\nContent-Length: ${evil.length}\r\n\r\n${evil}`
@@ -155,7 +155,7 @@ test('a code and a refresh token go over a new connection, always', async t => {
   assert.equal(new Set(posts.map(({ socket }) => socket)).size, 4)
 })
 
-test('a connection that is closed after the tokens, with or without a word, costs a new one and nobody’s sign-in', async t => {
+test('a connection that is closed after the tokens, with or without a word, costs a new one and no one’s sign-in', async t => {
   for (const announced of [true, false]) {
     const server = await startTlsProvider(t, good, {
       intercept({ what, socket, text: sent }, response) {

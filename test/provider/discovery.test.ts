@@ -84,7 +84,7 @@ test('what the document lacks or says wrongly is refused; nothing in an optional
   assert.equal((await metadata.get()).endpoints.userInfo, undefined)
 })
 
-test('endpoints of the configuration count before those of the document', async () => {
+test('endpoints of the configuration take precedence over those of the document', async () => {
   const { metadata } = scene(OPEN, documentOf(OPEN), { userInfoUrl: 'http://10.0.0.7/me' })
   assert.equal((await metadata.get()).endpoints.userInfo, 'http://10.0.0.7/me')
 })
@@ -143,7 +143,7 @@ test('private addresses are known in every spelling', () => {
     assert.equal(isPrivateAddress(address), false, address)
 })
 
-test('a document is kept for an hour, asked for once by all, and used on while it cannot be had anew', async () => {
+test('a document is kept for an hour, asked for once by all, and used on while it cannot be fetched again', async () => {
   const { state, metadata } = scene(OPEN, documentOf(OPEN))
   await Promise.all([metadata.get(), metadata.get(), metadata.get()])
   assert.equal(state.asked.length, 1)
@@ -162,7 +162,7 @@ test('a document is kept for an hour, asked for once by all, and used on while i
   assert.equal((await metadata.get()).endpoints.token, `${OPEN}/token2`)
 })
 
-test('while it cannot be had at first, everybody gets the same error and the provider is asked once a second', async () => {
+test('while it is unavailable at first, everyone gets the same error and the provider is asked once a second', async () => {
   const { state, metadata } = scene(OPEN, new MenshenError('provider_unreachable', 'no connection'))
   for (let n = 0; n < 20; n++) await assert.rejects(metadata.get(), { code: 'provider_unreachable' })
   assert.equal(state.asked.length, 1)
@@ -230,7 +230,7 @@ test('the document can be elsewhere than below the issuer, and is compared with 
   await assert.rejects(scene('https://1.0.0.1', documentOf(OPEN), { discoveryUrl }).metadata.get(), /another issuer/)
 })
 
-test('whoever gives every endpoint by hand needs no discovery', async () => {
+test('an operator who configures every endpoint needs no discovery', async () => {
   const { state, metadata } = scene(OPEN, new MenshenError('provider_unreachable', 'no connection'), {
     authorizationUrl: `${OPEN}/a`,
     tokenUrl: `${OPEN}/t`,

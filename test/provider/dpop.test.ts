@@ -186,7 +186,7 @@ test('a server that demands a new nonce every time is called twice, and then the
   assert.equal(op.callsTo('/userinfo').length, 2)
 })
 
-test('what is no nonce is ignored, and nobody is asked again without one', async t => {
+test('what is not a nonce is ignored, and no one is asked again without one', async t => {
   const { op, visitor } = await open(t, { DPOP: 'on' })
   for (const nonce of [undefined, 'with space', 'with"quote', 'back\\slash', 'ü', 'x'.repeat(2000)]) {
     op.calls.length = 0

@@ -325,7 +325,7 @@ test('a provider that is not there at all gives token_error, and the page of a u
   assert.equal((await gateway.visitor().get('/login')).status, 200)
 })
 
-test('a provider with a certificate that nobody vouches for is sent nothing', async t => {
+test('a provider with a certificate that no one vouches for is sent nothing', async t => {
   const { provider } = await openFaulty(t)
   let asked = 0
   const impostor = createTlsServer({ key: IMPOSTOR_KEY, cert: IMPOSTOR_CERTIFICATE }, (_, response) => {
@@ -339,7 +339,7 @@ test('a provider with a certificate that nobody vouches for is sent nothing', as
   assert.equal(asked, 0)
 })
 
-test('many hanging exchanges at once hold up nobody else', async t => {
+test('many hanging exchanges at once hold up no one else', async t => {
   const { provider, gateway, stillServes } = await openFaulty(t, { PROVIDER_TIMEOUT_MS: '3000' })
   const release = provider.hold('token')
   const hanging = Array.from({ length: 50 }, () => signIn(gateway.visitor(), provider))

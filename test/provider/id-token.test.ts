@@ -99,7 +99,7 @@ test('at_hash is the left half of the hash that the algorithm uses', async () =>
   await assert.rejects(check(await sign({ at_hash: half('sha512') })), refused)
 })
 
-test('unsigned, signed by somebody else, or with the public key as a secret', async () => {
+test('unsigned, signed by someone else, or with the public key as a secret', async () => {
   const body = encoded(CLAIMS)
   const pem = await exportSPKI(rsa.publicKey)
   const hmac = (secret: string | Buffer, kid = 'k1') => {
@@ -148,7 +148,7 @@ test('without a kid one fitting key is enough; several are refused', async () =>
   await assert.rejects(check(token, checks([RSA_JWK, OTHER_JWK])), refused)
 })
 
-test('another name of the issuer counts where the plan knows it', async () => {
+test('another name of the issuer is accepted where the plan knows it', async () => {
   const token = await sign({ iss: 'accounts.example.com' })
   await assert.rejects(check(token), refused)
   await check(token, checks(undefined, ['accounts.example.com']))

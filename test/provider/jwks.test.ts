@@ -48,7 +48,7 @@ test('thirty made-up keys cause at most ten fetches, and the right one is found 
   await find('k2')
 })
 
-test('withdrawn keys stop counting; while they cannot be had anew, the old ones count, and nobody asks all the time', async () => {
+test('withdrawn keys are rejected; while they cannot be fetched again, the old ones stay valid, and keys are not requested all the time', async () => {
   const { state, find } = scene(['k1'])
   await find('k1')
   state.now += 2 * HOUR

@@ -29,7 +29,7 @@ function files(t: TestContext) {
   return { certFile, keyFile, write }
 }
 
-test('a certificate or key that cannot be used is refused in one sentence, before anybody signs in', t => {
+test('a certificate or key that cannot be used is refused in one sentence, before anyone signs in', t => {
   const { certFile, keyFile, write } = files(t)
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const locked = { cipher: 'aes-256-cbc', passphrase: 'secret-CANARY', format: 'pem' } as const

@@ -221,7 +221,7 @@ test('with any one address of a preset overridden, codes and tokens of the opera
   assert.deepEqual(planNamedProvider('p', { preset: 'github', ...client, ...same }).missing, [])
 })
 
-test('an address in vars counts without its last slash, as AUTH_URL does', () => {
+test('an address in vars is used without its last slash, like AUTH_URL', () => {
   const client = { clientId: 'a', clientSecret: 'b' }
   const vars = { auth_url: 'https://sso.example.com/', realm: 'staff/' }
   assert.equal(

@@ -133,7 +133,7 @@ test('the body decides: an error with status 200 is an error, and only a verdict
   for (const error of ['', null, false, 0]) assert.equal(read({ ...TOKENS, error }, oauth2).accessToken, 'at')
 })
 
-test('a code in an envelope counts as success says: a word, a number, or nothing', () => {
+test('a code in an envelope is treated as success says: a word, a number, or nothing', () => {
   const enveloped = { preset: 'oauth2', tokenAnswer: { at: 'data', success: { code: ['success', 0] } } }
   for (const code of ['success', 0]) assert.equal(read({ code, data: TOKENS }, enveloped).accessToken, 'at')
   for (const code of ['failed', 1, '0', null, undefined])

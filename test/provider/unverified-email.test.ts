@@ -17,7 +17,7 @@ const CONFIG: Config = {
   ],
 }
 
-test('a user with somebody else’s address is not taken for them: no username, e-mail, role, rule or console', async t => {
+test('a user with another user’s address is not taken for them: no username, e-mail, role, rule or console', async t => {
   const { upstream, user, lines } = await setUpOidc(t, { config: CONFIG })
   for (const email_verified of [false, undefined, 'true', 'false']) {
     const client = await user({ sub: 'mallory', email: BOSS, email_verified })
@@ -35,7 +35,7 @@ test('a user with somebody else’s address is not taken for them: no username, 
   for (const path of ['/boss', '/_menshen/console']) assert.equal((await boss.get(path)).status, 200, path)
 })
 
-test('an access token with somebody else’s address is not taken for theirs', async t => {
+test('an access token with another user’s address is not taken for theirs', async t => {
   const { provider, bring } = await setUpOidc(t, { config: CONFIG })
   const ask = async (claims: object) => {
     const token = await provider.sign({ sub: 'mallory', scope: 'api', ...claims }, { typ: 'at+jwt' })

@@ -89,7 +89,7 @@ test('claims are all that was said, the first source first, and only of sources 
   assert.deepEqual(facts(said).claims, { sub: 's', a: 1, b: 2 })
 })
 
-test('require lets in whoever has one of the values, and nobody else', () => {
+test('require admits users who have one of the values, and no one else', () => {
   const config = { preset: 'oidc', require: { hd: ['example.com'], groups: ['staff', 'guests'] } }
   const user = (more: object) => ({ userinfo: { sub: 's', ...more } })
   assert.equal(facts(user({ hd: 'example.com', groups: ['x', 'guests'] }), config).userInfo.sub, 's')
@@ -179,7 +179,7 @@ test('an address that is denied does not come back under another name', () => {
   assert.deepEqual(emailOf('no').claims.profile, { ok: 'no', x: 1 })
 })
 
-test('what counts as verified can be said, and a whole refusal says why there is no username', () => {
+test('what is treated as verified can be configured, and a whole refusal says why there is no username', () => {
   const said = { userinfo: { sub: 's', email: MAIL, email_verified: 'true' } }
   assert.equal(facts(said).userInfo.email, '', 'a text is no verdict, unless the provider is known for it')
   const cognito = { preset: 'oidc', emailVerified: { email_verified: [true, 'true'] } }
@@ -242,7 +242,7 @@ test('what is denied in one answer is denied in all of them, however it is writt
   assert.equal(facts(split, oauth2).userInfo.username, 's', 'a provider that is known to verify all denies this one')
 })
 
-test('a username that is no address of the answers stays, whatever is said of the address', () => {
+test('a username that is not an address of the answers stays, whatever is said of the address', () => {
   const username = (said: object, fields?: object) =>
     facts({ userinfo: { sub: 's', ...said } }, { preset: 'oidc', ...(fields && { fields }) }).userInfo.username
   for (const email_verified of [false, null, undefined]) {

@@ -143,7 +143,7 @@ export function testAttacks(proxy: FrontProxy): void {
     assert.deepEqual(scene.upstream.received, [])
   })
 
-  test(`behind ${name} the application can neither set our cookies nor sign anybody out`, async t => {
+  test(`behind ${name} the application can neither set our cookies nor sign anyone out`, async t => {
     const { user } = await openBehind(t, proxy)
     const { headers, setCookies } = await (await user()).get('/hostile')
     assert.equal(headers['clear-site-data'], undefined)

@@ -302,7 +302,7 @@ async function signOutAt(user: Client, origin: string): Promise<void> {
   await user.post('/logout', {}, { headers: { origin, 'sec-fetch-site': 'same-origin' } })
 }
 
-test('the example for Envoy admits nobody without an answer, and asks for everything but our own paths', () => {
+test('the example for Envoy admits no one without an answer, and asks for everything but our own paths', () => {
   const manager = readManager()
   const authz = manager.http_filters[0]?.typed_config ?? assert.fail()
   assert.equal(authz.failure_mode_allow, false)

@@ -158,7 +158,7 @@ test('an application that hangs: 504 for those who are with it, 503 for those wh
   assert.deepEqual(await ready(user), [200, undefined])
 })
 
-test('beyond UPSTREAM_QUEUE nobody waits', async t => {
+test('beyond UPSTREAM_QUEUE no one waits', async t => {
   const scene = await openHeld(t, { UPSTREAM_QUEUE: '2' })
   const user = await scene.user()
   const holding = scene.hold(user)

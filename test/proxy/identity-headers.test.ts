@@ -179,7 +179,7 @@ test('keys change, and an assertion of any moment verifies with keys fetched min
   assert.ok(ids.size >= 3, `${ids.size} keys in 70 days`)
 })
 
-test('a restart keeps the keys, and a new client secret does not lock everybody out', async t => {
+test('a restart keeps the keys, and a new client secret does not lock everyone out', async t => {
   const STORE = `sqlite:${tempFolder(t)}/menshen.db`
   const scene = await setUp(t, { env: { STORE } })
   const user = await scene.user()

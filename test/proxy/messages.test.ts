@@ -86,7 +86,7 @@ test("an answer's trailers arrive, but for those that its headers would have bee
   assert.equal(scene.upstream.last().headers.te, 'trailers')
 })
 
-test('trailers that are announced where none can follow cost nobody the answer', async t => {
+test('trailers that are announced where none can follow cost no one the answer', async t => {
   const answers: Record<string, string> = {
     '/length': 'HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntrailer: x-checksum\r\n\r\nhello',
     '/unchanged': 'HTTP/1.1 304 Not Modified\r\ntrailer: x-checksum\r\n\r\n',
@@ -277,7 +277,7 @@ test('the hints for a pipelined request do not get into a body', async t => {
   )
 })
 
-test('a body that an application may not read is the last on its connection, and no next request of somebody else', async t => {
+test('a body that an application may not read is the last on its connection, and no next request of someone else', async t => {
   // It answers each head at once, and takes whatever follows for the next one.
   const app = await startRawUpstream(t, (socket, head, nth) => {
     for (const line of head.match(/^\S+ \S+ HTTP\/1\.1\r\n/gm) ?? [])

@@ -87,7 +87,7 @@ test('an application whose other answer never ends is not waited for', async t =
   await until(() => app.sockets.size === 0)
 })
 
-test('an answer of the application that is no upgrade arrives: status, Location, harmless headers, body', async t => {
+test('an answer of the application that is not an upgrade arrives: status, Location, harmless headers, body', async t => {
   const lines = [
     'HTTP/1.1 302 Found',
     'location: /elsewhere?x=1',

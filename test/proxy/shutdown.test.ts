@@ -69,7 +69,7 @@ test('at the end open connections are still answered, ready by 503, and each ans
   await ended
 })
 
-test('while it ends, nobody opens a socket any more: it would keep the process from its end', async t => {
+test('while it ends, no one opens a socket any more: it would keep the process from its end', async t => {
   const scene = await openEnding(t)
   const cookie = `cookie: ${cookieOf(await scene.user())}`
   const wire = await openWire(scene.url)

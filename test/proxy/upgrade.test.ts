@@ -72,7 +72,7 @@ test('an upgrade is a GET, to the rules and to the application', async t => {
   assert.deepEqual(scene.upstream.received, [])
 })
 
-test('what is no WebSocket is answered as if it had not asked for an upgrade', async t => {
+test('what is not a WebSocket is answered as if it had not asked for an upgrade', async t => {
   const scene = await setUp(t)
   const lines = ['host: a', `cookie: ${cookieOf(await scene.user())}`, 'connection: upgrade, http2-settings, close']
   const head = ['GET / HTTP/1.1', ...lines, 'upgrade: h2c', 'http2-settings: AAMAAABkAAQAAP__'].join('\r\n')

@@ -245,7 +245,7 @@ test('responseHeaders also change the answer to a WebSocket, accepted or not', a
   answer.resume()
 })
 
-test('accessToken of an upstream counts in place of FORWARD_ACCESS_TOKEN', async t => {
+test('accessToken of an upstream replaces FORWARD_ACCESS_TOKEN', async t => {
   for (const FORWARD_ACCESS_TOKEN of ['true', 'false']) {
     const app = await startUpstream(t)
     const scene = await setUp(t, {

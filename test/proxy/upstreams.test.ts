@@ -114,7 +114,7 @@ test("with the application's authority pages and sockets pass, and the browser's
   }
 })
 
-test('a connection that is given back while all are cut off rejects nothing that nobody hears', async t => {
+test('a connection that is given back while all are cut off rejects nothing that no one hears', async t => {
   const { url } = await startUpstream(t)
   const connections = createConnections({ origin: url }, '127.0.0.1', readSettings({ UPSTREAM: url }))
   const connection = connections.take()

@@ -53,7 +53,7 @@ test('the age counts from where the sign-in began: whoever takes long at the pro
   assert.equal((await client.follow(answer)).headers.location, '/')
 })
 
-test('without max_age, auth_time is nobody’s business; at a refresh neither', async t => {
+test('without max_age, auth_time is not checked; at a refresh neither', async t => {
   const plain = await openRelyingParty(t)
   plain.op.bend.claims = claims => ({ ...claims, auth_time: 1 })
   await plain.accepts()

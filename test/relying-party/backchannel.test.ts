@@ -75,7 +75,7 @@ test('an id_token does not pass for a logout token', async t => {
   assert.ok(await isIn(user))
 })
 
-test('made-up logout tokens ask for the keys at most ten times, also while those cannot be had', async t => {
+test('made-up logout tokens ask for the keys at most ten times, also while those are unavailable', async t => {
   for (const isAway of [false, true]) {
     const scene = await openRelyingParty(t)
     if (isAway) scene.op.answer('keys', { kind: 'json', status: 500, body: {} })

@@ -211,7 +211,7 @@ test('metadata with fields of wrong types, or without those that it must have', 
   await accepts()
 })
 
-test('10,000 keys, or keys that are none, let nobody in', async t => {
+test('10,000 keys, or keys that are none, let no one in', async t => {
   const { op, rp, rejects, accepts } = await openRelyingParty(t, ENV)
   const [key] = op.published
   const many = Array.from({ length: 10_000 }, (_, n) => ({ kty: 'RSA', kid: `k${n}`, n: 'AQAB', e: 'AQAB' }))

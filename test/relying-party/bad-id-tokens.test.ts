@@ -122,7 +122,7 @@ test('refused: claims of wrong types and values', async t => {
   }
 })
 
-test('a claim that nobody reads may be as deep as it likes', async t => {
+test('a claim that no one reads may be as deep as it likes', async t => {
   const { op, accepts } = await openRelyingParty(t)
   op.bend.sign = claims => signText(op.key, withDeep(claims, 'extra'))
   await accepts()

@@ -64,7 +64,7 @@ test('PAR: by the metadata, and by the sentence of the provider, which is not re
   assert.doesNotMatch(JSON.stringify([scene.rp.lines, told.rp.lines]), /CANARY/)
 })
 
-test('form_post: an answer that comes as a form is no sign-in, and says how it came', async t => {
+test('form_post: an answer that comes as a form is not a sign-in, and says how it came', async t => {
   const scene = await openRelyingParty(t)
   const client = scene.visitor()
   const { status, headers } = await client.post('/callback', { code: 'code-CANARY', state: 'x'.repeat(40) })

@@ -52,7 +52,7 @@ for (const [name, bend] of Object.entries(BENT))
     assert.equal((await scene.signIn(user)).headers.location, '/')
   })
 
-test('a state that nobody waits for is nothing', async t => {
+test('a state that no one waits for is ignored', async t => {
   const scene = await openRelyingParty(t)
   assert.equal((await scene.visitor().get('/login?state=x')).status, 200)
   const user = await scene.accepts()
@@ -79,7 +79,7 @@ test('a sign-out revokes no token unless it is said to: that can end the session
   }
 })
 
-test('a revocation that is refused is an event, and counts as no success', async t => {
+test('a revocation that is refused is an event, and is not treated as a success', async t => {
   for (const answer of [
     { kind: 'json', body: { error: 'unsupported_token_type' }, status: 400 },
     { kind: 'json', body: {}, status: 503 },

@@ -82,7 +82,7 @@ test('an id_token of the other provider does not pass, though both know its user
   }
 })
 
-test('a logout token of one provider counts while the other cannot be reached', async t => {
+test('a logout token of one provider is accepted while the other cannot be reached', async t => {
   const { staff, guests, rp, comeBack } = await openTwo(t)
   staff.answer('discovery', { kind: 'json', status: 503, body: {} })
   const visitor = createClient(rp.url, rp.now)

@@ -47,7 +47,7 @@ test('from the open network no address of the metadata leads into a private one'
   assert.deepEqual(seen, [])
 })
 
-test('a name that nobody resolves does not hold up a sign-in; it is judged when it is connected to', async t => {
+test('a name that no one resolves does not hold up a sign-in; it is judged when it is connected to', async t => {
   names(t, { 'idp.test': OPEN })
   const scene = await openRelyingParty(t, { PROVIDER_TIMEOUT_MS: '600' }, {}, AT_OPEN)
   scene.op.bend.discovery = right => ({ ...right, introspection_endpoint: 'http://nowhere.test/introspect' })
@@ -73,7 +73,7 @@ test('from https no address of the metadata leads to plain http', async t => {
   await scene.accepts()
 })
 
-test('whoever has no certificate for the issuer’s name is not the issuer', async t => {
+test('a server without a certificate for the issuer’s name is not the issuer', async t => {
   const scene = await openSecure(t, 'another.test')
   const { headers } = await scene.visitor().post('/login')
   assert.equal(headers.location, '/login?error=temporarily_unavailable')

@@ -151,7 +151,7 @@ for (const [kind, vcl] of Object.entries(VCLS)) {
     assert.equal((await second.get('/s-maxage')).text, 'page of lisi', 'nor is a sign-out given to somebody else')
   })
 
-  test(`a Varnish ${kind} does keep what is for everybody`, async t => {
+  test(`a Varnish ${kind} does keep what is for everyone`, async t => {
     const { scene, client } = await openBehindCache(t, vcl)
     for (let n = 0; n < 3; n++) assert.equal((await client().get('/public/s-maxage')).text, 'page of nobody')
     assert.equal(scene.upstream.received.length, 1, 'or these tests prove nothing')

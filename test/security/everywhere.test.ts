@@ -112,7 +112,7 @@ test('退出所有设备 works from our own origin only, by POST, for who is sig
   assert.ok((await isIn(user)) && (await isIn(second)))
 })
 
-test('结束该用户的全部会话 in the console ends all sessions of that user on both instances, and nobody else’s', async t => {
+test('结束该用户的全部会话 in the console ends all sessions of that user on both instances, and no other user’s', async t => {
   const { one, other, user, isInEverywhere, remember } = await openTwo(t)
   const developer = await user('admin', one)
   const theirs = [await user('zhangsan', one), await user('zhangsan', other), await user('zhangsan', other)]
@@ -192,7 +192,7 @@ async function openBackchannel(t: TestContext, serveKeys?: RequestListener, more
 
 type Backchannel = Awaited<ReturnType<typeof openBackchannel>>
 
-test('a logout token of the provider ends the user’s sessions, and nobody else’s', async t => {
+test('a logout token of the provider ends the user’s sessions, and no other user’s', async t => {
   const { scene, user, bystander, signedIn, token, tell } = await openBackchannel(t)
   const second = await signedIn('zhangsan')
   const answer = await tell(await token())
@@ -278,7 +278,7 @@ const REFUSED: Record<string, (scene: Backchannel) => string | Promise<string>> 
   'of 15 KB': () => 'x'.repeat(15_000),
 }
 
-test('any other logout token is a 400, and nobody is signed out', async t => {
+test('any other logout token is a 400, and no one is signed out', async t => {
   const scene = await openBackchannel(t)
   const refusals = () => scene.scene.lines.filter(({ event }) => event === 'logout_token_refused').length
   for (const [name, make] of Object.entries(REFUSED)) {
@@ -294,7 +294,7 @@ test('any other logout token is a 400, and nobody is signed out', async t => {
   assert.ok(!(await isIn(scene.user)))
 })
 
-test('a logout token without a type, or with a general one, counts: many providers send it so', async t => {
+test('a logout token without a type, or with a general one, is accepted: many providers send it so', async t => {
   const { signedIn, token, tell } = await openBackchannel(t)
   for (const typ of [undefined, 'JWT', 'logout+jwt', 'LOGOUT+JWT', 'application/logout+jwt']) {
     const user = await signedIn('zhangsan')
@@ -364,7 +364,7 @@ test('a logout token works once', async t => {
   assert.ok(await isIn(again))
 })
 
-test('of one logout token twenty times at once, one counts', async t => {
+test('of one logout token sent twenty times at once, one is accepted', async t => {
   const { token, tell } = await openBackchannel(t)
   const used = await token()
   const statuses = await Promise.all(Array.from({ length: 20 }, async () => (await tell(used)).status))
@@ -404,7 +404,7 @@ const SICK: Record<string, RequestListener> = {
 }
 
 for (const [name, serveKeys] of Object.entries(SICK)) {
-  test(`a key server that ${name} gives a 400 within the deadline, and nobody is signed out`, async t => {
+  test(`a key server that ${name} gives a 400 within the deadline, and no one is signed out`, async t => {
     const { keys, user, token, tell } = await openBackchannel(t, serveKeys)
     const began = performance.now()
     assert.equal((await tell(await token())).status, 400)

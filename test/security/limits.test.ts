@@ -140,7 +140,7 @@ test('tickets that lead nowhere are limited, and nothing else of the same addres
   assert.ok((await scene.user('lisi')).cookies.has('menshen_session'), 'a sign-in of the same address works')
 })
 
-test('images with the ticket of an ended session keep nobody behind the same address from the login page', async t => {
+test('images with the ticket of an ended session keep no one behind the same address from the login page', async t => {
   const scene = await setUp(t, { env: { RATE_LIMIT_PER_MINUTE: '5' } })
   const ask = (n: number, headers: Record<string, string>, path = '/page') =>
     scene.visitor().get(path, { headers: { ...headers, cookie: `menshen_session=${ticket(n)}` } })
@@ -182,7 +182,7 @@ const NO_PAGE = [
 ]
 const PAGE = { 'sec-fetch-dest': 'document', 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' }
 
-test('a callback that is no page neither reaches the provider nor uses up the limit', async t => {
+test('a callback that is not a page neither reaches the provider nor uses up the limit', async t => {
   const scene = await setUp(t, { env: { RATE_LIMIT_PER_MINUTE: '2' } })
   const visitor = scene.visitor()
   for (const headers of NO_PAGE) {
@@ -241,7 +241,7 @@ const TEN = Array.from({ length: 10 }, (_, n) => n)
 const LIMITED = { RATE_LIMIT_PER_MINUTE: '2' }
 const BEHIND = { ...LIMITED, TRUSTED_PROXIES: '127.0.0.1' }
 
-test('X-Forwarded-For of somebody who is no trusted proxy gets nobody around the limit', async t => {
+test('X-Forwarded-For of someone who is not a trusted proxy gets no one around the limit', async t => {
   for (const env of [LIMITED, { ...LIMITED, TRUSTED_PROXIES: '10.0.0.0/8' }])
     assert.equal(
       await admitted(
@@ -276,7 +276,7 @@ test('behind a trusted proxy each address has its own limit, and each /64 of IPv
   )
 })
 
-test('what a visitor puts in front of the proxy’s own word counts for nothing', async t => {
+test('what a visitor puts in front of the proxy’s own word is ignored', async t => {
   assert.equal(
     await admitted(
       await setUp(t, { env: BEHIND }),
@@ -293,7 +293,7 @@ test('what a visitor puts in front of the proxy’s own word counts for nothing'
   )
 })
 
-test('the port that a proxy adds to an address is no part of it', async t => {
+test('the port that a proxy adds to an address is not part of it', async t => {
   const ports = (address: string) => TEN.map(n => `${address}:${4000 + n}`)
   for (const addresses of [
     ports('203.0.113.1'),

@@ -76,7 +76,7 @@ const DEEP: Record<string, (inner: string) => string> = {
   'the user name': deep => `{"success":true,"data":{"sub":"s","username":${deep}}}`,
 }
 
-test(`JSON of ${LEVELS} levels crashes nothing and signs nobody in, wherever it stands`, async t => {
+test(`JSON of ${LEVELS} levels crashes nothing and signs no one in, wherever it is`, async t => {
   const scene = await setUp(t)
   for (const [place, at] of Object.entries(DEEP))
     for (const deep of [nested('[', '', ']'), nested('{"a":', '1', '}'), '['.repeat(LEVELS)])

@@ -173,7 +173,7 @@ test('an entry needs one address and one hash of the right form', async t => {
   assert.equal((await browser.post(`${PORTAL}/_menshen/enter?to=${to}&n=${n}`)).status, 405)
 })
 
-test('an entry always leads to the host that was named, whatever stands behind its name', async t => {
+test('an entry always leads to the host that was named, whatever is behind its name', async t => {
   const scene = await setUpHosts(t)
   const browser = await scene.signedIn()
   for (const [to, path] of [

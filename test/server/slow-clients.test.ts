@@ -93,7 +93,7 @@ test('without a place among UPSTREAM_STREAMS a stream is turned away, and a slow
   assert.equal((await user.get('/page')).status, 200)
 })
 
-test('whoever holds most of UPSTREAM_STREAMS makes room for others, and the log says whose was ended', async t => {
+test('a user who holds most of UPSTREAM_STREAMS makes room for others, and the log says whose was ended', async t => {
   const env = { UPSTREAM_CONNECTIONS: '2', UPSTREAM_STREAMS: '3' }
   const scene = await setUp(t, { env, answer: application })
   const greedy = await signedIn(scene)
@@ -202,7 +202,7 @@ const UNREAD = {
   'GET /a/..%2fb': 400,
 } as const
 
-test('a body that nobody reads is not waited for without end, wherever it is sent', async t => {
+test('a body that no one reads is not waited for without end, wherever it is sent', async t => {
   const config = { rules: [{ path: '/internal', roles: ['developer'] as const }] }
   const scene = await setUp(t, { env: { ...SOON, UPSTREAM: '' }, config })
   const cookie = await signedIn(scene)

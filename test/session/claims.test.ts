@@ -84,7 +84,7 @@ function open(t: TestContext, roles: readonly RoleConfig[]) {
   }
 }
 
-test('somebody whose row is gone loses its role, although a row by a claim gives it to others', async t => {
+test('someone whose row is gone loses its role, although a row by a claim gives it to others', async t => {
   const { signIn, use, role, refresh } = open(t, [BY_NAME, BY_CLAIM])
   const lisi = await signIn({ dept: { name: '财务部' } })
   const wangwu = await signIn({ dept: { name: '运维部' } }, 'wangwu')
@@ -95,7 +95,7 @@ test('somebody whose row is gone loses its role, although a row by a claim gives
   assert.equal(await role(lisi), 'common')
 })
 
-test('a row that was missing for a moment costs nobody the role, also if tokens were refreshed meanwhile', async t => {
+test('a row that was missing for a moment costs no one the role, also if tokens were refreshed meanwhile', async t => {
   for (const row of [BY_NAME, BY_CLAIM, { role: 'ops', groups: ['staff'] }]) {
     const { signIn, use, role, refresh } = open(t, [row])
     const ticket = await signIn({ dept: { name: '运维部' } })
@@ -111,7 +111,7 @@ test('a row that was missing for a moment costs nobody the role, also if tokens 
   }
 })
 
-test('a row by a claim that no row has named before counts for whoever is signed in already', async t => {
+test('a row by a claim that no row has named before applies to users who are already signed in', async t => {
   const { signIn, use, role, sessions } = open(t, [])
   const ticket = await signIn({ dept: { name: '运维部' }, level: 7 })
   use([{ role: 'seven', claim: { level: [7] } }])
@@ -131,7 +131,7 @@ test('claims are sealed in the store, and are not in the cache of opened session
   assert.ok(stored && !Buffer.from(stored.value).toString('latin1').includes('CANARY'))
 })
 
-test('claims that were changed or taken from another session give nobody a role, and nothing fails', async t => {
+test('claims that were changed or taken from another session give no one a role, and nothing fails', async t => {
   const { signIn, sessions, store, role, use } = open(t, [BY_CLAIM])
   const lisi = await signIn({ dept: { name: '财务部' } })
   const wangwu = await signIn({ dept: { name: '运维部' } }, 'wangwu')
@@ -226,7 +226,7 @@ test('a token that a source of claims has is not absent either', async t => {
   assert.equal(await role(await signIn({ access_token: 'at-0' })), 'common')
 })
 
-test('a row that names nothing fits nobody', async t => {
+test('a row that names nothing fits no one', async t => {
   const { signIn, role } = open(t, [{ role: 'ops', claim: {} }, { role: 'ops' }])
   assert.equal(await role(await signIn({ level: 7 })), 'common')
 })
@@ -278,7 +278,7 @@ test('a change of roles during the call counts for what the call brings, and the
   assert.equal(await role(ticket), 'seven')
 })
 
-test('what a provider says that was configured anew during the call does not count', async t => {
+test('what a provider returns that was reconfigured during the call is ignored', async t => {
   const { signIn, sessions, role, refreshUser, refresh, events, replaceProvider } = open(t, [BY_CLAIM])
   const ticket = await signIn({ dept: { name: '财务部' } })
   refreshUser(before => {

@@ -77,7 +77,7 @@ for (const name of ['refresh_expires_in', 'refresh_token_expires_in'])
     assert.equal((await user.get('/', { headers: PAGE })).headers.location, '/login')
   })
 
-test('refresh_expires_in: 0, as Keycloak says of offline tokens, is no end', async t => {
+test('refresh_expires_in: 0, as Keycloak says of offline tokens, is not an end', async t => {
   const { gateway, user } = await open(t, {}, {}, { refresh_expires_in: 0 })
   assert.equal(await expiresAt(user), gateway.now() + MAX_HOURS * HOUR * 1000)
 })

@@ -153,7 +153,7 @@ test('many active sessions are all written, in turns, before one of them could e
   assert.ok(seen.every(at => at === scene.now()))
 })
 
-test('a session that nobody asks for is ended and reported too', async t => {
+test('a session that no one asks for is ended and reported too', async t => {
   const { scene, sessions, key } = await open(t)
   const other = await scene.instance({ idleMinutes: IDLE })
   scene.pass(IDLE_MS + QUARTER)

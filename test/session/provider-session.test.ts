@@ -55,7 +55,7 @@ test('the session id comes from an ID token that the provider signed for us', as
   assert.deepEqual(events, [])
 })
 
-test('an ID token that does not hold gives no session id, and keeps nobody out', async t => {
+test('an ID token that does not hold gives no session id, and keeps no one out', async t => {
   const { redeem, events } = await openProvider(t)
   const wrong = [
     await idToken({ iss: 'https://evil.example' }),
@@ -76,7 +76,7 @@ test('an ID token that does not hold gives no session id, and keeps nobody out',
     assert.equal((await redeem(odd)).providerSession, undefined)
 })
 
-test('without ISSUER nothing is verified, and nobody asks for keys', async t => {
+test('without ISSUER nothing is verified, and no one asks for keys', async t => {
   const { redeem, keys } = await openProvider(t, { ISSUER: '' })
   assert.equal((await redeem(await idToken())).providerSession, undefined)
   assert.equal(keys.received.length, 0)

@@ -55,7 +55,7 @@ async function open(t: TestContext) {
   return { store, events, sessions, ticket, key, overwrite, now }
 }
 
-test('a session in a newer format is no session, is reported once, and stays until it is signed out', async t => {
+test('a session in a newer format is not a session, is reported once, and stays until it is signed out', async t => {
   const { sessions, store, events, ticket, key, overwrite } = await open(t)
   await overwrite(value => Buffer.concat([Buffer.of(NEWER_FORMAT), value]))
   for (let n = 0; n < 3; n++) {
@@ -73,7 +73,7 @@ test('a session in a newer format is no session, is reported once, and stays unt
   assert.equal(await store.read(key), undefined, 'a sign-out counts for every version')
 })
 
-test('a record that its ticket opens and that is not written like a session is no session', async t => {
+test('a record that its ticket opens and that is not written like a session is not a session', async t => {
   const { sessions, events, ticket, key, overwrite } = await open(t)
   const { session } = (await sessions.get(ticket)) ?? assert.fail()
   const { accessToken: _, ...tokenless } = session

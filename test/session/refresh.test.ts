@@ -184,7 +184,7 @@ test('the sessions of two users are refreshed side by side', async t => {
   assert.equal(refreshes(), 2)
 })
 
-test('the browser that started the refresh goes away, and the refresh still counts', async t => {
+test('the browser that started the refresh goes away, and the refresh still takes effect', async t => {
   const { gateway, visitor, get, provider, refreshes, cookie } = await openSignedIn(t)
   gateway.passSeconds(LIFE - 100)
   const release = provider.hold('refresh')
@@ -201,7 +201,7 @@ test('the browser that started the refresh goes away, and the refresh still coun
   assert.equal(provider.reuses, 0)
 })
 
-test('an answer that got lost is no harm: for the refresh lead every answer brings the cookie again', async t => {
+test('an answer that got lost does no harm: for the refresh lead every answer brings the cookie again', async t => {
   const { gateway, get, cookie } = await openSignedIn(t)
   gateway.passSeconds(LIFE - 300)
   await get()
@@ -394,7 +394,7 @@ const NO_VERDICTS: Record<string, Answer> = {
 }
 
 for (const [what, answer] of Object.entries(NO_VERDICTS))
-  test(`with REFRESH_FAILURE=keep ${what} is no verdict: the session lives while its token does`, async t => {
+  test(`with REFRESH_FAILURE=keep ${what} is not a verdict: the session lives while its token does`, async t => {
     const { gateway, get, provider } = await openSignedIn(t, { REFRESH_FAILURE: 'keep' })
     gateway.passSeconds(LIFE - 100)
     provider.answer('refresh', answer)
@@ -503,7 +503,7 @@ test('who signs in again while the refresh of the old session hangs keeps the ne
   assert.equal(userInfo.username, 'lisi')
 })
 
-test('a token that never lives longer than the lead is refreshed at each visit, and nobody is signed out', async t => {
+test('a token that never lives longer than the lead is refreshed at each visit, and no one is signed out', async t => {
   const { gateway, visitor, provider } = await openSignedIn(t, {}, { expiresIn: 120 })
   for (let n = 0; n < 5; n++) {
     gateway.passSeconds(100)

@@ -57,7 +57,7 @@ const ROTATIONS: Record<string, Secrets[]> = {
 }
 
 for (const [what, steps] of Object.entries(ROTATIONS))
-  test(`${what}: nobody is signed out, and everybody is found, whoever has not been here since too`, async t => {
+  test(`${what}: no one is signed out, and everyone is found, whoever has not been here since too`, async t => {
     const { start, user, isIn, names, endEverywhere, keyIds, log } = await prepare(t)
     const [first = {}, ...others] = steps
     await start(first)
@@ -120,7 +120,7 @@ test('a start with a wrong secret spoils nothing for the right one', async t => 
   assert.ok(!(await isIn(other)))
 })
 
-test('without SECRET, another client secret signs nobody out, but the names are gone', async t => {
+test('without SECRET, another client secret signs no one out, but the names are gone', async t => {
   const { start, user, names, isIn, log } = await prepare(t)
   await start({})
   const [one, developer] = [await user('user-one'), await user('admin')]

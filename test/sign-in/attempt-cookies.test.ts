@@ -196,7 +196,7 @@ test('the script of the page gets the attempt as JSON, with the cookie', async t
   assert.equal(await finish(visitor, await authorize(visitor, new URL(location))), '/')
 })
 
-test('a cookie that the browser brought but nobody issued is not made an attempt’s secret', async t => {
+test('a cookie that was never issued does not become an attempt’s secret', async t => {
   const { gateway, exchanges } = await openAttempts(t)
   const [attacker, victim] = [gateway.visitor(), gateway.visitor()]
   for (const planted of ['x', 'attacker', '""', 'a'.repeat(3000)]) {

@@ -36,7 +36,7 @@ function assertRestarted({ status, headers, setCookies }: Response, authUrl: str
   return location
 }
 
-test('an answer that nobody waits for leads to the provider once, and to the login page within ten seconds of that', async t => {
+test('an answer that no one waits for leads to the provider once, and to the login page within ten seconds of that', async t => {
   const { visitor, provider, exchanges, passSeconds, lines } = await openBound(t)
   const client = visitor()
   const restarted = await client.get(STRANGE)
@@ -156,7 +156,7 @@ test('a callback that another browser started signs no one in with its code, not
   assert.equal(await finish(attacker, planted), '/', 'the attempt is still that of its own browser')
 })
 
-test('a retry counts as a sign-in: above the limit it is refused', async t => {
+test('a retry is treated as a sign-in: above the limit it is refused', async t => {
   const { visitor, provider } = await openBound(t, { RATE_LIMIT_PER_MINUTE: '3' })
   assertRestarted(await visitor().get(STRANGE), provider.url)
   assert.equal(await finish(visitor(), STRANGE), INVALID, 'the callback is the third, its retry would be the fourth')

@@ -232,7 +232,7 @@ test('the same sub and name from two providers are two users: sign-out everywher
   assert.deepEqual([await isSignedIn(staff), await isSignedIn(again), await isSignedIn(other)], [false, false, true])
 })
 
-test('nobody can take a name that belongs to a user of another provider', async t => {
+test('no one can take a name that belongs to a user of another provider', async t => {
   const stage = await openStage(t, {
     config: { rules: [{ path: '/p', users: ['partners:lisi'], groups: ['partners:cfo'] }] },
   })
@@ -245,7 +245,7 @@ test('nobody can take a name that belongs to a user of another provider', async 
   assert.equal((await (await stage.signIn('partners')).get('/p')).status, 200)
 })
 
-test('admin of another provider is no developer, unless a row says so of that provider', async t => {
+test('admin of another provider is not a developer, unless a row says so of that provider', async t => {
   const usual = await openStage(t)
   for (const provider of [usual.staff, usual.partners])
     provider.user = { sub: 'a', preferred_username: 'admin', groups: ['ops'] }
@@ -282,7 +282,7 @@ test('the console shows the provider, and ends all sessions of one person only',
   assert.deepEqual([await isSignedIn(staff), await isSignedIn(partner)], [true, false])
 })
 
-test('on the account page nobody sees or ends the devices and sign-ins of their namesake at another provider', async t => {
+test('on the account page no one sees or ends the devices and sign-ins of their namesake at another provider', async t => {
   const stage = await openStage(t)
   const [staff, partner] = [await stage.signIn('staff'), await stage.signIn('partners')]
   const pageOf = async (client: Client) => (await client.get('/_menshen/account')).text
@@ -294,7 +294,7 @@ test('on the account page nobody sees or ends the devices and sign-ins of their 
   assert.deepEqual([await isSignedIn(staff), await isSignedIn(partner)], [true, true])
 })
 
-test('back-channel logout of one provider ends nobody of another', async t => {
+test('back-channel logout of one provider ends no one of another', async t => {
   const stage = await openStage(t)
   for (const provider of [stage.staff, stage.partners])
     provider.user = { sub: 'sub-1', preferred_username: 'zhangsan', sid: 'sid-1' }
@@ -315,7 +315,7 @@ test('back-channel logout of one provider ends nobody of another', async t => {
   }
 })
 
-test('the callback of a provider is no page to return to, and none that a switch of the language leads to', async t => {
+test('the callback of a provider is not a page to return to, and none that a switch of the language leads to', async t => {
   const stage = await openStage(t)
   const client = stage.visitor()
   for (const path of ['/callback/staff?code=x&state=a_idp', '/callback/partners']) {
@@ -345,7 +345,7 @@ test('a jti that one provider has used takes no logout away from another', async
   assert.deepEqual([await logout(stage.staff), await logout(stage.partners)], [400, 400], 'each of them once')
 })
 
-test('back-channel logout by sub finds a user of whom fields.sub makes another, and nobody who has that sub here', async t => {
+test('back-channel logout by sub finds a user of whom fields.sub makes another, and no one who has that sub here', async t => {
   const fields = { sub: ['employee_no'] }
   const oidc = await startOidcServer(t)
   const gateway = await openGateway(t, {}, { config: { providers: { mapped: { ...oidc.config, fields } } } })
@@ -393,7 +393,7 @@ test('refresh and sign-out go to the session’s own provider, with its own toke
   )
 })
 
-test('a provider that was taken out of the configuration vouches for nobody any more', async t => {
+test('a provider that was taken out of the configuration vouches for no one any more', async t => {
   const STORE = `sqlite:${tempFolder(t)}/menshen.db`
   const before = await openStage(t, { env: { STORE } })
   const [staff, partner] = [await before.signIn('staff'), await before.signIn('partners')]

@@ -90,7 +90,7 @@ function isAsked({ status, text, setCookies }: Response, what: string): void {
   assert.deepEqual(setCookies, [], what)
 }
 
-test('a GET that is no document navigation of our own asks first, and the session lives', async t => {
+test('a GET that is not a document navigation of our own asks first, and the session lives', async t => {
   const { visitor, provider, lives, baseUrl } = await openSignedIn(t)
   const destinations = ['image', 'iframe', 'frame', 'empty', 'script', 'style', 'object', 'embed', 'audio', 'nonsense']
   const forced = [
@@ -146,7 +146,7 @@ test('from another site a page asks first, and the session lives', async t => {
   isToLogin(await visitor.post('/logout', {}, { headers: { 'sec-fetch-site': 'same-origin' } }), 303)
 })
 
-test('a browser that fetches ahead signs nobody out', async t => {
+test('a browser that fetches ahead signs no one out', async t => {
   const { visitor, lives } = await openSignedIn(t)
   const ahead = [
     { 'sec-purpose': 'prefetch' },
@@ -246,7 +246,7 @@ test('a browser that goes away during the sign-out is signed out', async t => {
   assert.equal(await lives(), false)
 })
 
-test('LOGOUT_STYLE=none tells nobody', async t => {
+test('LOGOUT_STYLE=none tells no one', async t => {
   const { visitor, provider, lives } = await openSignedIn(t, { LOGOUT_STYLE: 'none' })
   isToLogin(await visitor.post('/logout'), 303)
   assert.equal(await lives(), false)
@@ -280,7 +280,7 @@ test('LOGOUT_URL can be a path with a query, or a whole address', async t => {
   }
 })
 
-test('who is not signed in is sent to /login, and nobody is told', async t => {
+test('who is not signed in is sent to /login, and no one is told', async t => {
   for (const LOGOUT_STYLE of ['server', 'browser', 'none']) {
     const { gateway, provider } = await openSignedIn(t, { LOGOUT_STYLE })
     for (const cookie of ['', 'menshen_session=x', `menshen_session=${'A'.repeat(43)}`]) {
@@ -345,7 +345,7 @@ test('the login page confirms a sign-out, once', async t => {
   assert.match((await visitor.get('/login')).text, /您已在所有设备上退出登录。/)
 })
 
-test('the confirmation is a word of ours: nobody can plant another one, or show it to who is signed in', async t => {
+test('the confirmation is a word of ours: no one can plant another one, or show it to who is signed in', async t => {
   const { gateway, visitor } = await openSignedIn(t)
   for (const value of ['<b>x</b>', '1', 'constructor', '__proto__', 'HERE']) {
     const page = await gateway.visitor().get('/login', { headers: { cookie: `menshen_signed_out=${value}` } })

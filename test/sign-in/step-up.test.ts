@@ -242,7 +242,7 @@ test('two tabs that sign in again at the same time both end on their pages', asy
   assert.equal(events('step_up').length, 2)
 })
 
-test('nobody signs in again for a page that they may not see anyway', async t => {
+test('no one signs in again for a page that they may not see anyway', async t => {
   const { gateway, user, page } = await scene(t)
   const client = await user()
   gateway.passSeconds(400)
@@ -286,7 +286,7 @@ test('a form gets a page whose button signs in again in a new tab, after which t
   assert.equal(upstream.last().method, 'POST')
 })
 
-test('the page of the new tab is for signed-in users, names no strange path, and signs nobody in in vain', async t => {
+test('the page of the new tab is for signed-in users, names no strange path, and signs no one in in vain', async t => {
   const { gateway, user, page } = await scene(t)
   const visitor = createClient(gateway.url, gateway.now)
   assert.match(String((await page(visitor, '/_menshen/step-up?path=/pay')).headers.location), /^\/login/)

@@ -137,7 +137,7 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       assert.deepEqual(await keysOf(store, 'label'), [])
     })
 
-    test('a version never comes back, not even when the key is removed and created anew', async () => {
+    test('a version never comes back, not even when the key is removed and created again', async () => {
       const seen = new Set<number>()
       for (let round = 0; round < 20; round++) {
         await store.create('k', entry('same'))

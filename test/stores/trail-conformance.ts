@@ -167,7 +167,7 @@ export function trailConformance(name: string, open: () => Promise<OpenedStore>)
       assert.deepEqual(await trail.read({ ...ALL, before: gone }), { events: [] })
     })
 
-    test('a text that is no position counts as none', async () => {
+    test('a text that is not a position is treated as none', async () => {
       await append(event('a'), event('b'))
       for (const odd of ['', '-', '+', '(1', '$', '1', '0-0', '-1', '1e3', 'NaN', '9'.repeat(5000), '\0', '中']) {
         assert.deepEqual(textsIn(await trail.read({ ...ALL, before: odd })), ['b', 'a'], odd)

@@ -61,7 +61,7 @@ test('a store whose last write failed is not ready, says so once, and is ready a
   )
 })
 
-test('a store that nobody writes is tried when it is asked whether it is ready', async t => {
+test('a store that no one writes is tried when it is asked whether it is ready', async t => {
   const { disk, memory, store } = setUp(t)
   disk.error = FULL
   await assert.rejects(store.ready(), FULL)

@@ -20,7 +20,7 @@ test('work that takes too long is rejected, or replaced by what the caller gives
   await assert.rejects(withDeadline(never(), 5, refuse), /too slow/)
 })
 
-test('an answer that arrived while the process was busy counts, though the deadline has passed', async () => {
+test('a response that arrived while the process was busy is used, though the deadline has passed', async () => {
   const answered = Promise.withResolvers<string>()
   setTimeout(() => setImmediate(() => answered.resolve('answer')), 5)
   const waited = withDeadline(answered.promise, 10)

@@ -149,7 +149,7 @@ test('sessions says at which hosts each session is used, where there are hosts',
   assert.doesNotMatch(await listed({}), /hosts/)
 })
 
-test('a backup that is made while Menshen runs signs everybody in again where it is put in place', async t => {
+test('a backup that is made while Menshen runs signs everyone in again where it is put in place', async t => {
   const { instance, provider, folder, run } = await open(t)
   const user = await signedIn(instance, provider)
   const { code, output } = await run(['backup', 'copies/today.db'])

@@ -250,7 +250,7 @@ test('a bad configuration stops the start with the file, the rule and what is ex
   )
 })
 
-test('rules of one path stand side by side if they differ in exactness, in methods, or in being on trial', async t => {
+test('rules of one path can coexist if they differ in exactness, in methods, or in being on trial', async t => {
   const rules = `rules: [
     { path: '/a', public: true },
     { path: '/a', exact: true, public: true },

@@ -32,7 +32,7 @@ describe('What one instance has read, and another changes,', () => {
     })
   }
 
-  test('what one instance has read, and another changes, is read anew when the database is flushed', async t => {
+  test('what one instance has read, and another changes, is read again when the database is flushed', async t => {
     const store = await open(t)
     await store.create('k', entry('a'))
     const version = await versionOf(store, 'k')
@@ -156,7 +156,7 @@ describe('What an instance has written', () => {
   })
 })
 
-describe('The records at hand', () => {
+describe('The cached records', () => {
   test('the cached records cost the server nothing', async t => {
     const store = await open(t)
     await store.create('k', entry('a'))

@@ -169,7 +169,7 @@ async function openReplaceable(t: TestContext) {
   }
 }
 
-test('a store that nobody writes to notices that its file was replaced', async t => {
+test('a store that no one writes to notices that its file was replaced', async t => {
   const { store, version, replaceFile } = await openReplaceable(t)
   await replaceFile()
   await until(() => !store.isCurrent('mine', version))
