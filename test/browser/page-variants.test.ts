@@ -184,7 +184,7 @@ test('the question before an end opens by keyboard, closes by Escape with the fo
   const page = await (await openContext(t, 'en', {}, true)).newPage()
   await page.goto(`${scene.url}/_menshen/account`)
   const opener = page.locator('summary', { hasText: 'Sign out all other devices' })
-  const question = page.getByText('These devices will be signed out and have to sign in again:')
+  const question = page.getByText('These devices will be signed out. You’ll have to sign in on them again:')
   await opener.focus()
   await page.keyboard.press('Enter')
   await question.waitFor()
