@@ -225,6 +225,7 @@ function compile(snippets: readonly Snippet[]): string[] {
     const compilerOptions = {
       paths: {
         menshen: [join(ROOT, 'src/index.ts')],
+        'menshen/testing': [join(ROOT, 'src/testing.ts')],
         'menshen/browser': [join(ROOT, 'browser/client.js')],
         'menshen/*': [join(ROOT, 'src/adapters/*.ts')],
         // As an application of Next knows its own files.
