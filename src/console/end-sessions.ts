@@ -218,7 +218,7 @@ export function endButtons({ t }: Words, key: string, user: string): Html {
 export function sessionMenu({ t }: Words, { key }: ListedSession, session: string): Html {
   return html`<details class="menu" name="menu"><summary aria-label="${t('console.action_label', { user: session })}" title="${t('console.action')}">${icon('more')}<span class="unseen">${t('console.action')}</span></summary>
 <div class="items"><a class="item" href="${OWN_PATHS.consoleSession}?key=${key}" aria-label="${t('console.details_label', { user: session })}">${t('console.details')}</a>
-<form method="get" action="${OWN_PATHS.consoleConfirmEnd}"><button type="submit" value="${key}" name="session" class="item" aria-label="${t('console.end_label', { user: session })}">${t('console.end')}</button></form></div></details>`
+<a class="item" href="${OWN_PATHS.consoleConfirmEnd}?session=${key}" aria-label="${t('console.end_label', { user: session })}">${t('console.end')}</a></div></details>`
 }
 
 /** In the list, for all sessions of a user. */

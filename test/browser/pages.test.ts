@@ -386,7 +386,7 @@ async function askedToEnd(storageState: State): Promise<string> {
     .first()
     .click()
   await page
-    .getByRole('button', { name: /^结束会话：/ })
+    .getByRole('link', { name: /^结束会话：/ })
     .first()
     .click()
   await page.waitForURL('**/sessions/end?*')
