@@ -212,8 +212,14 @@ function sessionColumns(words: Words, view: SessionsView): Column<ListedSession>
   const { hosts, providerNames, now } = view
   const time = (at: (publicPart: PublicPart) => number) => (session: ListedSession) =>
     session.publicPart ? relativeMoment(words, at(session.publicPart), now) : ''
+  const headNames = new Map(
+    view.users.flatMap(({ sessions }) => sessions.map(({ key }) => [key, sessions[0]?.publicPart?.username])),
+  )
   return [
-    { title: t('console.user_and_device'), cell: session => deviceCell(words, session, view) },
+    {
+      title: t('console.user_and_device'),
+      cell: session => deviceCell(words, session, { ...view, headName: headNames.get(session.key) }),
+    },
     ...(providerNames
       ? [
           {
@@ -267,13 +273,19 @@ function userName({ t }: Words, user: Pick<PublicPart, 'nickname' | 'username'> 
   return html`${name === '' ? '' : html`<bdi>${name}</bdi> `}<code>${user.username}</code>`
 }
 
-function deviceCell(words: Words, session: ListedSession, view: SessionsView): Html {
+interface DeviceView extends SessionsView {
+  /** The user in the head above: a session that is older than a change of the name has another. */
+  readonly headName: string | undefined
+}
+
+function deviceCell(words: Words, session: ListedSession, view: DeviceView): Html {
   const { t } = words
   const { key, publicPart } = session
+  const other = publicPart && publicPart.username !== view.headName ? html`${userName(words, publicPart)}<br>` : ''
   const label = deviceLabel(words, session, view)
   const own = key === view.ownKey ? html` <span class="tag">${t('console.own_session')}</span>` : ''
   return html`<div class="device"><label class="choice"><input type="checkbox" name="session" value="${key}" form="${CHOSEN}" aria-label="${t('console.choose_session', { session: label })}"></label>
-<span>${deviceIcon(publicPart?.userAgent)} <a href="${OWN_PATHS.consoleSession}?key=${key}">${publicPart ? view.deviceName(words, publicPart.userAgent) : shortKey(key)}</a>${own}${publicPart ? boundTag(words, publicPart) : ''}<br><span class="dim">${publicPart?.address ?? t('device.address_unknown')}</span></span></div>`
+<span>${other}${deviceIcon(publicPart?.userAgent)} <a href="${OWN_PATHS.consoleSession}?key=${key}">${publicPart ? view.deviceName(words, publicPart.userAgent) : shortKey(key)}</a>${own}${publicPart ? boundTag(words, publicPart) : ''}<br><span class="dim">${publicPart?.address ?? t('device.address_unknown')}</span></span></div>`
 }
 
 /** Whose session on which device, in words. */

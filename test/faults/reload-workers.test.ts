@@ -93,8 +93,10 @@ test('two workers reload as one process', async t => {
     // That line may be about what the files were before.
     await until(async () => (await answers('/closed')).every(text => text === '403'))
     await allServe()
-    // First what is refused: the files are watched, and the rules alone would be accepted.
+    // First what is refused: the files are watched, and the rules alone would be accepted. A reload that had read .env before
+    // could still read the new rules, so its end is awaited.
     writeFileSync(join(folder, '.env'), 'REFRESH_LEAD_SECONDS=61\n')
+    await hangUp('config_refused')
     configure({ upstreams: { '/': first.url }, rules: [{ path: '/closed', public: true }] })
     assert.match(String((await hangUp('config_refused')).detail), /^REFRESH_LEAD_SECONDS: .* restart/)
     const [victim = 0, other] = instance.workers()
