@@ -13,10 +13,11 @@ import {
   START,
 } from '../src/cli/commands/table.ts'
 import { optionForm } from '../src/cli/usage.ts'
-import { type Row, TOPIC_NAMES, TOPICS, type Topic } from '../src/config/settings.ts'
+import { type Row, SETTINGS, TOPIC_NAMES, TOPICS, type Topic } from '../src/config/settings.ts'
 import { COMMON_FIELDS, EVENTS, type EventRow } from '../src/events.ts'
 import { METRICS } from '../src/observe/metrics.ts'
 import type { MetricRow } from '../src/observe/series.ts'
+import { optionName, SPECIAL_SETTINGS } from '../src/setting-options.ts'
 import { en } from '../src/text/en.ts'
 import type { Key } from '../src/text/text.ts'
 import { zhCN } from '../src/text/zh-CN.ts'
@@ -31,6 +32,7 @@ export const GENERATED: Readonly<Record<string, (text: string) => string>> = {
   'docs/monitoring.md': withMetrics,
   'docs/customizing.md': withWords,
   'docs/releasing.md': withLicences,
+  'src/setting-options.ts': withOptions,
   'menshen.schema.json': configSchema,
   ...Object.fromEntries(
     Object.keys(EXAMPLES).map(name => [`examples/${name}`, (text: string) => exampleWithLists(name, text)]),
@@ -85,6 +87,36 @@ function settingRow(name: string, row: Row<unknown>): string[] {
   const isKnown = row.example === String(row.default) || row.expected.split(/[ ,]+/).includes(row.example)
   const example = isKnown ? '' : `, e.g. \`${row.example}\``
   return [`\`${name}\``, standard, `${row.expected}${example}`, `${row.reloads ? '↻ ' : ''}${row.description}`]
+}
+
+/** Documentation comments for editors, in the interface of the options. */
+function withOptions(script: string): string {
+  const options = Object.entries<Row<unknown>>(SETTINGS)
+    .filter(([name]) => !SPECIAL_SETTINGS.includes(name))
+    .map(
+      ([name, row]) =>
+        `${optionComment(row)}  readonly ${optionName(name)}?: OptionValue<CheckedSettings['${name}']>\n`,
+    )
+  const [head] = script.split('export interface SettingOptions')
+  return `${head}export interface SettingOptions {\n${options.join('')}}\n`
+}
+
+/** The columns of a comment, without its indentation and star. */
+const COMMENT_WIDTH = 115
+
+export function optionComment({
+  description,
+  expected,
+  example,
+  defaultNote,
+  default: standard,
+}: Row<unknown>): string {
+  const value = `Expected: ${expected}, for example \`${example}\`.`
+  const initial = defaultNote ?? (standard === undefined ? 'none' : `\`${standard}\``)
+  // Links lead to pages that lie beside docs/settings.md.
+  const text = `${description} ${value} Default: ${initial}.`.replace(/\[([^\]]+)\]\([^)]+\)/g, '$1')
+  const lines = text.match(new RegExp(`.{1,${COMMENT_WIDTH}}(?: |$)`, 'g')) ?? []
+  return `  /**\n${lines.map(line => `   * ${line.trimEnd()}\n`).join('')}   */\n`
 }
 
 function commandsPage(): string {

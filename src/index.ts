@@ -1,13 +1,7 @@
 // The exports of the library.
 
-export {
-  type Config,
-  type DefaultRole,
-  defineConfig,
-  type Role,
-  type RoleConfig,
-  type Rule,
-} from './config/file.ts'
+export { defineConfig } from './config/define-config.ts'
+export type { Config, DefaultRole, Role, RoleConfig, Rule } from './config/file.ts'
 export type { ProviderConfig } from './config/provider.ts'
 export { readSettings } from './config/read.ts'
 export type { Environment, Settings } from './config/settings.ts'

@@ -10,19 +10,10 @@ import {
   type DefaultRole,
   type Role,
 } from './config/file.ts'
-import type { OptionType } from './config/kinds.ts'
 import { tryConfiguration } from './config/load.ts'
 import { namesProvider, readOver } from './config/read.ts'
 import { readSecrets } from './config/secret-references.ts'
-import {
-  type CheckedSettings,
-  type Environment,
-  isSetting,
-  type Name,
-  type Row,
-  SETTINGS,
-  type Settings,
-} from './config/settings.ts'
+import { type Environment, isSetting, type Name, type Row, SETTINGS, type Settings } from './config/settings.ts'
 import { likelyMeantOf, settingOfAlias } from './config/suggestions.ts'
 import { certificateProblem } from './config/tls-files.ts'
 import type { DevProvider } from './dev-provider/dev-provider.ts'
@@ -34,23 +25,9 @@ import { type Core, createCore, type Menshen } from './menshen.ts'
 import { REQUEST_ID } from './observe/observed-request.ts'
 import { isOwnPath } from './paths.ts'
 import { planProviders } from './provider/providers.ts'
+import { optionName, type SettingOptions } from './setting-options.ts'
 import type { Hooks } from './sign-in/hooks.ts'
 import { type Phrase, phrase, phrasedProblem, phraseIn } from './text/text.ts'
-
-/** As the type of the setting's row says. What is an object to us is text here, as in the environment. */
-type OptionValue<T> = {
-  number: number
-  boolean: boolean
-  string: [T] extends [string | undefined] ? NonNullable<T> : string
-}[OptionType<T>]
-
-/** These two are more than text here. */
-type PlainName = Exclude<Name, 'PROVIDER' | 'CONFIG'>
-
-/** Every setting in camelCase: `BASE_URL` is `baseUrl`. docs/settings.md says what each of them means. */
-export type SettingOptions = {
-  readonly [K in PlainName as OptionName<K>]?: OptionValue<CheckedSettings[K]> | undefined
-}
 
 export interface MenshenOptions<R extends string = string, F extends string = string>
   extends SettingOptions,
@@ -199,16 +176,7 @@ function withSecrets(config: Config, variables: Environment): Config {
 
 // The settings as options of the library: the same rows, named the way of JavaScript.
 
-/** `BASE_URL` is `baseUrl`. */
-export type OptionName<S extends string> = S extends `${infer Word}_${infer Rest}`
-  ? `${Lowercase<Word>}${Capitalize<OptionName<Rest>>}`
-  : Lowercase<S>
-
 const SETTING_BY_OPTION = new Map((Object.keys(SETTINGS) as Name[]).map(setting => [optionName(setting), setting]))
-
-export function optionName(setting: string): string {
-  return setting.toLowerCase().replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
-}
 
 const LONGEST_SHOWN_NAME = 60
 

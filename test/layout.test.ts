@@ -25,7 +25,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['keys', 'devices', 'token-exchange', 'hosts', 'portal'],
   ['account', 'api'],
   ['console'],
-  ['assembly', 'menshen', 'options', 'create-menshen', 'index'],
+  ['assembly', 'menshen', 'options', 'setting-options', 'create-menshen', 'index'],
   ['adapters', 'cli', 'testing'],
 ]
 /** Floors whose folders import from each other: the configuration and what it needs, and the assembly. */

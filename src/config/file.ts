@@ -242,13 +242,6 @@ export function effectiveRules({ rules = [], hosts = {} }: Pick<Config, 'rules' 
   return [...rules, ...Object.values(hosts).flatMap(host => host.rules ?? [])].filter(({ shadow }) => !shadow)
 }
 
-/** Gives the file its types: the roles that it names, and no others, are those of its rules. */
-export function defineConfig<R extends Role = DefaultRole, F extends string = never>(
-  config: Config<R, F>,
-): Config<R, F> {
-  return config
-}
-
 /** Compared letter by letter. */
 const name = z
   .string()

@@ -1,15 +1,17 @@
 // What createMenshen takes: every setting in camelCase, checked by the same rows with the same sentences.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { SETTINGS } from '../../src/config/settings.ts'
+import { CONFIG_NAMES } from '../../src/config/file.ts'
+import { type Row, SETTINGS } from '../../src/config/settings.ts'
 import { createMenshen, defineConfig, type MenshenError, type MenshenOptions, readSettings } from '../../src/index.ts'
-import { optionName, readOptions } from '../../src/options.ts'
+import { readOptions } from '../../src/options.ts'
+import { optionName, SPECIAL_SETTINGS } from '../../src/setting-options.ts'
 import { freePort } from '../kit/free-port.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { createTestLog } from '../kit/test-log.ts'
@@ -348,5 +350,29 @@ async function refusalOf(options: MenshenOptions, code = 'bad_settings'): Promis
       assert.equal(error.code, code, String(error))
       return error.message
     },
+  )
+}
+
+test('editors show a description for every option: that of its setting, or one of its own', () => {
+  const ofSettings = commentsIn('setting-options.ts')
+  for (const [name, { description }] of Object.entries<Row<unknown>>(SETTINGS)) {
+    if (SPECIAL_SETTINGS.includes(name)) continue
+    const shown = ofSettings.get(optionName(name)) ?? assert.fail(`${name} has no comment`)
+    assert.ok(shown.startsWith(description.replace(/\[([^\]]+)\]\([^)]+\)/g, '$1')), `${name}: ${shown}`)
+  }
+  const own = new Map(['config/file.ts', 'options.ts', 'sign-in/hooks.ts'].flatMap(path => [...commentsIn(path)]))
+  const others = [...CONFIG_NAMES, 'settings', 'config', 'log', 'now', 'devProvider', 'onSignIn', 'onSignOut']
+  assert.deepEqual(
+    others.filter(name => !own.get(name)),
+    [],
+  )
+})
+
+/** The documentation comments of a file's members, by their names. */
+function commentsIn(path: string): Map<string, string> {
+  const text = readFileSync(new URL(`../../src/${path}`, import.meta.url), 'utf8')
+  const members = text.matchAll(/\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\n {2}(?:readonly )?(\w+)\??[:(]/g)
+  return new Map(
+    Array.from(members, ([, comment = '', name = '']) => [name, comment.replace(/\s*\n\s*\*?\s*/g, ' ').trim()]),
   )
 }
