@@ -11,7 +11,7 @@ import { type CheckedSettings, type Environment, type Name, type Row, SETTINGS, 
 const ROWS = Object.entries(SETTINGS) as [Name, Row<unknown>][]
 const LONGEST_SHOWN = 100
 const DEFAULT_PORT = 3000
-const PROVIDER_SETTINGS = ['PROVIDER', 'AUTH_URL', 'CLIENT_ID', 'CLIENT_SECRET'] as const
+const PROVIDER_SETTINGS = ['PROVIDER', 'ISSUER', 'AUTH_URL', 'CLIENT_ID', 'CLIENT_SECRET'] as const
 
 /** Reads all settings, and refuses with everything that is wrong. */
 export function readSettings(environment: Environment): Settings {
