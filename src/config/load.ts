@@ -6,8 +6,8 @@ import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { createRequire, type LoadHookSync, type ResolveHookSync, registerHooks } from 'node:module'
 import { join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { MenshenError, refuseIf } from '../errors.ts'
-import { phrase, phrasedProblem, phrasesOf } from '../text/text.ts'
+import { MenshenError, type Problem, refuseIf } from '../errors.ts'
+import { type Phrase, phrase, phrasedProblem, phrasesOf } from '../text/text.ts'
 import { refuseTakenHeaders, refuseTakenPaths } from './conflicts.ts'
 import { DATA_ENDINGS, isDataFile, readDataFile } from './data/file.ts'
 import { DEVELOPMENT_CLIENT } from './dev-provider.ts'
@@ -191,7 +191,6 @@ export function settingsInUse(environment: Environment, settings: Settings, conf
 
 export const CONFIG_FILE = 'menshen.config'
 export const ENDINGS = ['ts', 'mts', 'js', 'mjs', ...DATA_ENDINGS]
-const ENDINGS_EXPECTED = `expected ${CONFIG_FILE}.ts, .mts, .js, .mjs, .yaml, .yml or .json`
 const OTHER_DATA = ['jsonc', 'json5', 'toml']
 /** Endings that users of other products try. A file that is not read would leave every page to every signed-in user. */
 const OTHER_ENDINGS = ['cts', 'cjs', 'tsx', ...OTHER_DATA]
@@ -202,12 +201,10 @@ function findConfigFile(folder: string | undefined, named: string | undefined): 
   if (folder === undefined) return undefined
   const found = ENDINGS.map(ending => `${CONFIG_FILE}.${ending}`).filter(name => existsSync(join(folder, name)))
   if (found.length > 1)
-    throw new MenshenError('bad_settings', [
-      phrasedProblem({}, phrase('config.data_two_files', { files: found.join(', '), folder })),
-    ])
+    throw refusal(phrase('config.data_two_files', { files: found.join(', '), folder }))
   const unread = OTHER_ENDINGS.map(ending => `${CONFIG_FILE}.${ending}`).find(name => existsSync(join(folder, name)))
   if (unread && found.length === 0)
-    throw new MenshenError('bad_settings', `${join(folder, unread)} is not read; ${ENDINGS_EXPECTED}.`)
+    throw refusal(phrase('config.file_not_read', { file: join(folder, unread) }))
   return found[0] && join(folder, found[0])
 }
 
@@ -218,26 +215,16 @@ export function configCandidates(named: string | undefined): string[] {
 
 function namedFile(file: string): string {
   if (OTHER_DATA.some(ending => file.toLowerCase().endsWith(`.${ending}`)))
-    throw new MenshenError('bad_settings', [
-      {
-        setting: 'CONFIG',
-        message: `CONFIG is "${file}", which is not read; ${ENDINGS_EXPECTED}.`,
-        example: `${CONFIG_FILE}.yaml`,
-      },
-    ])
+    throw refusal(phrase('config.named_not_read', { file }), { setting: 'CONFIG', example: `${CONFIG_FILE}.yaml` })
   const found = statSync(file, { throwIfNoEntry: false })
   if (found?.isFile()) return file
   if (found)
-    throw new MenshenError('bad_settings', [
-      {
-        setting: 'CONFIG',
-        message: `CONFIG is "${file}", which is not a file; expected the path of a configuration file, for example ./${CONFIG_FILE}.yaml.`,
-        example: `${CONFIG_FILE}.yaml`,
-      },
-    ])
-  throw new MenshenError('bad_settings', [
-    phrasedProblem({ setting: 'CONFIG', example: `${CONFIG_FILE}.ts` }, phrase('cli.no_config_file', { file })),
-  ])
+    throw refusal(phrase('config.named_no_file', { file }), { setting: 'CONFIG', example: `${CONFIG_FILE}.yaml` })
+  throw refusal(phrase('cli.no_config_file', { file }), { setting: 'CONFIG', example: `${CONFIG_FILE}.ts` })
+}
+
+function refusal(problem: Phrase, fields: Omit<Problem, 'message'> = {}, cause?: unknown): MenshenError {
+  return new MenshenError('bad_settings', [phrasedProblem(fields, problem)], cause)
 }
 
 /** Reads the files again even if they were loaded before. Adds them to `files`, also where it fails. */
@@ -285,9 +272,9 @@ const COMMENTS = /^\s*(?:\/\/.*$|\/\*[\s\S]*?\*\/)/gm
 /** A CommonJS script that exports nothing would be a configuration without rules. */
 function assertExports(file: string): void {
   const code = readConfigText(file).replace(COMMENTS, '')
-  if (!/\S/.test(code)) throw new MenshenError('bad_settings', `${file} is empty; expected export default { … }.`)
+  if (!/\S/.test(code)) throw refusal(phrase('config.script_empty', { file }))
   if (!/\bexports?\b/.test(code))
-    throw new MenshenError('bad_settings', `${file} exports nothing; expected export default { … }.`)
+    throw refusal(phrase('config.script_exports_nothing', { file }))
 }
 
 function readConfigText(file: string): string {
@@ -295,7 +282,7 @@ function readConfigText(file: string): string {
     return readFileSync(file, 'utf8')
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    throw new MenshenError('bad_settings', `${file} cannot be read (${code}); expected a file that this user can read.`)
+    throw refusal(phrase('config.script_unreadable', { file, code: String(code) }))
   }
 }
 
@@ -325,8 +312,7 @@ function cannotBeLoaded(file: string, error: unknown): MenshenError {
     .replace(/\s+/g, ' ')
     // JSON.parse quotes the text around the error, which may be a secret.
     .replace(/Unexpected token .* is not valid JSON/, 'not valid JSON')
-  const problem = `${file} cannot be loaded: ${reason}${positionIn(stack)}.`
-  return new MenshenError('bad_settings', problem, error)
+  return refusal(phrase('config.script_fails', { file, reason: `${reason}${positionIn(stack)}` }), {}, error)
 }
 
 /** The first line of the stack that names a file, unless that is this one: the call that loads the configuration. */

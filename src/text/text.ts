@@ -64,9 +64,11 @@ export function renderPhrase({ code, values }: Phrase, language: Language): stri
   const { lang, messages } = language
   if (code === 'quoted' && lang === 'zh-CN') return String(values.chinese ?? values.text)
   const key = `phrase.${code}`
-  return fill(messages[(key in messages ? key : code) as Key], lang, values)
-    .map(part => (typeof part === 'object' ? renderPhrase(part, language) : part))
-    .join('')
+  const texts = Object.entries(values).map(([name, value]) => [
+    name,
+    typeof value === 'object' ? renderPhrase(value, language) : value,
+  ])
+  return fill(messages[(key in messages ? key : code) as Key], lang, Object.fromEntries(texts)).join('')
 }
 
 export function phraseIn(lang: OperatorLanguage, given: Phrase): string {

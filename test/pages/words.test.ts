@@ -291,7 +291,7 @@ suite('the sentences', () => {
     /** Providers are called what they are called, and the development provider has a voice of its own. */
     const others = /^src\/(provider\/presets|dev-provider)\//
     /** Defaults and examples, and what has both languages in one row. */
-    const shown = /^src\/(events|config\/(settings|provider-fields|file|kinds|read))\.ts$/
+    const shown = /^src\/(events|setting-options|config\/(settings|provider-fields|file|kinds|read))\.ts$/
     const root = new URL('../../', import.meta.url)
     const files = ['src', 'browser'].flatMap(folder =>
       readdirSync(new URL(folder, root), { recursive: true, encoding: 'utf8' }).map(name => `${folder}/${name}`),
