@@ -58,13 +58,13 @@ export const ERRORS = {
   provider_busy: 'more concurrent calls to the provider than PROVIDER_PARALLEL_CALLS allows',
   provider_answer:
     "the provider's response cannot be used: an unexpected status, a rejected client, a firewall's page, missing fields",
-  provider_unavailable: 'the access token of a session has expired, and the provider cannot be reached for a new one',
+  provider_unavailable: "a session's access token has expired, and the provider cannot be reached to refresh it",
   store_unavailable: 'the store could not be read or written',
   assertion_missing:
     'a request reached an application without an assertion: it bypassed the gateway, or came from a visitor',
   assertion_invalid: 'an assertion is forged, expired, or for another application',
   no_session: 'the application called updateData for a request without a session',
-  hook_timeout: 'a hook of the application, onSignIn or onSignOut, timed out',
+  hook_timeout: 'an application hook, onSignIn or onSignOut, timed out',
   keys_unavailable: "an application could not fetch the gateway's keys",
 } as const
 

@@ -1,12 +1,13 @@
 // Every event: one row each with its code, level, sentence and fields. `npm run docs` writes the table of docs/logging.md from them.
 
 export const COMMON_FIELDS = {
-  requestId: 'the request; the same as `X-Request-Id` of its response and 请求编号 on its page',
+  requestId:
+    'the request ID; the same as in the response header `X-Request-Id` and under Reference (请求编号) on an error page',
   user: 'the username',
   sub: "the provider's identifier of the user",
   session: 'the first ten characters of the session key, which is a hash of the ticket',
   provider: 'the id of the provider in the configuration, `default` if there is only one',
-  address: 'the client address; headers are used for it only if they come from `TRUSTED_PROXIES`',
+  address: 'the client address, taken from headers only if they come from `TRUSTED_PROXIES`',
   userAgent: 'the User-Agent of the client, at most 256 characters',
   reason: 'the reason, as a code',
   worker: 'the number of the worker process, with `WORKERS`',
@@ -218,14 +219,14 @@ export const EVENTS = {
   },
   host_entered: {
     level: 'info',
-    message: 'user entered a host of `hosts`',
+    message: 'user entered a host in `hosts`',
     fields: ['host'],
     audited: true,
   },
   host_entry_failed: {
     level: 'warn',
     message:
-      'user could not enter a host of `hosts`: the code was unknown, used, from another browser or issued before the sign-out, or the browser does not keep the cookie of the host',
+      "user could not enter a host in `hosts`: the code was unknown, already used, from another browser or issued before the sign-out, or the browser did not save the host's cookie",
     fields: ['host'],
   },
   unknown_host: {
@@ -237,13 +238,13 @@ export const EVENTS = {
     level: 'info',
     // `reason` is `used`, or `unknown` for an attempt that has expired or that this browser did not start.
     message:
-      'the provider responded to a sign-in attempt that is over; the code was not redeemed, and the browser was sent to the provider again',
+      'the provider responded to a sign-in attempt that is no longer valid; the code was not redeemed, and the browser was sent to the provider again',
     fields: [],
   },
   sign_out: { level: 'info', message: 'signed out', fields: ['ended'], audited: true },
   session_ended: {
     level: 'info',
-    message: 'session ended other than by its own sign-out',
+    message: 'session ended for a reason other than its own sign-out',
     // Whose sessions they were is `user` and `sub`; the developer or machine that ended them is `byUser`.
     // Without `by` the reason is `idle`, `session_limit`, `refresh_failed` or `unbound`.
     // `during` is `refresh` if the answer of a token refresh ended it.
@@ -272,7 +273,7 @@ export const EVENTS = {
   },
   no_session_to_end: {
     level: 'info',
-    message: 'the provider signed a user out who has no session here',
+    message: 'the provider signed out a user who has no session here',
     fields: ['by', 'ended'],
   },
   previous_session_left: {
@@ -319,7 +320,7 @@ export const EVENTS = {
   last_seen_not_saved: { level: 'warn', message: "a session's last activity could not be saved", fields: [] },
   lease_not_released: {
     level: 'warn',
-    message: 'a lease could not be released; it expires',
+    message: 'a lease could not be released; it will expire',
     fields: [],
   },
   record_unreadable: { level: 'error', message: 'a session record cannot be decrypted with its ticket', fields: [] },
@@ -352,7 +353,7 @@ export const EVENTS = {
   provider_not_told: { level: 'warn', message: 'the provider could not be notified of a sign-out', fields: [] },
   tokens_not_revoked: {
     level: 'warn',
-    message: 'unused tokens could not be revoked; they expire',
+    message: 'unused tokens could not be revoked; they will expire',
     fields: [],
   },
   sign_in_incomplete: {
@@ -389,7 +390,7 @@ export const EVENTS = {
   key_revoked: {
     level: 'info',
     // `name` of one; `revoked` is how many ended with their user.
-    message: 'personal keys revoked, by themselves or with all sessions of their user',
+    message: 'personal keys revoked, alone or together with all sessions of their user',
     fields: ['by', 'byUser', 'name', 'revoked'],
     audited: true,
   },

@@ -441,7 +441,7 @@ export interface SettingOptions {
   readonly appName?: OptionValue<CheckedSettings['APP_NAME']>
   /**
    * The language of the pages: `zh-CN`, `en`, one of `languages`, or `auto` (the browser’s, else zh-CN). Expected:
-   * zh-CN, en, auto, or a name of languages in the configuration, for example `en`. Default: `zh-CN`.
+   * zh-CN, en, auto, or a name from languages in the configuration, for example `en`. Default: `zh-CN`.
    */
   readonly pageLanguage?: OptionValue<CheckedSettings['PAGE_LANGUAGE']>
   /**

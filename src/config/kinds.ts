@@ -393,7 +393,7 @@ function isWebAddress(text: string): boolean {
 export const pageLanguage: Kind<string> = {
   type: 'string',
   check: z.string().regex(/^[a-zA-Z\d-]{2,35}$/),
-  expected: 'zh-CN, en, auto, or a name of languages in the configuration',
+  expected: 'zh-CN, en, auto, or a name from languages in the configuration',
   expectedZh: 'zh-CN、en、auto，或配置中 languages 的名称',
   example: 'en',
 }

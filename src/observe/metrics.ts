@@ -209,7 +209,7 @@ export const METRICS = {
   },
   menshen_sign_ins_total: {
     type: 'counter',
-    help: 'Sign-ins that returned from the provider, by ok or the error code on the login page',
+    help: 'Sign-ins that returned from the provider, by result: ok, or the error code on the login page',
     labels: { result: ['ok', ...LOGIN_ERRORS, UNKNOWN] },
   },
   menshen_step_ups_total: {
@@ -219,7 +219,7 @@ export const METRICS = {
   },
   menshen_sign_outs_total: {
     type: 'counter',
-    help: 'Actions that ended sessions, by who did it; one action can end several sessions',
+    help: 'Actions that ended sessions, by who performed them; one action can end several sessions',
     labels: { by: ['user', 'developer', 'machine', 'provider', 'configuration', 'other'] },
   },
   menshen_sessions_ended_total: {
@@ -256,7 +256,7 @@ export const METRICS = {
   },
   menshen_upstream_seconds: {
     type: 'histogram',
-    help: 'Time until the response head of an application, by status class; error if there was none',
+    help: 'Time until an application sends its response headers, by status class; error if there was no response',
     labels: { status: ['1xx', '2xx', '3xx', '4xx', '5xx', 'error'] },
   },
   menshen_upstream_queue: {

@@ -779,7 +779,7 @@ export const en: Sentences<typeof zhCN> = {
   'session.invalid_key': 'This key is unknown or has expired.',
   'session.key_not_accepted': 'Keys are not accepted here.',
   'api.invalid_key':
-    'Send the key of a machine with `api` as “Authorization: Bearer …” or “X-Menshen-Key: …”. There is none in this request, or it is unknown or has expired.',
+    'Send the key of a machine with `api` as “Authorization: Bearer …” or “X-Menshen-Key: …”. The key in this request is missing, unknown or expired.',
   'api.insufficient_scope': 'This machine does not have “{scope}” in its `api`.',
   'api.outside_network': 'This key is not accepted from this network.',
   'api.not_found': 'Not found.',
@@ -787,11 +787,11 @@ export const en: Sentences<typeof zhCN> = {
   'api.too_many': 'Too many wrong keys from this address. Try again in a minute.',
   'api.bad_parameter': 'The parameter {name} is missing, repeated or invalid. Expected: {expected}.',
   'api.unknown_parameter': 'Unknown parameter “{name}”. Supported: {known}.',
-  'api.no_parameters': 'Unknown parameter “{name}”. There are no parameters here.',
+  'api.no_parameters': 'Unknown parameter “{name}”. This endpoint takes no parameters.',
   'api.expected_user': 'a username of 1 to {most} characters',
   'api.expected_limit': 'a whole number from 1 to {most}',
   'api.expected_after': 'the “next” of the previous page, with the same other parameters',
-  'api.expected_event': 'the code of an event of the audit trail, for example sign_in',
+  'api.expected_event': 'the code of an audited event, for example sign_in',
   'api.expected_since': 'a time such as 2026-03-01T08:00:00Z or a date such as 2026-03-01',
   'session.ended': 'Sign in again in a new tab, then come back here and continue. Nothing you’ve entered is lost.',
   'session.sign_in_again': 'Sign in again',
@@ -906,7 +906,7 @@ export const en: Sentences<typeof zhCN> = {
   'phrase.push_unusable': 'invalid or missing in the response to the pushed authorization request (PAR): {fields}',
   'phrase.no_such_endpoint': 'the provider has no {name} endpoint',
   'phrase.keys_unusable': 'the published keys cannot be used (status {status})',
-  'phrase.user_info_of_another': 'the sub of the user info differs from that of the id_token',
+  'phrase.user_info_of_another': 'the sub in the user info differs from the sub in the id_token',
   'phrase.not_a_member': 'the user who signed in is not a member of the organization',
   'phrase.not_required': 'does not meet require.{name}',
   'phrase.name_of_machine': 'the {field} starts with {prefix}, which is reserved for machines',
@@ -997,12 +997,12 @@ export const en: Sentences<typeof zhCN> = {
     'Set AUTO_SIGN_IN=in-app, or configure a single provider: with several, the user chooses on the login page.',
   'phrase.advise_app_provider':
     'Set AUTO_SIGN_IN=on, or add a provider with the preset wecom, feishu, lark or dingtalk.',
-  'phrase.advise_console_role': "Add a row to roles with role: '{role}' and who has it.",
+  'phrase.advise_console_role': "Add a row to roles with role: '{role}' that names who has it.",
   'phrase.advise_new_key': 'Create a new key and row with {command}, or remove the row.',
   'phrase.hosts_in_metadata': 'the hosts named in {url}',
-  'phrase.advise_require': 'Restrict who gets in with require of the provider, roles or rules: see docs/rules.md.',
+  'phrase.advise_require': "Restrict access with the provider's require, or with roles or rules: see docs/rules.md.",
   'phrase.advise_developers': "Add rows to roles with role: '{role}' that name your developers, for example by groups.",
-  'phrase.advise_revocation_url': 'Set revocationUrl of the provider, or REVOKE=never.',
+  'phrase.advise_revocation_url': "Set the provider's revocationUrl, or set REVOKE=never.",
   'phrase.advise_audience':
     "Set audience in the rule, or BEARER_AUDIENCE, to this API's name at the provider. audience: 'any' accepts introspected tokens of every client.",
   'phrase.advise_max_age':
@@ -1029,7 +1029,8 @@ export const en: Sentences<typeof zhCN> = {
   'phrase.the_server': 'the server',
   'phrase.unknown_authority': 'an unknown authority',
   'phrase.no_connection': 'no connection to {place} ({code})',
-  'phrase.nothing_listens': 'Nothing listens there: check the address and the port, and that the server is running.',
+  'phrase.nothing_listens':
+    'Nothing is listening there: check the address and the port, and that the server is running.',
   'phrase.may_not_speak_https':
     'The server might not support https there: check the scheme and the port of the address.',
   'phrase.check_address_and_firewall': 'Check the address and the firewall, and that the server is running.',
@@ -1044,7 +1045,7 @@ export const en: Sentences<typeof zhCN> = {
   'phrase.is_openid_connect':
     'the endpoints of the preset {preset} do not exist there: this is an OpenID Connect provider',
   'phrase.set_provider_oidc': 'Set PROVIDER=oidc and AUTH_URL={url}.',
-  'phrase.set_auth_url': "Set AUTH_URL={url} (or ISSUER, where that is set): this is the provider's own issuer.",
+  'phrase.set_auth_url': "Set AUTH_URL={url} (or ISSUER, if that is set): this is the provider's own issuer.",
   'phrase.set_preset_oidc': "Set preset: 'oidc' and issuer: '{url}' in providers.{id}.",
   'phrase.accepted_with_setting': 'Set {setting}: the provider then accepts the client.',
   'phrase.auth_url_is_issuer': "AUTH_URL (or issuer) must match the provider's issuer exactly: see {url}.",
@@ -1077,7 +1078,7 @@ export const en: Sentences<typeof zhCN> = {
   'phrase.proof_refused': 'the provider does not accept the DPoP proof',
   'phrase.check_proof':
     'Allow DPoP with ES256 for this client at the provider, compare the clocks, and check that the provider sees its own address as browsers do (a proxy in front of it can change it).',
-  'phrase.proofs_only_by': 'the provider accepts DPoP proofs only with {algorithms}, and Menshen signs with ES256',
+  'phrase.proofs_only_by': 'the provider accepts DPoP proofs only with {algorithms}, but Menshen signs with ES256',
   'phrase.allow_es256_proofs': 'Allow ES256 for DPoP at the provider, or set DPOP=off.',
   'phrase.demands_pushed_requests': 'the provider requires pushed authorization requests (PAR), which are off',
   'phrase.set_par': 'Set PAR=on (par: on).',
@@ -1087,14 +1088,14 @@ export const en: Sentences<typeof zhCN> = {
   'phrase.set_push_endpoint':
     'Turn pushed authorization requests on at the provider, set their endpoint (parUrl), or set PAR=off.',
   'phrase.pushed': 'accepted: the browser gets only a reference to the request',
-  'phrase.certificate_refused': 'the provider does not accept the certificate of CLIENT_CERT_FILE',
+  'phrase.certificate_refused': 'the provider does not accept the certificate in CLIENT_CERT_FILE',
   'phrase.register_certificate':
     'Register this certificate for the client at the provider. tls_client_auth needs its subject and a trusted CA; self_signed_tls_client_auth needs the certificate itself.',
-  'phrase.certificate_broke': '{reason}; perhaps the provider does not accept the certificate of CLIENT_CERT_FILE',
+  'phrase.certificate_broke': '{reason}; perhaps the provider does not accept the certificate in CLIENT_CERT_FILE',
   'phrase.client_certificate_valid': 'valid until {date}',
   'phrase.client_certificate_expired':
-    'the certificate of CLIENT_CERT_FILE is not valid now: it is valid from {from} to {to}',
-  'phrase.client_certificate_ends': 'the certificate of CLIENT_CERT_FILE expires on {date}',
+    'the certificate in CLIENT_CERT_FILE is not valid now: it is valid from {from} to {to}',
+  'phrase.client_certificate_ends': 'the certificate in CLIENT_CERT_FILE expires on {date}',
   'phrase.renew_client_certificate':
     'Renew it and register the new one at the provider. The file is reloaded when it changes.',
   'phrase.demands_signed_requests':
@@ -1156,16 +1157,16 @@ export const en: Sentences<typeof zhCN> = {
   'phrase.make_store_folder':
     'Use a file in a folder that this user can write to, on a disk with free space, or set STORE to another file.',
   'phrase.check_store_server':
-    'Check that the server of STORE is running and reachable, and the user name and password in STORE.',
+    'Check that the server in STORE is running and reachable, and that the user name and password in STORE are correct.',
   'phrase.store_forgets': 'memory: a restart signs everyone out',
   'phrase.use_lasting_store': 'Use STORE=sqlite:./data/menshen.db on one machine, or redis://… for several machines.',
   'phrase.store_cannot_read': 'written data cannot be read back',
   'phrase.store_cannot_list': 'written data cannot be found by its label',
-  'phrase.store_does_not_expire': 'expired data is still there',
+  'phrase.store_does_not_expire': 'expired data can still be read',
   'phrase.store_cannot_remove': 'written data cannot be removed',
-  'phrase.look_at_store_log': "Check the store's log. No other program must write to it.",
+  'phrase.look_at_store_log': "Check the store's log, and make sure that no other program writes to the store.",
   'phrase.store_file_whole': 'the database passes quick_check',
-  'phrase.store_file_large': 'the database has {size} GB and is not checked',
+  'phrase.store_file_large': 'the database is {size} GB and was not checked',
   'phrase.store_file_damaged': 'quick_check reports {reason}',
   'phrase.restore_store': 'Stop Menshen and restore a backup, or move the file away to start with an empty store.',
   'phrase.store_disk_room': '{free} MB free',
@@ -1203,7 +1204,7 @@ export const en: Sentences<typeof zhCN> = {
   'phrase.upstream_no_answer': 'no response ({code})',
   'phrase.check_application_running':
     'Check that the application is running there and serves HTTP. Users would get a 502 page.',
-  'phrase.upstream_is_ourselves': 'this Menshen itself responds at {url}: requests would loop',
+  'phrase.upstream_is_ourselves': 'Menshen itself responds at {url}: requests would loop',
   'phrase.name_application': 'Set it to the address of the application behind Menshen.',
   'phrase.upstream_answers': 'returns {status}',
   'phrase.application_has_path':
@@ -1217,12 +1218,12 @@ export const en: Sentences<typeof zhCN> = {
   'phrase.browsers_refuse_it': 'Browsers will not trust it either, unless they know its CA.',
   'phrase.base_url_unknown': 'this machine cannot resolve {host} ({code})',
   'phrase.enter_into_dns': 'Check the spelling of BASE_URL, and add the name to DNS or /etc/hosts.',
-  'phrase.base_url_plain_http': '{url} is answered with http, not https ({code})',
-  'phrase.base_url_not_http': '{url} is not answered with HTTP ({code})',
+  'phrase.base_url_plain_http': 'the server at {url} speaks http, not https ({code})',
+  'phrase.base_url_not_http': 'the server at {url} does not speak HTTP ({code})',
   'phrase.check_base_url_port': 'Check the scheme and the port of BASE_URL.',
   'phrase.nothing_at_base_url': 'no response at {url} ({code})',
   'phrase.start_and_ask_again': 'Start Menshen, then run the doctor again to check the proxy.',
-  'phrase.nothing_behind_proxy': 'a proxy responds at {url}, but nothing behind it ({status})',
+  'phrase.nothing_behind_proxy': 'a proxy responds at {url}, but nothing behind it does ({status})',
   'phrase.start_and_check_proxy': 'Start Menshen, and check that the proxy forwards to HOST and PORT.',
   'phrase.something_else_answers':
     '{url} is answered by something other than Menshen with these settings (status {status})',
@@ -1246,7 +1247,7 @@ export const en: Sentences<typeof zhCN> = {
   'phrase.client_address_arrives': 'X-Forwarded-For arrives with the address that the proxy sees',
   'phrase.upgrade_passes': 'WebSockets can connect',
   'phrase.upgrade_not_needed': 'no application behind Menshen: WebSockets are not needed',
-  'phrase.upgrade_lost': 'Upgrade does not arrive: WebSockets of the application cannot connect',
+  'phrase.upgrade_lost': "the Upgrade header does not arrive: the application's WebSockets cannot connect",
   'phrase.pass_upgrade':
     "Have the proxy forward it (nginx: proxy_http_version 1.1, proxy_set_header Upgrade $http_upgrade, proxy_set_header Connection 'upgrade').",
 
@@ -1263,7 +1264,7 @@ export const en: Sentences<typeof zhCN> = {
     'If the provider shows an error, register exactly {url} there, and stop this command (Ctrl-C).',
   'phrase.provider_kept_browser': 'the browser went to the provider and did not come back',
   'phrase.register_redirect_url':
-    'Register exactly {url} as a redirect URI at the provider, and check CLIENT_ID. The page that the provider shows says more.',
+    'Register exactly {url} as a redirect URI at the provider, and check CLIENT_ID. The page that the provider shows has more details.',
   'phrase.sign_in_settings_missing': 'Sign-in is not possible: provider settings are missing: {names}.',
   'phrase.store_not_shared':
     'STORE is "memory:", so the running Menshen cannot be checked. Stop it and run the command again, or use sqlite: or Redis.',
@@ -1281,7 +1282,7 @@ export const en: Sentences<typeof zhCN> = {
     'The provider rejects the code that it just issued: check that {url} is registered exactly like this, and whether it requires PKCE (PKCE=S256).',
   'phrase.check_client_and_auth':
     'Check CLIENT_ID and CLIENT_SECRET, and that CLIENT_AUTH is the method registered for this client.',
-  'phrase.ask_admin_for_log': "Ask the provider's administrator: its log says more.",
+  'phrase.ask_admin_for_log': "Ask the provider's administrator: the provider's log has the details.",
   'phrase.look_at_provider_log': "Check the provider's log, and run menshen doctor.",
   'phrase.token_issuer_remedy':
     "AUTH_URL (or issuer) must be the provider's issuer. Add its other names to alsoIssuers.",
@@ -1467,14 +1468,14 @@ export const en: Sentences<typeof zhCN> = {
   'cli.the_path': 'the path',
   'cli.the_destination': 'the destination {destination}',
   'cli.with_destination': '{reason}, for {path}',
-  'cli.with_interpretation': '{reason}, as an application could read it as {interpretation}',
+  'cli.with_interpretation': '{reason}, because an application could read it as {interpretation}',
   'cli.with_unsaid': '{reason}; not specified, assumed met: {names}',
   'cli.with_shadow': '{reason}; shadow: {outcome}, by the rule {rule}',
   'cli.bad_address': '{text} is not an address; expected one such as 192.0.2.7 or 2001:db8::7.',
   'cli.bad_moment': '{text} is not a time; expected one such as 2026-11-16T09:00, or 2026-11-16T09:00+08:00.',
   'cli.bad_depth': '{text} is not a depth; expected 0, 1 or infinity.',
   'cli.bad_age': '{text} is not an age; expected whole seconds, for example 300.',
-  'cli.bad_path': 'A path starts with /, and {path} does not; did you mean {likely}?',
+  'cli.bad_path': 'A path starts with /, but {path} does not; did you mean {likely}?',
   'cli.bad_method': 'There is no method {method}; expected an HTTP method, for example GET or POST.',
   'cli.bad_method_likely': 'There is no method {method}; did you mean {likely}?',
   'cli.no_such_role': 'There is no role {role}; expected one of {known}.',
@@ -1612,7 +1613,7 @@ export const en: Sentences<typeof zhCN> = {
     '{file} cannot be read ({reason}); expected a text file of at most {limit} KB that this user can read.',
   'config.data_two_files':
     '{folder} has several configuration files: {files}; keep one, or set CONFIG to the one to use.',
-  'config.hook': '{key} is a hook, which is possible only in code; pass it to createMenshen.',
+  'config.hook': '{key} is a hook, which can only be set in code; pass it to createMenshen.',
   'config.expected_text': 'expected text',
   'config.expected_at_most': 'expected at most {limit} characters',
   'config.expected_language_tag': 'expected a language tag, for example ja or pt-BR',
@@ -1645,18 +1646,18 @@ export const en: Sentences<typeof zhCN> = {
   'config.audience_needs_bearer': 'audience applies to tokens; expected bearer: true as well',
   'config.scopes_need_bearer': 'scopes apply to tokens; expected bearer: true as well',
   'config.public_conditions':
-    'a visitor of a public page cannot meet {conditions}; expected networks or hours, or roles, groups or users in place of public: true',
+    'a visitor to a public page cannot meet {conditions}; expected networks or hours, or roles, groups or users in place of public: true',
   'config.upstream_twice': 'has both upstream and upstreams["/"], which mean the same; expected one of them',
-  'config.duplicate_rule': 'rules.{first} already decides {what}; expected one rule, or methods that differ',
-  'config.methods_of_path': '{methods} of {path}',
+  'config.duplicate_rule': 'rules.{first} already covers {what}; expected one rule, or different methods',
+  'config.methods_of_path': '{methods} on {path}',
   'config.provider_or_providers': 'expected either provider or providers',
   'config.at_least_one_provider': 'expected at least one provider',
-  'config.provider_name': 'expected a name of providers',
-  'config.provider_name_of': 'expected a name of providers: {ids}',
-  'config.provider_name_likely': 'expected a name of providers: {ids}; did you mean {likely}?',
+  'config.provider_name': 'expected a name from providers',
+  'config.provider_name_of': 'expected a name from providers: {ids}',
+  'config.provider_name_likely': 'expected a name from providers: {ids}; did you mean {likely}?',
   'config.no_prefix_to_strip': 'there is no prefix to strip from /; leave stripPrefix out',
-  'config.role_not_given': 'no row of roles gives this role; expected one of {known}',
-  'config.role_not_given_likely': 'no row of roles gives this role; expected one of {known}; did you mean {likely}?',
+  'config.role_not_given': 'no row in roles grants this role; expected one of {known}',
+  'config.role_not_given_likely': 'no row in roles grants this role; expected one of {known}; did you mean {likely}?',
   'config.a_rule': 'a rule',
   'config.a_prefix': 'a prefix',
   'config.one_path': 'expected one path as text; write {covering} for each path',
@@ -1702,7 +1703,7 @@ export const en: Sentences<typeof zhCN> = {
   'config.header_taken': 'Menshen sets this header itself, or it applies to a single connection; expected another one',
   'config.header_twice': 'this is the same header as {twin}',
   'config.header_text': 'expected text of visible ASCII characters and spaces between them',
-  'config.field_sign': 'a field is written {username}, without a sign before it',
+  'config.field_sign': 'a field is written {username}, without $ or % before it',
   'config.field_braces': 'expected text with fields such as {username} and no other braces',
   'config.template_length': 'expected at most {limit} characters around the fields',
   'config.field_likely': 'did you mean {likely}?',
@@ -1713,8 +1714,8 @@ export const en: Sentences<typeof zhCN> = {
   'config.ascii_text': 'expected text of visible ASCII characters, for example "wiki"',
   'config.resource': 'expected an absolute address without a fragment, for example "https://api.example.com"',
   'config.scopes_text': 'expected scopes with one space between them, for example "read write"',
-  'config.exchange_value': 'expected "entra", or nothing for RFC 8693',
-  'config.exchange_target': 'expected an audience, a resource or a scope: what the token of this application is for',
+  'config.exchange_value': 'expected "entra"; leave exchange out for RFC 8693',
+  'config.exchange_target': 'expected an audience, a resource or a scope, to say what the token is for',
   'config.certificate_needs_key': 'a certificate needs its key; expected keyFile as well',
   'config.key_needs_certificate': 'a key needs its certificate; expected certFile as well',
   'config.only_for_tls': 'this applies to TLS; expected a url that starts with https',
@@ -1724,7 +1725,7 @@ export const en: Sentences<typeof zhCN> = {
   'config.header_file':
     '{file} is empty, too long or not a header value; expected one line of visible ASCII characters, at most {limit}',
   'config.network': 'expected an address or a network, for example "10.0.0.0/8" or "2001:db8::/32"',
-  'config.mapped_address': 'write an IPv4 address in its own form; expected for example "10.0.0.0/8"',
+  'config.mapped_address': 'this is an IPv4 address in IPv6 notation; expected IPv4 notation, for example "10.0.0.0/8"',
   'config.host_bits':
     '{network} has host bits set, so it is unclear which network is meant; expected {masked}, or {address} for a single address',
   'config.days': 'expected days such as {days}',
@@ -1760,7 +1761,7 @@ export const en: Sentences<typeof zhCN> = {
   'config.devices_need_https':
     'DEVICE_BOUND_SESSIONS is "on" and BASE_URL is "{url}"; expected an https address, for example {example}: browsers bind sessions only on https.',
   'config.paths_nested':
-    '{name} is "{path}" and {other} "{otherPath}"; expected paths that differ, none below another.',
+    '{name} is "{path}" and {other} is "{otherPath}"; expected different paths, neither below the other.',
   'config.path_below_upstream':
     '{name} is "{path}", which is below the upstream {prefix}; expected a path outside it, for example {example}.',
   'config.header_has_user': 'Menshen sends the user in this header; expected another one',
@@ -1769,9 +1770,9 @@ export const en: Sentences<typeof zhCN> = {
   'config.forward_auth_token':
     'FORWARD_ACCESS_TOKEN is "true" without UPSTREAM: forward-auth never passes the access token to a proxy; expected UPSTREAM, or false.',
   'config.https_in_production':
-    '{name} is "{url}"; in production expected an https address, for example {example} (ALLOW_PLAIN_HTTP=true accepts the risk).',
+    '{name} is "{url}"; expected an https address in production, for example {example} (ALLOW_PLAIN_HTTP=true accepts the risk).',
   'config.leads_to_plain_http':
-    '{name} leads to "{url}"; in production expected an https address, for example {example} (ALLOW_PLAIN_HTTP=true accepts the risk).',
+    '{name} leads to "{url}"; expected an https address in production, for example {example} (ALLOW_PLAIN_HTTP=true accepts the risk).',
   'config.not_an_address': '{name} is "{url}"; expected an http or https address, for example {example}.',
   'config.authority_without_certificate': '{name} is "{file}", which contains no certificate; expected one in PEM.',
   'config.pair_not_matching': '{cert} and {key} do not match; expected the certificate of the key',
@@ -1803,7 +1804,7 @@ export const en: Sentences<typeof zhCN> = {
   'config.setting_with_providers':
     '{name} applies to a single provider, but the configuration has providers; expected {instead} instead.',
   'config.no_id_token':
-    '{path} checks the id_token, and the provider {presets} issues none; expected a provider with OpenID Connect, or maxAge.',
+    '{path} checks the id_token, but the provider {presets} does not issue one; expected a provider with OpenID Connect, or maxAge.',
   'config.bearer_not_verifiable':
     '{path} has bearer, but tokens of the provider {preset} cannot be verified; expected issuer and jwksUrl, or introspectionUrl.',
   'config.icon':
@@ -1812,14 +1813,14 @@ export const en: Sentences<typeof zhCN> = {
   'config.secret_empty': '{file} is empty; expected the secret.',
   'config.secret_unreadable': '{file} cannot be read ({code}); expected the path of a readable file with the secret.',
   'config.redis_address':
-    'STORE is not a Redis address; expected redis://, redis+sentinel://host,host/MASTERNAME or redis+cluster://host,host, each with rediss for TLS (and ?ca=FILE) and ?prefix=NAME for a prefix of all keys; write special characters of a password as %40 and the like.',
+    'STORE is not a Redis address; expected redis://, redis+sentinel://host,host/MASTERNAME or redis+cluster://host,host, each with rediss for TLS (and ?ca=FILE) and ?prefix=NAME to prefix all keys; percent-encode special characters in a password, for example @ as %40.',
   'config.redis_parameter': 'STORE has an unknown parameter, {name}; expected ca or prefix.',
   'config.redis_parameter_likely': 'STORE has an unknown parameter, {name}; did you mean {likely}?',
   'config.redis_prefix':
     'STORE has a prefix that cannot be used; expected at most 64 letters, digits and . : _ -, for example prefix=wiki.',
   'config.redis_ca': 'STORE names {file} as ca, which cannot be read.',
   'config.page_language':
-    'PAGE_LANGUAGE is "{given}"; expected {names}, or a name of languages in the configuration, for example en.',
+    'PAGE_LANGUAGE is "{given}"; expected {names}, or a name from languages in the configuration, for example en.',
   'config.page_language_likely':
-    'PAGE_LANGUAGE is "{given}"; expected {names}, or a name of languages in the configuration; did you mean {likely}?',
+    'PAGE_LANGUAGE is "{given}"; expected {names}, or a name from languages in the configuration; did you mean {likely}?',
 }

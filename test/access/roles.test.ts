@@ -202,7 +202,7 @@ test('a configuration that leads nowhere is refused with a sentence', () => {
     [{ roles: [{ role: '*', groups: ['x'] }] }, /roles\.0\.role: /],
     [
       { rules: [{ path: '/a', roles: ['auditor'] }] },
-      /rules\.0\.roles\.0: no row of roles gives this role; expected one of "developer"\|"common"\|"\*"/,
+      /rules\.0\.roles\.0: no row in roles grants this role; expected one of "developer"\|"common"\|"\*"/,
     ],
     [
       { rules: [{ path: '/a', groups: ['a'], public: true }] },
@@ -211,7 +211,7 @@ test('a configuration that leads nowhere is refused with a sentence', () => {
     [{ rules: [{ path: '/a', users: [''] }] }, /rules\.0\.users\.0: /],
     [
       { roles: [{ role: 'a', username: ['x'], provider: ['staff'] }] },
-      /roles\.0\.provider\.0: expected a name of providers/,
+      /roles\.0\.provider\.0: expected a name from providers/,
     ],
   ]
   for (const [config, expected] of rows) {

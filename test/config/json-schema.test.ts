@@ -94,10 +94,10 @@ const SEVERAL = { providers: { staff: provider, partners: { preset: 'github' } }
 
 /** What a schema does not know: names elsewhere in the file, what two values say about each other, and lists of the world. */
 const BEYOND_A_SCHEMA = [
-  /no row of roles gives this role/,
-  /expected a name of providers/,
+  /no row in roles grants this role/,
+  /expected a name from providers/,
   /there is no field \{/,
-  /already decides/,
+  /already covers/,
   /has the same (name|key)/,
   /another user has the same/,
   /expected (keyFile|certFile) as well|for TLS/,

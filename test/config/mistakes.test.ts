@@ -191,7 +191,7 @@ test('a wildcard in a list that compares names letter by letter is refused', () 
     [{ rules: [{ path, users: ['*@corp.example'] }] }, /rules\.0\.users\.0: names are compared/],
     [{ rules: [{ path, groups: ['eng-*'] }] }, /rules\.0\.groups\.0: names are compared/],
     [{ rules: [{ path, groups: ['^eng'] }] }, /rules\.0\.groups\.0: names are compared/],
-    [{ rules: [{ path, roles: ['dev*'] }] }, /rules\.0\.roles\.0: no row of roles gives this role/],
+    [{ rules: [{ path, roles: ['dev*'] }] }, /rules\.0\.roles\.0: no row in roles grants this role/],
     [{ roles: [{ role: 'a', username: ['*'] }] }, /roles\.0\.username\.0: names are compared/],
     [{ roles: [{ role: 'a', groups: ['*'] }] }, /roles\.0\.groups\.0: names are compared/],
     [{ roles: [{ role: '*', groups: ['x'] }] }, /roles\.0\.role: expected a role of letters/],
@@ -237,7 +237,7 @@ test('a slip in a name gets the name that was meant, in a sentence of ours', () 
     ],
     [
       { roles: [{ role: 'auditor', groups: ['x'] }], rules: [{ path, roles: ['auditer'] }] },
-      'rules.0.roles.0: no row of roles gives this role; expected one of "developer"|"common"|"auditor"|"*"; did you mean "auditor"?',
+      'rules.0.roles.0: no row in roles grants this role; expected one of "developer"|"common"|"auditor"|"*"; did you mean "auditor"?',
     ],
     [{ provider: { client_id: 'x' } }, 'provider: there is no "client_id"; did you mean clientId?'],
     [

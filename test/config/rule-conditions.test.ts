@@ -29,7 +29,7 @@ const REFUSED: [condition: object, sentence: RegExp][] = [
   [{ networks: ['10.*'] }, /expected an address or a network/],
   [{ networks: ['localhost'] }, /expected an address or a network/],
   [{ networks: ['fe80::1%eth0'] }, /expected an address or a network/],
-  [{ networks: ['::ffff:10.0.0.1'] }, /write an IPv4 address in its own form/],
+  [{ networks: ['::ffff:10.0.0.1'] }, /this is an IPv4 address in IPv6 notation; expected IPv4 notation/],
   [{ hours: { ...HOURS, zone: 'Mars/Olympus' } }, /rules\.0\.hours\.zone: unknown time zone/],
   [{ hours: { ...HOURS, zone: 'Asia/Shangai' } }, /did you mean "Asia\/Shanghai"\?/],
   [{ hours: { ...HOURS, zone: '' } }, /unknown time zone/],
@@ -84,7 +84,7 @@ test('a public rule may have networks and hours, and no condition that wants a u
     const [sentence = '', ...more] = problems(condition, { public: true })
     assert.match(
       sentence,
-      new RegExp(`rules\\.0: a visitor of a public page cannot meet ${Object.keys(condition)[0]}; `),
+      new RegExp(`rules\\.0: a visitor to a public page cannot meet ${Object.keys(condition)[0]}; `),
     )
     assert.deepEqual(more, [])
   }
@@ -111,7 +111,7 @@ test('acr and amr are refused where no provider gives an id_token, and maxAge is
   }
   await assert.rejects(
     start({ acr: ['gold'] }, { PROVIDER: 'idaas' }),
-    /rules\.0\.acr checks the id_token, and the provider idaas issues none; expected/,
+    /rules\.0\.acr checks the id_token, but the provider idaas does not issue one; expected/,
   )
   await assert.rejects(start({ amr: ['mfa'] }, { PROVIDER: 'idaas' }), /rules\.0\.amr checks the id_token/)
   await start({ maxAge: 300 }, { PROVIDER: 'idaas' })

@@ -258,7 +258,7 @@ test('an application that has stopped is named with the way to its cause, and th
   const then = await lookAgain(scene, developer, html => html.includes('ECONNREFUSED'))
   assert.match(
     then,
-    /The application did not respond[\s\S]*ECONNREFUSED[\s\S]*Nothing listens there: check the address/,
+    /The application did not respond[\s\S]*ECONNREFUSED[\s\S]*Nothing is listening there: check the address/,
   )
 })
 

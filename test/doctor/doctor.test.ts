@@ -699,7 +699,7 @@ suite('menshen doctor and the way in', { concurrency: 2 }, () => {
     const url = await serve(t, (_request, response) => void response.end('ok'))
     const BASE_URL = url.replace('http:', 'https:')
     const plain = await doctor({ ...ALONE, BASE_URL, PORT: String(port) })
-    assert.match(plain.check('proxy').seen, /is answered with http, not https/)
+    assert.match(plain.check('proxy').seen, /speaks http, not https/)
     assert.equal(plain.check('proxy').level, 'failure')
     const nothing = await doctor({ ...ALONE, BASE_URL: `http://localhost:${port}`, PORT: '9' })
     assert.match(nothing.check('proxy').remedy, /^Start Menshen/)
@@ -717,7 +717,7 @@ suite('menshen doctor and the way in', { concurrency: 2 }, () => {
     const { stop } = await startInstance(env)
     t.after(stop)
     const { check } = await doctor({ ...env, UPSTREAM: front })
-    assert.match(check('upstream /').seen, /^this Menshen itself responds at /)
+    assert.match(check('upstream /').seen, /^Menshen itself responds at /)
     assert.equal(check('upstream /').level, 'failure')
   })
 

@@ -109,7 +109,7 @@ test('a path that cannot be ours is refused with one sentence', () => {
     { LOGIN_PATH: '/auth', CALLBACK_PATH: '/auth/callback' },
     { LOGOUT_PATH: '/login/out' },
   ])
-    assert.throws(() => readSettings(paths), /expected paths that differ, none below another\.$/)
+    assert.throws(() => readSettings(paths), /expected different paths, neither below the other\.$/)
 })
 
 test('a path below the prefix of an upstream is refused at start and by menshen check', async t => {
@@ -118,5 +118,5 @@ test('a path below the prefix of an upstream is refused at start and by menshen 
   await assert.rejects(setUp(t, { env: { LOGIN_PATH: '/grafana/login' }, config }), expected)
   assert.doesNotThrow(() => refuseTakenPaths({ LOGIN_PATH: '/_menshen/login' }, config))
   const { output } = await runMenshen({ LOGIN_PATH: '/callback' }, { args: ['check'] })
-  assert.match(output, /LOGIN_PATH is "\/callback" and CALLBACK_PATH "\/callback"; expected paths/)
+  assert.match(output, /LOGIN_PATH is "\/callback" and CALLBACK_PATH is "\/callback"; expected different paths/)
 })

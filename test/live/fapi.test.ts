@@ -231,7 +231,7 @@ test('a new certificate applies after a reload, and one that cannot be used chan
   const end = async () => new URL((await createPerson(instance.url, ALICE).signIn()).url).search
   assert.equal(await end(), '?error=token_error')
   const { detail } = await instance.said(({ event }) => event === 'sign_in_failed')
-  assert.match(String(detail), /does not accept the certificate of CLIENT_CERT_FILE/)
+  assert.match(String(detail), /does not accept the certificate in CLIENT_CERT_FILE/)
   copyFileSync(env.CLIENT_CERT_FILE, CLIENT_CERT_FILE)
   instance.kill('SIGHUP')
   const refused = await instance.said(({ event }) => event === 'config_refused')
@@ -280,7 +280,7 @@ test('menshen doctor tells a client that is right from one whose certificate is 
   for (const name of ['provider client', 'provider pushed request']) {
     const { level, seen, remedy } = wrong(name) ?? assert.fail(name)
     assert.equal(level, 'failure')
-    assert.match(seen, /invalid_client: the provider does not accept the certificate of CLIENT_CERT_FILE/)
+    assert.match(seen, /invalid_client: the provider does not accept the certificate in CLIENT_CERT_FILE/)
     assert.match(remedy, /Register this certificate/)
   }
   const off = await diagnose({ ...right, PAR: 'off' })
@@ -313,7 +313,7 @@ test('menshen doctor says that a server which breaks the connection off perhaps 
   })
   const { level, seen, remedy } = check('provider client') ?? assert.fail()
   assert.equal(level, 'failure')
-  assert.match(seen, /perhaps the provider does not accept the certificate of CLIENT_CERT_FILE/)
+  assert.match(seen, /perhaps the provider does not accept the certificate in CLIENT_CERT_FILE/)
   assert.match(remedy, /Register this certificate/)
 })
 

@@ -144,7 +144,7 @@ suite('the options', () => {
       ],
       [
         { nodeEnv: 'production', baseUrl: 'http://a.example' },
-        /^baseUrl, allowPlainHttp: BASE_URL is "http:\/\/a\.example"; in production .* \(ALLOW_PLAIN_HTTP=true accepts/,
+        /^baseUrl, allowPlainHttp: BASE_URL is "http:\/\/a\.example"; expected an https address in production.* \(ALLOW_PLAIN_HTTP=true accepts/,
       ],
       [
         { rules: [{ path: '/admin/', roles: ['developer'] }] },

@@ -54,7 +54,7 @@ test('a plain http address of a provider stops a start in production, and the er
       { providers: { one: { preset: 'oauth2', ...CLIENT, ...ENDPOINTS, [name]: `${plain}/x` } } },
       {},
       new RegExp(
-        `^providers\\.one\\.${name} leads to "http://10\\.0\\.0\\.2/x"; in production expected an https address`,
+        `^providers\\.one\\.${name} leads to "http://10\\.0\\.0\\.2/x"; expected an https address in production`,
       ),
     ]),
     [

@@ -387,7 +387,7 @@ test('mistakes in the settings of an upstream are refused in one sentence each',
     ],
     [
       { headers: { 'X-A': '\u0024{username}' } },
-      'headers.X-A: a field is written {username}, without a sign before it.',
+      'headers.X-A: a field is written {username}, without $ or % before it.',
     ],
     [{ headers: { 'X-A': '$username' } }, 'headers.X-A: did you mean {username}?'],
     [
@@ -420,7 +420,7 @@ test('mistakes in the settings of an upstream are refused in one sentence each',
     [{ accessToken: 'yes' }, 'accessToken: expected true or false or an object.'],
     ...[{}, { exchange: 'entra' }].map((accessToken): [object, string] => [
       { accessToken },
-      'accessToken: expected an audience, a resource or a scope: what the token of this application is for.',
+      'accessToken: expected an audience, a resource or a scope, to say what the token is for.',
     ]),
     [{ accessToken: { audience: 3 } }, 'accessToken.audience: expected text, not a number.'],
     [
@@ -437,7 +437,7 @@ test('mistakes in the settings of an upstream are refused in one sentence each',
     ]),
     [
       { accessToken: { audience: 'a', exchange: 'okta' } },
-      'accessToken.exchange: expected "entra", or nothing for RFC 8693.',
+      'accessToken.exchange: expected "entra"; leave exchange out for RFC 8693.',
     ],
     [{ timeoutSeconds: 0 }, 'timeoutSeconds: expected at least 0.1.'],
     [{ timeoutSeconds: '30' }, 'timeoutSeconds: expected a number, not text.'],

@@ -39,13 +39,13 @@ export const COMMANDS = {
     description: 'checks the settings and the configuration',
     usage: ['menshen check [--language LANGUAGE]'],
     details:
-      'Reads the environment, .env, the configuration and the files that they name, and nothing else: it opens no store, no port and no connection, and writes nothing. The same errors would stop a start, except for a missing provider setting: Menshen starts without it, and its login page says what is missing.',
+      'Reads the environment, .env, the configuration and the files that they name, and nothing else: it opens no store, no port and no connection, and writes nothing. The same errors prevent startup, except for a missing provider setting: Menshen starts without it, and its login page says what is missing.',
     options: { language: LANGUAGE_ROW },
     examples: [
       ['menshen check', 'before a restart, or in CI'],
       ['CONFIG=new.config.ts menshen check', 'a configuration that is not in place yet'],
     ],
-    fails: 'something is invalid or missing: one message each on stderr. Warnings alone are 0',
+    fails: 'something is invalid or missing: one message each on stderr. With only warnings, the exit code is 0',
   },
   doctor: {
     description: 'checks everything that a sign-in needs, and says what to do',
@@ -68,7 +68,7 @@ export const COMMANDS = {
       ['menshen doctor', 'one line per check: the result → what to do'],
       ['menshen doctor --sign-in', 'which fields the provider sends, and how they are mapped'],
     ],
-    fails: 'a check or the sign-in failed. Warnings alone are 0',
+    fails: 'a check or the sign-in failed. With only warnings, the exit code is 0',
   },
   rules: {
     description: 'shows what the rules of the configuration decide',
@@ -78,13 +78,13 @@ export const COMMANDS = {
     ],
     verbs: ['check', 'test'],
     details:
-      'FILE is a JSON array of { "path", "role"?, "groups"?, "user"?, "method"?, "destination"?, "depth"?, "from"?, "at"?, "authAge"?, "acr"?, "amr"?, "host"?, "expect" }, where "expect" is "admitted", "refused" (403), "login" (the visitor has to sign in), "step_up" (the user has to sign in again), "bad_request" (a path with a dot segment, a control character or a broken encoding), "uri_too_long" (a path of more than 4096 bytes or 100 segments) or "own" (Menshen handles it itself). Without a role, NAME and GROUP get the one that `roles` assign; rows by a claim are ignored. Without an address, a time or an age, networks, hours and maxAge are assumed to be met, and the output says so; without acr and amr the user has none. A time without an offset is in the time zone of the rule. Only the configuration is read, no other setting.',
+      'FILE is a JSON array of { "path", "role"?, "groups"?, "user"?, "method"?, "destination"?, "depth"?, "from"?, "at"?, "authAge"?, "acr"?, "amr"?, "host"?, "expect" }, where "expect" is "admitted", "refused" (403), "login" (the visitor has to sign in), "step_up" (the user has to sign in again), "bad_request" (a path with a dot segment, a control character or a broken encoding), "uri_too_long" (a path of more than 4096 bytes or 100 segments) or "own" (Menshen handles it itself). Without a role, NAME and GROUP get the one that `roles` assigns; rows with a claim are ignored. Without an address, a time or an age, networks, hours and maxAge are assumed to be met, and the output says so; without acr and amr the user has none. A time without an offset is in the time zone of the rule. Only the configuration is read, no other setting.',
     options: {
       role: {
         type: 'string',
         value: 'ROLE',
         description:
-          'the role: one of the configuration, or visitor for a user who is not signed in; default: the role that `roles` assign to NAME and GROUP',
+          'the role: one from the configuration, or visitor for a user who is not signed in; default: the role that `roles` assigns to NAME and GROUP',
       },
       group: {
         type: 'string',
@@ -130,7 +130,8 @@ export const COMMANDS = {
       ['menshen rules check /pay --role common --auth-age 900', 'whether the user has to sign in again'],
       ['menshen rules test rules.test.json', 'a table of expectations, in CI'],
     ],
-    fails: 'an expectation is not met, or the configuration or FILE is invalid. A refusal is a valid result: 0',
+    fails:
+      'an expectation is not met, or the configuration or FILE is invalid. A refusal is a valid result: the exit code is 0',
   },
   schema: {
     description: 'prints the JSON Schema of the configuration',
@@ -138,7 +139,7 @@ export const COMMANDS = {
     details:
       'For editors, and for CI without Menshen. The package has the same file as menshen.schema.json. No setting, secret or file is read.',
     options: {},
-    examples: [['menshen schema > menshen.schema.json', 'a file that `$schema` of the configuration can name']],
+    examples: [['menshen schema > menshen.schema.json', 'a file for `$schema` in the configuration']],
   },
   keys: {
     description: 'creates a key for a machine, and lists or revokes personal keys',
@@ -151,13 +152,13 @@ export const COMMANDS = {
     ],
     verbs: ['new', 'list', 'revoke'],
     details:
-      '"new" prints a key once, with its row for `machines`: the configuration has the hash of the key, never the key. Nothing is read or stored. The key is valid where a rule has `keys`, for the username machine:NAME, and for the API if its row has `api`. Users create personal keys on the account page. "list" and "revoke" can be used while Menshen runs with the same settings; not with STORE=memory:.',
+      '"new" prints a key once, with its row for `machines`: the configuration has the hash of the key, never the key. Nothing is read or stored. The key is valid where a rule has `keys`, for the username machine:NAME, and for the API if its row has `api`. Users create personal keys on the account page. "list" and "revoke" can be used while Menshen runs with the same settings, but not with STORE=memory:.',
     options: {
       user: USER_ROW,
       before: {
         type: 'string',
         value: 'TIME',
-        description: `with revoke: all personal keys that were created before then: ${TIMES}`,
+        description: `with revoke: all personal keys created before this time: ${TIMES}`,
       },
       json: { type: 'boolean', default: false, description: 'with list: one object per line' },
       language: LANGUAGE_ROW,
@@ -182,7 +183,7 @@ export const COMMANDS = {
     ],
     verbs: ['end'],
     details:
-      'Can be used while Menshen runs with the same settings; not with STORE=memory:. The log shows the first ten characters of an id.',
+      'Can be used while Menshen runs with the same settings, but not with STORE=memory:. The log shows the first ten characters of an id.',
     options: {
       user: USER_ROW,
       session: { type: 'string', value: 'ID', description: 'with end: the session with this id, as the list shows it' },
@@ -203,13 +204,13 @@ export const COMMANDS = {
   audit: {
     description: 'prints the audit trail, oldest first',
     usage: ['menshen audit [--user NAME] [--event CODE] [--request ID] [--since TIME] [--json]'],
-    details: 'Can be used while Menshen runs with the same settings; not with STORE=memory:.',
+    details: 'Can be used while Menshen runs with the same settings, but not with STORE=memory:.',
     options: {
       user: USER_ROW,
       since: {
         type: 'string',
         value: 'TIME',
-        description: `only from then on: ${TIMES}`,
+        description: `only events since then: ${TIMES}`,
       },
       event: { type: 'string', value: 'CODE', description: 'only events with this code, such as sign_in_failed' },
       request: { type: 'string', value: 'ID', description: 'only the request with this id, as shown on error pages' },

@@ -118,7 +118,7 @@ suite('what is wrong', () => {
       [{ STORE: 'sqlite:./data/' }, /^STORE is "sqlite:\.\/data\/"; expected memory:, sqlite:FILE, /],
       [
         { NODE_ENV: 'production', BASE_URL: 'https://app.example.com', AUTH_URL: 'http://idp.example.com' },
-        /^AUTH_URL is "http:\/\/idp\.example\.com"; in production .*, for example https:\/\/idp\.example\.com /,
+        /^AUTH_URL is "http:\/\/idp\.example\.com"; expected an https address in production, for example https:\/\/idp\.example\.com /,
       ],
       [{ SECRET_FILE: '/' }, /^SECRET_FILE is "\/", which is not a file; /],
       [{ SECRET_FILE: 'CANARY' }, /^SECRET_FILE is not usable; /],

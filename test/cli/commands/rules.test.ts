@@ -49,7 +49,7 @@ test('rules check says what happens, and by which rule', async t => {
     ['/x%2Fy;z//%5C%252F --role common', /: admitted, by the rule \{"path":"\/"/],
     [
       '/internal%2Fx --role common',
-      /: refused, by the rule \{"path":"\/internal".*, as an application could read it as/,
+      /: refused, by the rule \{"path":"\/internal".*, because an application could read it as/,
     ],
     ['/public;v=1', /: login, by the rule \{"path":"\/","roles":\["\*"\]\}$/],
     ['/public/a%2Fb;v=1', /as visitor: admitted, by the rule \{"path":"\/public"/],
@@ -58,7 +58,7 @@ test('rules check says what happens, and by which rule', async t => {
     ['/x --role common', /^[^;]*: admitted, by the rule \{"path":"\/","roles":\["\*"\]\}$/],
     [
       '/internal.json --role common',
-      /: refused, by the rule \{"path":"\/internal",.*\}, as an application could read it as \/internal$/,
+      /: refused, by the rule \{"path":"\/internal",.*\}, because an application could read it as \/internal$/,
     ],
     [
       '/x/%EF%BD%94rial --role common',
@@ -176,7 +176,7 @@ test('rules test runs a table and fails with the rows that are not so', async t 
   assert.throws(() => run('test', join(cwd, 'odd.json')), /odd\.json cannot be used: 0\.expect: [^\n]*$/)
   assert.throws(() => run('check', '/x', '--role', 'boss'), /^UsageError: There is no role "boss"; expected one of/)
   for (const [args, sentence] of [
-    [['check', 'fin'], /^UsageError: A path starts with \/, and "fin" does not; did you mean "\/fin"\?$/],
+    [['check', 'fin'], /^UsageError: A path starts with \/, but "fin" does not; did you mean "\/fin"\?$/],
     [['check', 'https://app.example.com/fin?x'], /; did you mean "\/fin"\?$/],
     [['check', '/x', '--method', 'PSOT'], /^UsageError: There is no method "PSOT"; did you mean POST\?$/],
     [['check', '/x', '--method', 'fetch it'], /^UsageError: There is no method "FETCH IT"; expected an HTTP method/],
@@ -184,7 +184,7 @@ test('rules test runs a table and fails with the rows that are not so', async t 
     assert.throws(() => run(...args), sentence)
   assert.ok(run('check', '/x', '--method', 'propfind').ok)
   writeFileSync(join(cwd, 'no-path.json'), '[{"path":"fin","expect":"admitted"}]')
-  assert.throws(() => run('test', join(cwd, 'no-path.json')), /0\.path: A path starts with \/, and "fin" does not/)
+  assert.throws(() => run('test', join(cwd, 'no-path.json')), /0\.path: A path starts with \/, but "fin" does not/)
   writeFileSync(join(cwd, 'no-method.json'), '[{"path":"/fin","method":"GTE","expect":"admitted"}]')
   assert.throws(
     () => run('test', join(cwd, 'no-method.json')),
@@ -220,11 +220,11 @@ test('a bad configuration stops the start with the file, the rule and what is ex
     ["rules: [{ path: '/a', public: true, methods: ['HEAD'] }]", /rules\.0\.methods: HEAD is treated as GET; use GET/],
     [
       "rules: [{ path: '/a', public: true }, { path: '/b', public: true }, { path: '/a', roles: ['common'] }]",
-      /rules\.2: rules\.0 already decides \/a; expected one rule, or methods that differ\.$/,
+      /rules\.2: rules\.0 already covers \/a; expected one rule, or different methods\.$/,
     ],
     [
       "rules: [{ path: '/a', public: true, methods: ['GET', 'PUT'] }, { path: '/a', roles: ['common'], methods: ['PUT'] }]",
-      /rules\.1: rules\.0 already decides PUT of \/a; expected/,
+      /rules\.1: rules\.0 already covers PUT on \/a; expected/,
     ],
     ["upstreams: { '/a': '127.0.0.1:8080' }", /upstreams\.\/a: expected an http, https or h2c address .*"http:\/\/127/],
     ["upstreams: { '/a/': 'http://127.0.0.1:1' }", /upstreams\.\/a\/: .*no trailing slash: a prefix covers/],

@@ -152,7 +152,7 @@ const BAD_YAML: readonly (readonly [content: string | Uint8Array, position: stri
   [
     'onSignIn: x\n',
     ':1:1',
-    'the configuration: onSignIn is a hook, which is possible only in code; pass it to createMenshen.',
+    'the configuration: onSignIn is a hook, which can only be set in code; pass it to createMenshen.',
   ],
   // Values.
   [
@@ -163,7 +163,7 @@ const BAD_YAML: readonly (readonly [content: string | Uint8Array, position: stri
   [
     'rules:\n  - { path: /x, roles: [nobody] }\n',
     ':2:25',
-    'rules.0.roles.0: no row of roles gives this role; expected',
+    'rules.0.roles.0: no row in roles grants this role; expected',
   ],
   ['rules:\n', ':1:7', 'rules: expected a list, not null.'],
   ['rules:\n  - roles: [developer]\n', ':2:5', 'rules.0.path: expected a plain path'],
