@@ -336,7 +336,7 @@ const SESSION_ROWS = {
     description:
       'Where sessions are stored: `memory:` loses them on exit, `sqlite:FILE` keeps them on this machine, Redis shares them between machines.',
     descriptionZh:
-      '会话保存在哪里：`memory:` 保存在内存中，退出即丢失；`sqlite:FILE` 保存在本机；Redis 供多台机器共用。',
+      '会话保存在哪里：`memory:` 保存在内存中，进程停止即丢失；`sqlite:FILE` 保存在本机；Redis 供多台机器共用。',
   }),
   REFRESH_LEAD_SECONDS: required({
     ...kind.wholeNumber(1, 86_400, 'a number of seconds'),

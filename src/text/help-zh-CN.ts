@@ -43,9 +43,9 @@ export const helpZhCN = {
     rules: {
       description: '说明配置中的访问规则如何生效',
       details:
-        'FILE 是 JSON 数组，每项为 { "path", "role"?, "groups"?, "user"?, "method"?, "destination"?, "depth"?, "from"?, "at"?, "authAge"?, "acr"?, "amr"?, "host"?, "expect" }。"expect" 为 "admitted"（放行）、"refused"（拒绝，403）、"login"（需要先登录）、"step_up"（需要重新登录）、"bad_request"（路径含有点段、控制字符或编码错误）、"uri_too_long"（路径超过 4096 字节或 100 级）或 "own"（由门神自身处理）。未指定角色时，使用 `roles` 给 NAME 和 GROUP 的角色，不考虑按 claim 授予的行。未指定地址、时间或登录时长时，networks、hours 和 maxAge 按满足处理，并在结果中说明；未指定 acr 和 amr 时视为没有。未写时区偏移的时间使用规则的时区。只读取配置文件，不读取其他设置。',
+        'FILE 是 JSON 数组，每项为 { "path", "role"?, "groups"?, "user"?, "method"?, "destination"?, "depth"?, "from"?, "at"?, "authAge"?, "acr"?, "amr"?, "host"?, "expect" }。"expect" 为 "admitted"（放行）、"refused"（拒绝，403）、"login"（需要先登录）、"step_up"（需要重新登录）、"bad_request"（路径含有 . 或 .. 路径段、控制字符或编码错误）、"uri_too_long"（路径超过 4096 字节或 100 级）或 "own"（由门神自身处理）。未指定角色时，使用 `roles` 授予 NAME 和 GROUP 的角色，不考虑按 claim 授予的行。未指定地址、时间或登录时长时，networks、hours 和 maxAge 按满足处理，并在结果中说明；未指定 acr 和 amr 时视为没有。未写时区偏移的时间使用规则的时区。只读取配置文件，不读取其他设置。',
       options: {
-        role: '角色：配置中的角色，或表示未登录的 visitor；默认为 `roles` 给 NAME 和 GROUP 的角色',
+        role: '角色：配置中的角色，或表示未登录的 visitor；默认为 `roles` 授予 NAME 和 GROUP 的角色',
         group: '用户组，可以多次使用',
         user: '用户名',
         method: '请求方法，默认为 GET',
@@ -59,8 +59,8 @@ export const helpZhCN = {
         host: '`hosts` 中的域名，默认为 BASE_URL 的域名',
         language: LANGUAGE,
       },
-      examples: ['结果如何，依据哪条规则', '是否需要重新登录', '在 CI 中检查一组预期'],
-      fails: '有预期不符，或配置、FILE 无法使用；结果为拒绝时仍为 0',
+      examples: ['结果如何，依据哪条规则', '是否需要重新登录', '在 CI 中核对一组预期结果'],
+      fails: '有结果与预期不符，或配置、FILE 无法使用；结果为拒绝时仍为 0',
     },
     schema: {
       description: '输出配置文件的 JSON Schema',
@@ -72,10 +72,10 @@ export const helpZhCN = {
     },
     keys: {
       description: '为机器生成密钥，列出或撤销用户的个人密钥',
-      details: `new 只显示一次密钥，并给出写入 \`machines\` 的一行：配置中只有密钥的散列值，没有密钥本身，也不读取或保存任何内容。密钥在写有 \`keys\` 的规则下有效，用户名为 machine:NAME；配置了 \`api\` 的机器还可以用它调用 API。个人密钥由用户在账号页创建。list 和 revoke ${BESIDE}`,
+      details: `new 只显示一次密钥，并给出写入 \`machines\` 的一行，不读取或保存任何内容；配置中只有密钥的散列值，没有密钥本身。密钥在写有 \`keys\` 的规则下有效，用户名为 machine:NAME；配置了 \`api\` 的机器还可以用它调用 API。个人密钥由用户在账号页创建。list 和 revoke ${BESIDE}`,
       options: {
         user: USER,
-        before: `与 revoke 一起使用：在此之前创建的所有个人密钥：${TIMES}`,
+        before: `与 revoke 一起使用：撤销在此之前创建的所有个人密钥，例如 ${TIMES}`,
         json: '与 list 一起使用：每行一个 JSON 对象',
         language: LANGUAGE,
       },
@@ -108,9 +108,9 @@ export const helpZhCN = {
       details: BESIDE,
       options: {
         user: USER,
-        since: `仅限此后的记录：${TIMES}`,
+        since: `仅限此后的记录，例如 ${TIMES}`,
         event: '仅限该代码的事件，例如 sign_in_failed',
-        request: '仅限该请求编号，即错误页上的请求编号',
+        request: '仅限该请求编号的记录；请求编号见错误页',
         json: '每行一个 JSON 对象',
         language: LANGUAGE,
       },
@@ -122,11 +122,11 @@ export const helpZhCN = {
       details:
         '备份本身就是一个存储，可以用 STORE=sqlite:FILE 打开；须使用写入它的门神的密钥（SECRET，未设置时为 CLIENT_SECRET），备份中不含密钥。仅支持 STORE=sqlite:；Redis 请使用其自带的备份方式。',
       options: { language: LANGUAGE },
-      examples: ['当前时刻的一致副本'],
+      examples: ['当前时刻的一致性备份'],
       fails: '存储或文件无法使用',
     },
     help: {
-      description: '说明一个命令，与 menshen COMMAND --help 相同',
+      description: '显示命令的说明，与 menshen COMMAND --help 相同',
       details: undefined,
       options: {},
       examples: ['该命令的选项和示例'],

@@ -106,7 +106,7 @@ test('on SIGHUP rules, roles, upstreams and words apply at once to users who are
       assert.match(String(detail), reason)
     }
     assert.equal((await user.get(instance, '/reports')).status, 403)
-    assert.match((await boss.get(instance, '/_menshen/console/health')).text, /文件与正在运行的不一致/)
+    assert.match((await boss.get(instance, '/_menshen/console/health')).text, /文件与正在使用的配置不一致/)
   })
 
   await t.test('a configuration that is gone, or settings that need a restart, change nothing', async () => {

@@ -337,7 +337,7 @@ test('DEVICE_BOUND_SESSIONS', async t => {
     const [ended = {}] = eventsOf(scene, 'session_ended').slice(-1)
     assert.deepEqual([ended.reason, ended.user, ended.ended], ['unbound', 'zhangsan', 1])
     const login = await client.get('/login', { headers: { ...lonely.headers, accept: 'text/html' } })
-    assert.match(login.text, /浏览器未能确认是登录时的设备/)
+    assert.match(login.text, /浏览器未能确认这是您登录时使用的设备/)
     assert.equal(await statusOf(client, lonely), 401)
   })
 

@@ -147,7 +147,7 @@ test('while the provider is unavailable an expired token gives 503, nothing is f
   for (const [name, ask] of Object.entries(WAYS)) {
     const { status, headers, text, setCookies } = await ask(user)
     assert.deepEqual([status, headers['retry-after'], setCookies], [503, '5', []], name)
-    assert.ok(/You have not been signed out|您没有被退出登录/.test(text), name)
+    assert.ok(/You have not been signed out|您并未退出登录/.test(text), name)
   }
   for (const [name, ask] of Object.entries(SCRIPTED_WAYS)) {
     const answer = await ask(user)

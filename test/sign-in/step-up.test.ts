@@ -354,7 +354,7 @@ test('unmet_authentication_requirements of the provider has its own sentence, an
   const client = await user()
   const answer = await client.get('/callback?error=unmet_authentication_requirements&state=x')
   assert.equal(answer.headers.location, '/login?error=unmet_authentication_requirements')
-  assert.match((await page(client, String(answer.headers.location))).text, /身份认证平台无法以此页面要求的方式为您登录/)
+  assert.match((await page(client, String(answer.headers.location))).text, /无法按此页面要求的方式验证您的身份/)
   const english = await client.get(String(answer.headers.location), {
     headers: { ...BROWSER, 'accept-language': 'en' },
   })
