@@ -200,11 +200,9 @@ function findConfigFile(folder: string | undefined, named: string | undefined): 
   if (named !== undefined) return namedFile(resolve(folder ?? '.', named))
   if (folder === undefined) return undefined
   const found = ENDINGS.map(ending => `${CONFIG_FILE}.${ending}`).filter(name => existsSync(join(folder, name)))
-  if (found.length > 1)
-    throw refusal(phrase('config.data_two_files', { files: found.join(', '), folder }))
+  if (found.length > 1) throw refusal(phrase('config.data_two_files', { files: found.join(', '), folder }))
   const unread = OTHER_ENDINGS.map(ending => `${CONFIG_FILE}.${ending}`).find(name => existsSync(join(folder, name)))
-  if (unread && found.length === 0)
-    throw refusal(phrase('config.file_not_read', { file: join(folder, unread) }))
+  if (unread && found.length === 0) throw refusal(phrase('config.file_not_read', { file: join(folder, unread) }))
   return found[0] && join(folder, found[0])
 }
 
@@ -273,8 +271,7 @@ const COMMENTS = /^\s*(?:\/\/.*$|\/\*[\s\S]*?\*\/)/gm
 function assertExports(file: string): void {
   const code = readConfigText(file).replace(COMMENTS, '')
   if (!/\S/.test(code)) throw refusal(phrase('config.script_empty', { file }))
-  if (!/\bexports?\b/.test(code))
-    throw refusal(phrase('config.script_exports_nothing', { file }))
+  if (!/\bexports?\b/.test(code)) throw refusal(phrase('config.script_exports_nothing', { file }))
 }
 
 function readConfigText(file: string): string {

@@ -1553,10 +1553,12 @@ export const en: Sentences<typeof zhCN> = {
   'config.expected_one_of_likely': 'expected one of {known}; did you mean {likely}?',
   'config.put_in_quotes': '{message} Put it in quotes if it is text.',
   'config.file_not_read': '{file} is not read; expected menshen.config.ts, .mts, .js, .mjs, .yaml, .yml or .json.',
-  'config.named_not_read': 'CONFIG is "{file}", which is not read; expected menshen.config.ts, .mts, .js, .mjs, .yaml, .yml or .json.',
-  'config.named_no_file': 'CONFIG is "{file}", which is not a file; expected the path of a configuration file, for example ./menshen.config.yaml.',
-  'config.script_empty': '{file} is empty; expected export default { … }.',
-  'config.script_exports_nothing': '{file} exports nothing; expected export default { … }.',
+  'config.named_not_read':
+    'CONFIG is "{file}", which is not read; expected menshen.config.ts, .mts, .js, .mjs, .yaml, .yml or .json.',
+  'config.named_no_file':
+    'CONFIG is "{file}", which is not a file; expected the path of a configuration file, for example ./menshen.config.yaml.',
+  'config.script_empty': '{file} is empty; expected an export default with the configuration.',
+  'config.script_exports_nothing': '{file} exports nothing; expected an export default with the configuration.',
   'config.script_unreadable': '{file} cannot be read ({code}); expected a file that this user can read.',
   'config.script_fails': '{file} cannot be loaded: {reason}.',
   'config.data_control': 'a control character; expected plain text',

@@ -67,7 +67,7 @@ test('a configuration that exports nothing or cannot be read stops the start wit
   ]
   for (const [text, problem] of scripts) {
     writeFileSync(file, text)
-    assert.deepEqual(await started(), refused(`${file} ${problem}; expected export default { … }.`))
+    assert.deepEqual(await started(), refused(`${file} ${problem}; expected an export default with the configuration.`))
   }
   writeFileSync(file, "/* rules */ module.exports = { rules: [{ path: '/a', public: true }] }\n")
   assert.match((await started()).output, /1 rules/)

@@ -295,7 +295,7 @@ test('the tests find the programs that the kit declares, and no others that the 
   )
 
   const { PATH = '' } = process.env
-  assert.match(PATH, /^[^:]*\/menshen-programs-\w+$/, 'npm test sets the PATH of the tests')
+  assert.match(PATH, /^[^:]*\/menshen-tests-\w+\/programs$/, 'npm test sets the PATH of the tests')
   assert.equal(readlinkSync(join(PATH, 'node')), process.execPath)
 })
 
