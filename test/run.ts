@@ -105,7 +105,7 @@ async function runTests(paths: readonly string[]): Promise<void> {
     '--test-reporter-destination=stdout',
     ...(isFull || isQuick ? ['--test-reporter=./test/kit/slowest-files.ts', '--test-reporter-destination=stdout'] : []),
     // More than there are cores: a test waits half of its time for a process, a browser or a deadline.
-    `--test-concurrency=${availableParallelism() + 2}`,
+    `--test-concurrency=${availableParallelism() + 3}`,
     // A test that hangs fails.
     '--test-timeout=300000',
     ...options,
