@@ -358,7 +358,10 @@ test('DPOP=on with FORWARD_ACCESS_TOKEN is refused at the start; with auto, toke
     CLIENT_SECRET: 'b',
     FORWARD_ACCESS_TOKEN: 'true',
   }
-  assert.throws(() => plan({ ...env, DPOP: 'on' }), /DPOP is "on" with FORWARD_ACCESS_TOKEN: an application cannot use a token/)
+  assert.throws(
+    () => plan({ ...env, DPOP: 'on' }),
+    /DPOP is "on" with FORWARD_ACCESS_TOKEN: an application cannot use a token/,
+  )
   const named = { preset: 'oidc', vars: { auth_url: 'https://a.example' }, clientId: 'a', clientSecret: 'b' }
   assert.throws(
     () => plan({ FORWARD_ACCESS_TOKEN: 'true' }, { providers: { x: { ...named, dpop: 'on' } } }),
