@@ -80,7 +80,7 @@ test('what is wrong with the applications and rules of a host is named with the 
   )
   assert.match(
     await at({ rules: [{ path: '/', roles: ['boss'] }] }),
-    /hosts\.wiki\.example\.com\.rules\.0\.roles\.0: no row of roles/,
+    /hosts\.wiki\.example\.com\.rules\.0\.roles\.0: no row in roles/,
   )
   assert.match(
     await at({ rules: [{ path: '/login', public: true }] }),
