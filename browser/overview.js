@@ -13,7 +13,7 @@ const words = Object.fromEntries(new URLSearchParams(plots.dataset.words))
 const language = document.documentElement.lang
 /** Told apart by day and by night, also by those who do not see all colours: the lines differ in dashes, too. */
 const COLOURS = ['#2f7d5b', '#c0322a', '#3465a4', '#a06a00', '#7a4fa3', '#5c6470']
-/** Nobody signs in by halves. */
+/** Counts are whole numbers. */
 const WHOLE = [1, 2, 5].flatMap(step => [0, 1, 2, 3, 4, 5, 6].map(power => step * 10 ** power)).sort((a, b) => a - b)
 const HEIGHT = 200
 const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3]]

@@ -4,7 +4,7 @@
 //   page 1 of two users       B (B2, B1), A (A3, A2, A1)
 //   page 2                    C; A2, B1 and A1 are of users who are on page 1
 //
-// A user stands where their newest session does. A search looks at every session, because names, addresses and devices are sealed:
+// A user is listed at their newest session. A search looks at every session, because names, addresses and devices are sealed:
 // a page looks at a limited number, and the next one continues there.
 
 import { setImmediate } from 'node:timers/promises'
@@ -86,7 +86,7 @@ export async function findUsers(
   return next === undefined ? { users } : { users, next }
 }
 
-/** Sessions that cannot be opened have an owner, too; without one, a session stands alone. */
+/** A session that cannot be opened has an owner, too; without one, it is listed on its own. */
 export function userIdOf({ key, owner }: ListedSession): string {
   return owner ?? key
 }

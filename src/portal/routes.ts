@@ -73,7 +73,7 @@ async function listApplications(context: PortalContext, request: GatewayRequest)
   return jsonAnswer(pages, { applications }, { cookies })
 }
 
-/** The address changes with the icon. Nobody else learns it, so no cache between keeps it. */
+/** The address changes with the icon. Only this user learns it, so no shared cache keeps it. */
 const CACHING = 'private, max-age=31536000, immutable'
 
 function iconRoute(icon: Icon): RouteTable<PortalContext>[string] {
