@@ -191,7 +191,10 @@ export function createAuditFile(path: string): AuditFile {
 /** A file is opened for reading, too, if permissions allow it. A pipe is not: we would be its reader, and no other would be missed. */
 async function openForAppending(path: string): Promise<OpenedFile> {
   const handle = await open(path, constants.O_WRONLY | APPENDING, OWNER_ALONE)
-  const isFile = await handle.stat().then(stats => stats.isFile())
+  const isFile = await handle.stat().then(
+    stats => stats.isFile(),
+    () => false,
+  )
   const readable = isFile && (await open(path, constants.O_RDWR | APPENDING, OWNER_ALONE).catch(() => undefined))
   if (!readable) return { handle, isReadable: false }
   await handle.close()

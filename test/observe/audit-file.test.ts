@@ -42,6 +42,7 @@ test('two workers write whole lines to one file, which is rotated by SIGHUP with
   await until(() => existsSync(file))
   assert.equal(statSync(file).mode & 0o777, 0o600)
   await fail(instance, 100)
+  await until(() => failuresIn(file).length === 100)
   renameSync(file, old)
   const during = fail(instance, 100)
   process.kill(instance.pid, 'SIGHUP')
@@ -148,7 +149,9 @@ async function writeElsewhere(path: string, lines: readonly string[], limit?: nu
   const module = JSON.stringify(new URL('../../src/observe/audit.ts', import.meta.url))
   const script = `
     const { createAuditFile } = await import(${module})
-    console.log(await createAuditFile(${JSON.stringify(path)}).write(${JSON.stringify(lines)}))`
+    const file = createAuditFile(${JSON.stringify(path)})
+    console.log(await file.write(${JSON.stringify(lines)}))
+    await file.close()`
   const args = [`--fsize=${limit ?? 'unlimited'}`, process.execPath, '--input-type=module', '--eval', script]
   const { stdout } = await run(requireProgram('prlimit'), args)
   return Number(stdout)
