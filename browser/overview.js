@@ -11,8 +11,11 @@ const plots = byId('plots')
 /** @type {Record<string, string>} */
 const words = Object.fromEntries(new URLSearchParams(plots.dataset.words))
 const language = document.documentElement.lang
-/** Told apart by day and by night, also by those who do not see all colours: the lines differ in dashes, too. */
-const COLOURS = ['#2f7d5b', '#c0322a', '#3465a4', '#a06a00', '#7a4fa3', '#5c6470']
+/**
+ * Seen by day and by night, and told apart also by those who do not see all colours: the lines differ in dashes, too. In the
+ * order of what a plot shows: green for what went well, amber for what was refused, red for errors.
+ */
+const COLOURS = ['#2f7d5b', '#4a7fc1', '#a06a00', '#d0453b', '#9366bd', '#747c88']
 /** Counts are whole numbers. */
 const WHOLE = [1, 2, 5].flatMap(step => [0, 1, 2, 3, 4, 5, 6].map(power => step * 10 ** power)).sort((a, b) => a - b)
 const HEIGHT = 200

@@ -1,4 +1,4 @@
-// The filter of the portal. `/` focuses it, Escape clears it, Enter opens the only match or goes to the first of several.
+// The filter of the portal. Ctrl+K or ⌘K focuses it, Escape clears it, Enter opens the only match or goes to the first of several.
 
 const field = /** @type {HTMLInputElement} */ (document.getElementById('filter'))
 const status = /** @type {HTMLElement} */ (document.getElementById('status'))
@@ -24,13 +24,16 @@ field.addEventListener('keydown', event => {
   filter()
 })
 document.addEventListener('keydown', event => {
-  // Chinese keyboards write 、 with the same key.
-  const isShortcut = (event.key === '/' || event.key === '、') && !event.ctrlKey && !event.metaKey && !event.altKey
-  if (!isShortcut || event.isComposing || event.target === field) return
+  // A letter alone would get in the way of people who speak to their computer (WCAG 2.1.4).
+  const isShortcut =
+    event.key.toLowerCase() === 'k' && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey
+  if (!isShortcut || event.isComposing) return
   event.preventDefault()
   field.focus()
   field.select()
 })
+const key = field.nextElementSibling
+if (key && navigator.platform.startsWith('Mac')) key.textContent = '⌘K'
 // A browser that comes back to the page fills the field in again.
 if (field.value !== '') filter()
 addEventListener('pageshow', filter)

@@ -102,6 +102,6 @@ function unknownParameter(key: string, accepted: readonly ParameterName[]): ApiP
     'bad_request',
     accepted.length === 0
       ? phrase('api.no_parameters', { name })
-      : phrase('api.unknown_parameter', { name, known: accepted.join(', ') }),
+      : phrase('api.unknown_parameter', { name, known: accepted }),
   )
 }

@@ -74,7 +74,7 @@ function findOperations(path: string): { operations: readonly Operation[]; id: s
 
 function methodNotAllowed(operations: readonly Operation[]) {
   const methods = operations.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
-  return apiProblem('method_not_allowed', phrase('api.method_not_allowed', { methods: methods.join(', ') }), {
+  return apiProblem('method_not_allowed', phrase('api.method_not_allowed', { methods }), {
     allow: methods.join(', '),
   })
 }

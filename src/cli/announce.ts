@@ -123,7 +123,7 @@ function welcome(announcement: Announcement): string {
   const lines = [phrase('cli.welcome', { url: BASE_URL }), ...announcementLines(announcement)]
   lines.push(phrase('cli.line_console', { url: BASE_URL + OWN_PATHS.console, role: CONSOLE_ROLE }))
   if (users) {
-    lines.push(phrase('cli.line_users', { users: users.join(', ') }))
+    lines.push(phrase('cli.line_users', { users }))
     lines.push(phrase('cli.line_control', { url: AUTH_URL ?? '' }))
   }
   return `\n${terminalLines(lines.map(line => `  ${phraseIn(language, line)}`).join('\n'))}\n`

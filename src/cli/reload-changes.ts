@@ -71,7 +71,7 @@ export async function readChanges(
   if (waiting.length > 0)
     throw reloadError(
       ENV_FILE,
-      `${waiting.join(', ')}: changed, which counts only after a restart; nothing else was changed either.`,
+      `${waiting.join(', ')}: changed, but takes effect only after a restart; nothing else was applied either.`,
     )
   if (snapshot.isDevelopment !== (sources.development !== undefined))
     throw reloadError(configFile ?? ENV_FILE, 'The development provider starts and ends only with a restart.')

@@ -61,7 +61,7 @@ function commandNamed(name: string): CommandName {
   throw new UsageError(
     likely
       ? phrase('cli.unknown_command_likely', { name, likely })
-      : phrase('cli.unknown_command', { name, commands: COMMAND_NAMES.join(', ') }),
+      : phrase('cli.unknown_command', { name, commands: COMMAND_NAMES }),
   )
 }
 
@@ -69,7 +69,7 @@ function unknownOption(given: string): Phrase {
   const names = GLOBAL_OPTIONS.flatMap(({ names }): readonly string[] => names)
   const likely = likelyMeant(given, names)
   if (likely) return phrase('cli.unknown_global_likely', { option: given, likely })
-  return phrase('cli.unknown_global', { option: given, commands: COMMAND_NAMES.join(', ') })
+  return phrase('cli.unknown_global', { option: given, commands: COMMAND_NAMES })
 }
 
 // The arguments of a command: read strictly by its row, and refused in one message.

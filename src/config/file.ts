@@ -345,7 +345,7 @@ const rule = z
   })
   .refine(rule => !rule.public || conditionsOfUsers(rule).length === 0, {
     error: ({ input }) =>
-      issueText(phrase('config.public_conditions', { conditions: conditionsOfUsers(Object(input)).join(', ') })),
+      issueText(phrase('config.public_conditions', { conditions: conditionsOfUsers(Object(input)) })),
   })
 
 function hasPublic(rule: unknown): boolean {
@@ -436,7 +436,7 @@ function isDuplicate(one: Rule, other: Rule): boolean {
 }
 
 function duplicatePhrase({ path, methods }: Rule, first: number): Phrase {
-  const what = methods ? phrase('config.methods_of_path', { methods: methods.join(', '), path }) : path
+  const what = methods ? phrase('config.methods_of_path', { methods, path }) : path
   return phrase('config.duplicate_rule', { first, what })
 }
 

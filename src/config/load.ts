@@ -200,7 +200,7 @@ function findConfigFile(folder: string | undefined, named: string | undefined): 
   if (named !== undefined) return namedFile(resolve(folder ?? '.', named))
   if (folder === undefined) return undefined
   const found = ENDINGS.map(ending => `${CONFIG_FILE}.${ending}`).filter(name => existsSync(join(folder, name)))
-  if (found.length > 1) throw refusal(phrase('config.data_two_files', { files: found.join(', '), folder }))
+  if (found.length > 1) throw refusal(phrase('config.data_two_files', { files: found, folder }))
   const unread = OTHER_ENDINGS.map(ending => `${CONFIG_FILE}.${ending}`).find(name => existsSync(join(folder, name)))
   if (unread && found.length === 0) throw refusal(phrase('config.file_not_read', { file: join(folder, unread) }))
   return found[0] && join(folder, found[0])

@@ -51,9 +51,7 @@ const expiry = z
   )
   .meta({ pattern: '^\\d{4}-\\d\\d-\\d\\d(?:T.*)?$' })
 
-const API_EXPECTED = issueText(
-  phrase('config.api_scopes', { names: API_SCOPES.map(scope => JSON.stringify(scope)).join(', ') }),
-)
+const API_EXPECTED = issueText(phrase('config.api_scopes', { names: API_SCOPES.map(scope => JSON.stringify(scope)) }))
 
 const machine = z.strictObject({
   name: z.string().regex(NAME_FORM, MACHINE_NAME_EXPECTED),

@@ -61,8 +61,7 @@ function patternPhrase(given: string, covering: Phrase): Phrase {
   const text = JSON.stringify(given.slice(0, LONGEST_SHOWN))
   const [, before = '', names = '', after = ''] = ALTERNATIVES.exec(given) ?? []
   const paths = names.split('|').map(name => `\`${before}${name}${after}\``)
-  if (names && !PATTERN.test(before + after))
-    return phrase('config.pattern_each', { text, covering, paths: paths.join(', ') })
+  if (names && !PATTERN.test(before + after)) return phrase('config.pattern_each', { text, covering, paths })
   const plain = plainPart(given)
   // `/` would be everything: as a public rule, all of the application.
   return plain === '/'

@@ -120,9 +120,7 @@ function unknownKey(name: string, known: readonly string[]): Phrase {
   const likely = likelyMeantOf(name, known)
   const key = JSON.stringify(name.slice(0, LONGEST_SHOWN))
   if (likely !== undefined) return phrase('config.no_such_key_likely', { key, likely })
-  return known.length > 0
-    ? phrase('config.no_such_key_of', { key, known: known.join(', ') })
-    : phrase('config.no_such_key', { key })
+  return known.length > 0 ? phrase('config.no_such_key_of', { key, known }) : phrase('config.no_such_key', { key })
 }
 
 function unknownValue(input: unknown, values: readonly unknown[]): Phrase {

@@ -197,7 +197,7 @@ function unknownField(name: string, known: readonly string[]): Phrase {
   const likely = likelyMeantOf(name, known)
   const field = `{${name}}`
   return likely === undefined
-    ? phrase('config.no_such_field', { field, known: known.join(', ') })
+    ? phrase('config.no_such_field', { field, known })
     : phrase('config.no_such_field_likely', { field, likely: `{${likely}}` })
 }
 

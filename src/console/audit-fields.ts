@@ -1,6 +1,8 @@
 // The fields of an audit event in words, besides those that most events have: each field by its name, each code with its meaning.
 // A field that this version does not know is shown as it is.
+
 import { html } from 'hono/html'
+import { PROOF_PROBLEMS } from '../devices/routes.ts'
 import { ERRORS, type ErrorCode, isLoginError } from '../errors.ts'
 import type { AuditEvent } from '../observe/audit-event.ts'
 import { type Html, moment } from '../pages/layout.ts'
@@ -113,6 +115,8 @@ function meaningOf(words: Words, name: string, value: string): string | undefine
     if (condition) return t(`reason.${condition}`)
     const ended = END_REASONS.find(reason => reason === value)
     if (ended) return t(`reason.ended_${ended}`)
+    const proof = PROOF_PROBLEMS.find(code => code === value)
+    if (proof) return t(`reason.proof_${proof}`)
     return value === 'unknown_error' ? t('reason.unknown_error') : undefined
   }
   if (name === 'error') return Object.hasOwn(ERRORS, value) ? t(`audit.error_${value as ErrorCode}`) : undefined

@@ -282,8 +282,8 @@ function filterForm(words: Words, query: AuditQuery): Html {
 ${timeField(t('audit.since'), 'since', since)}
 ${timeField(t('audit.until'), 'until', until)}
 ${range === '' ? '' : html`<input type="hidden" name="range" value="${range}">`}<input type="hidden" name="zone" value="${zone}">
-<button type="submit" class="button small">${t('console.search_button')}</button>
-<a class="button small quiet" href="${OWN_PATHS.consoleAudit}">${t('audit.clear')}</a>
+<div class="actions"><button type="submit" class="button small">${t('console.search_button')}</button>
+<a class="button small quiet" href="${OWN_PATHS.consoleAudit}">${t('audit.clear')}</a></div>
 </form></details>`
 }
 

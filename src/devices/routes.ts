@@ -36,9 +36,11 @@ const LONGEST_PROOF = 4096
 /** As the browser has to write them, in base64url: 32 bytes each. */
 const COORDINATE = /^[\w-]{43}$/
 
-/** What is wrong with a proof. */
+/** What can be wrong with a proof. */
+export const PROOF_PROBLEMS = ['form', 'algorithm', 'key', 'signature', 'challenge', 'late'] as const
+
 class RefusedProof {
-  readonly reason: 'form' | 'algorithm' | 'key' | 'signature' | 'challenge' | 'late'
+  readonly reason: (typeof PROOF_PROBLEMS)[number]
 
   constructor(reason: RefusedProof['reason']) {
     this.reason = reason

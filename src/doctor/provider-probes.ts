@@ -45,7 +45,7 @@ export function providerProbe(name: string, plan: ProviderPlan, options: Options
 }
 
 async function missing(name: string, plan: ProviderPlan): Promise<Finding[]> {
-  const seen = phrase('provider_settings_missing', { names: plan.missing.join(', ') })
+  const seen = phrase('provider_settings_missing', { names: plan.missing })
   return [failure(`${name} settings`, seen, phrase('set_provider_settings'))]
 }
 

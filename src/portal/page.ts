@@ -72,8 +72,8 @@ function status({ t }: Words, total: number, found: number | undefined): Html {
 
 function filterForm({ t }: Words, typed: string): Html {
   return html`<form class="filter" role="search" action="${OWN_PATHS.portal}">${drawing('search')}
-<input type="search" id="filter" name="${FILTER_FIELD}" value="${typed}" maxlength="${LONGEST_FILTER}" placeholder="${t('portal.filter')}" aria-label="${t('portal.filter')}" aria-keyshortcuts="/" autocomplete="off" autocapitalize="off" spellcheck="false" enterkeyhint="go">
-<kbd aria-hidden="true">/</kbd>
+<input type="search" id="filter" name="${FILTER_FIELD}" value="${typed}" maxlength="${LONGEST_FILTER}" placeholder="${t('portal.filter')}" aria-label="${t('portal.filter')}" aria-keyshortcuts="Control+K Meta+K" autocomplete="off" autocapitalize="off" spellcheck="false" enterkeyhint="go">
+<kbd aria-hidden="true">Ctrl K</kbd>
 </form>`
 }
 

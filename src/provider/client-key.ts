@@ -79,7 +79,7 @@ function assertAlgorithm({ algorithms }: ClientKey, wanted: string): string {
   throw new MenshenError('bad_settings', [
     phrasedProblem(
       { setting: 'CLIENT_ASSERTION_ALGORITHM', namedSettings: ['CLIENT_ASSERTION_ALGORITHM', 'CLIENT_KEY_FILE'] },
-      phrase('config.algorithm_not_of_key', { wanted, algorithms: algorithms.join(', ') }),
+      phrase('config.algorithm_not_of_key', { wanted, algorithms }),
     ),
   ])
 }

@@ -76,7 +76,7 @@ function demandsOfRequest({ pkce, authorization }: ProviderPlan, document: Provi
       ? [likely(phrase('lists_no_pkce'), phrase('set_pkce_off'))]
       : []),
     ...(scopes && unlisted.length > 0
-      ? [likely(phrase('scope_not_listed', { scope: unlisted.join(', ') }), phrase('check_scope_or_allow'))]
+      ? [likely(phrase('scope_not_listed', { scope: unlisted }), phrase('check_scope_or_allow'))]
       : []),
   ]
 }

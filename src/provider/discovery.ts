@@ -159,7 +159,7 @@ async function discover(plan: ProviderPlan, fetch: BoundedFetch, timeoutMs: numb
   const found = document.safeParse(body)
   if (!found.success) {
     const fields = found.error.issues.map(issue => issue.path.join('.') || 'the whole')
-    throw phrasedError('provider_answer', phrase('discovery_unusable', { fields: [...new Set(fields)].join(', ') }))
+    throw phrasedError('provider_answer', phrase('discovery_unusable', { fields: [...new Set(fields)] }))
   }
   const published = found.data.issuer
   if (!isExpectedIssuer(plan, published, issuer))

@@ -356,6 +356,6 @@ function checkFields(given: Readonly<Record<string, unknown>>, required: readonl
   const oddIdToken = isOidc && idToken === undefined && (given.id_token ?? undefined) !== undefined ? ['id_token'] : []
   const unusable = new Set([...odd, ...missing, ...oddIdToken])
   if (!result.success || unusable.size > 0)
-    throw phrasedError('provider_answer', phrase('answer_unusable', { fields: [...unusable].join(', ') }))
+    throw phrasedError('provider_answer', phrase('answer_unusable', { fields: [...unusable] }))
   return { ...result.data, id_token: idToken }
 }

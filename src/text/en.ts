@@ -234,6 +234,12 @@ export const en: Sentences<typeof zhCN> = {
   'reason.ended_ended_by_provider': 'signed out by the provider',
   'reason.ended_requirement_failed': 'the user no longer meets the provider’s requirements',
   'reason.ended_unbound': 'the browser did not prove its device',
+  'reason.proof_form': 'the proof is malformed',
+  'reason.proof_algorithm': 'the proof is not signed with ES256',
+  'reason.proof_key': 'the device key is unusable',
+  'reason.proof_signature': 'the signature does not match the device key',
+  'reason.proof_challenge': 'the proof answers another challenge',
+  'reason.proof_late': 'the browser registered its key too late after sign-in',
 
   'console.rules': 'Rules',
   'rules.ask': 'Check access',

@@ -36,19 +36,19 @@ export type PhraseCode = CodeIn<Key>
 
 type KeyOf<C extends PhraseCode> = `phrase.${C}` extends Key ? `phrase.${C}` : Extract<C, Key>
 
+/** A list is a list in the language of its reader. */
+export type PhraseValue = string | number | Phrase | readonly string[]
+
 export interface Phrase {
   readonly code: PhraseCode
-  readonly values: Readonly<Record<string, string | number | Phrase>>
+  readonly values: Readonly<Record<string, PhraseValue>>
 }
 
 export function isPhraseCode(code: string): code is PhraseCode {
   return Object.hasOwn(zhCN, `phrase.${code}`) || Object.hasOwn(zhCN, code)
 }
 
-export function phrase<C extends PhraseCode>(
-  code: C,
-  ...[values]: KeyValues<KeyOf<C>, string | number | Phrase>
-): Phrase {
+export function phrase<C extends PhraseCode>(code: C, ...[values]: KeyValues<KeyOf<C>, PhraseValue>): Phrase {
   return { code, values: values ?? {} }
 }
 
@@ -64,11 +64,15 @@ export function renderPhrase({ code, values }: Phrase, language: Language): stri
   const { lang, messages } = language
   if (code === 'quoted' && lang === 'zh-CN') return String(values.chinese ?? values.text)
   const key = `phrase.${code}`
-  const texts = Object.entries(values).map(([name, value]) => [
-    name,
-    typeof value === 'object' ? renderPhrase(value, language) : value,
-  ])
+  const texts = Object.entries(values).map(([name, value]) => [name, renderValue(value, language)])
   return fill(messages[(key in messages ? key : code) as Key], lang, Object.fromEntries(texts)).join('')
+}
+
+function renderValue(value: PhraseValue, language: Language): string | number {
+  if (typeof value !== 'object') return value
+  // Array.isArray does not tell a read-only array from the others.
+  if (!('code' in value)) return value.join(language.lang === 'zh-CN' ? '、' : ', ')
+  return renderPhrase(value, language)
 }
 
 export function phraseIn(lang: OperatorLanguage, given: Phrase): string {

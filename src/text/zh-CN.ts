@@ -237,6 +237,12 @@ export const zhCN = {
   'reason.ended_ended_by_provider': '由身份认证平台结束',
   'reason.ended_requirement_failed': '不再满足身份认证平台的登录要求',
   'reason.ended_unbound': '浏览器未能证明是登录时的设备',
+  'reason.proof_form': '设备证明格式不正确',
+  'reason.proof_algorithm': '设备证明未使用 ES256 签名',
+  'reason.proof_key': '设备密钥无法使用',
+  'reason.proof_signature': '签名与设备密钥不匹配',
+  'reason.proof_challenge': '设备证明对应的质询不正确',
+  'reason.proof_late': '登录后过久才注册设备密钥',
 
   'console.rules': '访问规则',
   'rules.ask': '权限查询',

@@ -83,7 +83,6 @@ function readExchanged(response: object, accessToken: string): ExchangedToken {
   const { data, error } = exchangeAnswer.safeParse(response)
   // A provider that gives back what it was shown would hand the wider token to the application.
   const wrong = data?.access_token === accessToken ? ['access_token'] : error?.issues.map(({ path }) => path.join('.'))
-  if (!data || wrong)
-    throw phrasedError('provider_answer', phrase('answer_unusable', { fields: [...new Set(wrong)].join(', ') }))
+  if (!data || wrong) throw phrasedError('provider_answer', phrase('answer_unusable', { fields: [...new Set(wrong)] }))
   return { token: data.access_token, expiresInSeconds: data.expires_in ?? undefined }
 }

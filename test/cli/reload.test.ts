@@ -117,7 +117,7 @@ test('on SIGHUP rules, roles, upstreams and words apply at once to users who are
     write('.env', 'WORKERS=2\nAPP_NAME=采购平台\n')
     const { event, detail, file } = await hangUp(instance)
     assert.deepEqual([event, file], ['config_refused', '.env'])
-    assert.match(String(detail), /^WORKERS: changed, which counts only after a restart/)
+    assert.match(String(detail), /^WORKERS: changed, but takes effect only after a restart/)
     assert.equal((await user.get(instance, '/reports')).status, 403)
   })
 })

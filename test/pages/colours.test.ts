@@ -66,6 +66,14 @@ test('what means danger, warning or success never has the colour of the accent',
         assert.doesNotMatch(body, /--(?:accent|on-accent|link)\b/, `${name}: ${selector}`)
 })
 
+for (const scheme of SCHEMES)
+  test(`each line of the overview's plots can be seen on its card (${scheme})`, () => {
+    const [list = ''] = /(?<=COLOURS = \[)[^\]]+/.exec(read('overview.js')) ?? []
+    const colours = Array.from(list.matchAll(/#[0-9a-f]{6}/g), ([colour]) => colour)
+    assert.ok(colours.length >= 4)
+    for (const colour of colours) assert.ok(contrast(colour, token(scheme, 'card')) >= CONTROL, colour)
+  })
+
 test('every field has a border that can be seen', () => {
   let fields = 0
   for (const { name, text } of sheets)

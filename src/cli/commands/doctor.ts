@@ -255,8 +255,7 @@ export async function trySignIn(
 ): Promise<TestSignInResult> {
   const { settings, plans, now } = examined
   const missing = plans.flatMap(plan => plan.missing)
-  if (missing.length > 0)
-    throw phrasedError('bad_settings', phrase('sign_in_settings_missing', { names: missing.join(', ') }))
+  if (missing.length > 0) throw phrasedError('bad_settings', phrase('sign_in_settings_missing', { names: missing }))
   await using opened = new AsyncDisposableStack()
   const address = (await isRunning(proxyProbeOptions(examined)))
     ? sharedStore(settings.STORE)
@@ -367,7 +366,7 @@ export function mappingLines(mapping: MappingReport, language: OperatorLanguage)
     ...fields.map(field => `  ${field.field.padEnd(12)} ${said(filling(field))}`),
     ...(role === undefined
       ? []
-      : [said(phrase('mapping_role', { role, groups: groups?.join(', ') || phrase('mapping_none') }))]),
+      : [said(phrase('mapping_role', { role, groups: groups?.length ? groups : phrase('mapping_none') }))]),
     said(problem === undefined ? phrase('mapping_admitted') : phrase('mapping_refused', { problem })),
     ...(remedy === undefined ? [] : [`→ ${said(remedy)}`]),
     ...notes.map(note => `! ${said(note.seen)} → ${said(note.remedy)}`),

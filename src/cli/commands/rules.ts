@@ -304,13 +304,13 @@ function shorten(text: string): string {
 }
 
 function unknownRole(role: string, known: readonly string[]): Phrase {
-  return phrase('cli.no_such_role', { role: JSON.stringify(role), known: known.join(', ') })
+  return phrase('cli.no_such_role', { role: JSON.stringify(role), known })
 }
 
 function unknownHost(host: string, hosts: readonly string[]): Phrase {
   return hosts.length === 0
     ? phrase('cli.no_hosts', { host: shorten(host) })
-    : phrase('cli.no_such_host', { host: shorten(host), known: hosts.join(', ') })
+    : phrase('cli.no_such_host', { host: shorten(host), known: hosts })
 }
 
 function describe(judgeQuery: Judge, query: DerivedQuery, paint: Paint, language: OperatorLanguage): string {
