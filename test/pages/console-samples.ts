@@ -113,7 +113,7 @@ function auditSamples(words: Words): string[] {
   // Every code that has words, in the field that carries it.
   const coded = Object.keys(zhCN).flatMap((key, n) => {
     const [, reason, field, value] =
-      /^(?:reason\.(?:ended_)?(\w+)|audit\.(error|by|outcome|key|kind|step|during)_([\w-]+))$/.exec(key) ?? []
+      /^(?:reason\.(?:ended_|proof_)?(\w+)|audit\.(error|by|outcome|key|kind|step|during)_([\w-]+))$/.exec(key) ?? []
     const found = reason ? { reason } : field && !value?.startsWith('is_') ? { [field]: value ?? '' } : undefined
     return found ? [{ id: `c${n}`, position: `${n}`, time: NOW, event: 'sign_in_failed', fields: found }] : []
   })

@@ -243,9 +243,10 @@ function withoutOtherLanguages(html: string, { lang, languages }: Words): string
 /** Codes and what they are called in Chinese. One code can have several rows. */
 const CODE_WORDS = new Map<string, string[]>()
 for (const [key, sentence] of Object.entries<string>(zhCN)) {
-  const code = /^(?:reason\.(?:ended_)?|audit\.(?:event|error|fact)_|error\.)([a-z]+(?:_[a-z]+)+)(?:\.message)?$/.exec(
-    key,
-  )?.[1]
+  const code =
+    /^(?:reason\.(?:ended_|proof_)?|audit\.(?:event|error|fact)_|error\.)([a-z]+(?:_[a-z]+)+)(?:\.message)?$/.exec(
+      key,
+    )?.[1]
   if (code !== undefined) CODE_WORDS.set(code, [...(CODE_WORDS.get(code) ?? []), sentence])
 }
 
