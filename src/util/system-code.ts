@@ -1,5 +1,7 @@
 // The code by which an operator recognises a failure: of the system (ENOSPC), of SQLite (SQLITE_FULL) or of Redis (OOM).
 
+import { types } from 'node:util'
+
 /** The primary result codes of SQLite that operators can do something about. */
 const SQLITE_CODES: Readonly<Record<number, string>> = {
   5: 'SQLITE_BUSY',
@@ -20,12 +22,17 @@ const MOST_CAUSES = 5
 /** The code of the error, or of its nearest cause that has one. Never text from outside. */
 export function systemCodeOf(error: unknown): string | undefined {
   let each = error
-  for (let depth = 0; depth < MOST_CAUSES && each instanceof Error; depth++) {
+  // Under Jest, Node's own errors are not instances of the application's `Error`.
+  for (let depth = 0; depth < MOST_CAUSES && isError(each); depth++) {
     const code = ownCodeOf(each)
     if (code !== undefined) return code
     each = each.cause
   }
   return undefined
+}
+
+function isError(value: unknown): value is Error {
+  return value instanceof Error || types.isNativeError(value)
 }
 
 function ownCodeOf(error: Error): string | undefined {

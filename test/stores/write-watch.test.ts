@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import test, { type TestContext } from 'node:test'
+import { runInNewContext } from 'node:vm'
 import { MenshenError } from '../../src/errors.ts'
 import type { Report } from '../../src/events.ts'
 import { createMemoryStore } from '../../src/stores/memory.ts'
@@ -102,6 +103,8 @@ test('the code of a failure is that of the system, of SQLite or of Redis, and ne
   const cases: [unknown, string | undefined, string][] = [
     [wrapped(Object.assign(new Error('no space'), { code: 'ENOSPC' })), 'ENOSPC', 'store_full'],
     [wrapped(sqlite), 'SQLITE_FULL', 'store_full'],
+    // As in Jest, where the errors of Node belong to another realm.
+    [wrapped(runInNewContext("Object.assign(new Error(), { code: 'ENOSPC' })")), 'ENOSPC', 'store_full'],
     [wrapped(Object.assign(new Error('x'), { errcode: 8 + 256 * 4 })), 'SQLITE_READONLY', 'store_read_only'],
     [wrapped(new Error('OOM command not allowed when used memory > maxmemory.')), 'OOM', 'store_full'],
     [wrapped(new Error("READONLY You can't write against a read only replica.")), 'READONLY', 'store_read_only'],
