@@ -17,7 +17,7 @@ import { type Row, SETTINGS, TOPIC_NAMES, TOPICS, type Topic } from '../src/conf
 import { COMMON_FIELDS, EVENTS, type EventRow } from '../src/events.ts'
 import { METRICS } from '../src/observe/metrics.ts'
 import type { MetricRow } from '../src/observe/series.ts'
-import { optionName, SPECIAL_SETTINGS } from '../src/setting-options.ts'
+import { optionName, SECRET_SETTINGS, SPECIAL_SETTINGS } from '../src/setting-options.ts'
 import { en } from '../src/text/en.ts'
 import type { Key } from '../src/text/text.ts'
 import { zhCN } from '../src/text/zh-CN.ts'
@@ -66,7 +66,7 @@ BASE_URL=https://app.example.com
 UPSTREAM=http://127.0.0.1:8080
 \`\`\`
 
-- A value in \`.env\` ends at the end of its line, or at a \`#\` after a space: \`CLIENT_SECRET=ab#cd\` is one value. Quotes around a value are removed.
+- A value in \`.env\` ends at the end of its line, or at a \`#\` after a space: \`CLIENT_SECRET=ab#cd\` is one value. Quotes around a value are removed. A line that is neither \`NAME=value\` nor a comment stops the start with its number.
 - An invalid value stops the start with one sentence that names the setting, the expected value and an example. A likely misspelt name gets a warning.
 - ↻: changes in \`.env\` apply [without a restart](configuring.md#what-changes-without-a-restart).
 
@@ -95,7 +95,7 @@ function withOptions(script: string): string {
     .filter(([name]) => !SPECIAL_SETTINGS.includes(name))
     .map(
       ([name, row]) =>
-        `${optionComment(row)}  readonly ${optionName(name)}?: OptionValue<CheckedSettings['${name}']>\n`,
+        `${optionComment(row)}  readonly ${optionName(name)}?: OptionValue<CheckedSettings['${name}']>${SECRET_SETTINGS.includes(name) ? ' | SecretReference' : ''}\n`,
     )
   const [head] = script.split('export interface SettingOptions')
   return `${head}export interface SettingOptions {\n${options.join('')}}\n`

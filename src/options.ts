@@ -10,10 +10,12 @@ import {
   type DefaultRole,
   type Role,
 } from './config/file.ts'
+import { placedProblem } from './config/issue-text.ts'
 import { tryConfiguration } from './config/load.ts'
 import { namesProvider, readOver } from './config/read.ts'
-import { readSecrets } from './config/secret-references.ts'
+import { readReference, readSecrets, secretReference } from './config/secret-references.ts'
 import { type Environment, isSetting, type Name, type Row, SETTINGS, type Settings } from './config/settings.ts'
+import { checkShape } from './config/shape-problems.ts'
 import { likelyMeantOf, settingOfAlias } from './config/suggestions.ts'
 import { certificateProblem } from './config/tls-files.ts'
 import type { DevProvider } from './dev-provider/dev-provider.ts'
@@ -25,7 +27,7 @@ import { type Core, createCore, type Menshen } from './menshen.ts'
 import { REQUEST_ID } from './observe/observed-request.ts'
 import { isOwnPath } from './paths.ts'
 import { planProviders } from './provider/providers.ts'
-import { optionName, type SettingOptions } from './setting-options.ts'
+import { optionName, SECRET_SETTINGS, type SettingOptions } from './setting-options.ts'
 import type { Hooks } from './sign-in/hooks.ts'
 import { type Phrase, phrase, phrasedProblem, phraseIn } from './text/text.ts'
 
@@ -89,7 +91,10 @@ export async function readOptions(
   const hooks = { onSignIn, onSignOut }
   const isDescribed = typeof devProvider === 'object' && devProvider !== null
   const given: OptionEntries = Object.entries(rest).filter(([, value]) => value !== undefined)
-  const { texts, problems } = textsOf(given.filter(([name]) => !CONFIG_NAMES.includes(name)))
+  const { texts, problems } = textsOf(
+    given.filter(([name]) => !CONFIG_NAMES.includes(name)),
+    variables,
+  )
   const environment = { NODE_ENV: base?.NODE_ENV ?? nodeEnv, ...texts }
   const {
     settings,
@@ -116,16 +121,34 @@ export async function readOptions(
 }
 
 /** As the environment would have them. */
-function textsOf(given: OptionEntries): { texts: Record<string, string>; problems: Problem[] } {
+function textsOf(given: OptionEntries, variables: Environment): { texts: Record<string, string>; problems: Problem[] } {
   const texts: Record<string, string> = {}
   const problems: Problem[] = []
   for (const [option, value] of given) {
     const setting = SETTING_BY_OPTION.get(option)
     if (setting === undefined) problems.push({ message: unknownOption(option, [...OWN_NAMES, ...CONFIG_NAMES]) })
     else if (typeof value === SETTINGS[setting].type && value !== '') texts[setting] = String(value)
-    else problems.push(wrongType(value, setting))
+    else if (SECRET_SETTINGS.includes(setting) && isObject(value)) {
+      const read = textOfReference(option, value, variables)
+      if (typeof read === 'string') texts[setting] = read
+      else problems.push(...read)
+    } else problems.push(wrongType(value, setting))
   }
   return { texts, problems }
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function textOfReference(option: string, value: object, variables: Environment): string | Problem[] {
+  const checked = checkShape(secretReference, value)
+  if ('problems' in checked)
+    return checked.problems.map(({ path, phrase }) =>
+      placedProblem(undefined, path ? `${option}.${path}` : option, phrase),
+    )
+  const read = readReference(checked.data, variables)
+  return 'text' in read ? read.text : [placedProblem(undefined, option, read.problem)]
 }
 
 function wrongType(value: unknown, setting: Name): Problem {

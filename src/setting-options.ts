@@ -2,6 +2,7 @@
 // src/config/settings.ts, with the descriptions that editors show.
 
 import type { OptionType } from './config/kinds.ts'
+import type { SecretReference } from './config/secret-references.ts'
 import type { CheckedSettings, Name } from './config/settings.ts'
 
 export function optionName(setting: string): string {
@@ -10,6 +11,9 @@ export function optionName(setting: string): string {
 
 /** These two are more than text here: `provider` and `config`. */
 export const SPECIAL_SETTINGS: readonly string[] = ['PROVIDER', 'CONFIG'] satisfies Name[]
+
+/** Secrets, and addresses with a password: `{ env: 'NAME' }` or `{ file: 'PATH' }` is accepted in place of the text. */
+export const SECRET_SETTINGS: readonly string[] = ['CLIENT_SECRET', 'SECRET', 'STORE'] satisfies Name[]
 
 /** As the type of the setting's row says. What is an object to us is text here, as in the environment. */
 type OptionValue<T> =
@@ -119,7 +123,7 @@ export interface SettingOptions {
    * The OAuth client secret. It leaves the server only in requests to the provider. Expected: the secret that the
    * provider gave to this application, for example `a-long-random-string`. Default: none.
    */
-  readonly clientSecret?: OptionValue<CheckedSettings['CLIENT_SECRET']>
+  readonly clientSecret?: OptionValue<CheckedSettings['CLIENT_SECRET']> | SecretReference
   /**
    * Reads the client secret from a file instead. Expected: the path of a readable file that is not empty, for example
    * `/run/secrets/client_secret`. Default: none.
@@ -237,7 +241,7 @@ export interface SettingOptions {
    * separated by commas or lines, for example `the output of openssl rand -base64 32`. Default: derived from the client
    * secret.
    */
-  readonly secret?: OptionValue<CheckedSettings['SECRET']>
+  readonly secret?: OptionValue<CheckedSettings['SECRET']> | SecretReference
   /**
    * Reads Menshen's own secrets from a file instead. Expected: the path of a readable file with secrets of at least 32
    * characters, one per line, for example `/run/secrets/menshen_secret`. Default: none.
@@ -248,7 +252,7 @@ export interface SettingOptions {
    * them between machines. Expected: memory:, sqlite:FILE, redis://…, redis+sentinel://… or redis+cluster://…, with
    * rediss in place of redis for TLS, for example `sqlite:./data/menshen.db`. Default: `sqlite:./data/menshen.db`.
    */
-  readonly store?: OptionValue<CheckedSettings['STORE']>
+  readonly store?: OptionValue<CheckedSettings['STORE']> | SecretReference
   /**
    * A token is refreshed when it expires within this time. Expected: a number of seconds from 1 to 86400, for example
    * `300`. Default: `300`.

@@ -141,7 +141,7 @@ export function announcementLines(
       value: users ? developmentPhrase(settings.AUTH_URL) : providersIn(config, settings),
     }),
     phrase('cli.line_store', { value: hidePassword(settings.STORE) }),
-    phrase('cli.line_config', { value: configPhrase(configFile), rules: countRules(config) }),
+    phrase('cli.line_config', { value: configPhrase(configFile), count: countRules(config) }),
     phrase('cli.line_upstream', {
       value: upstreams.length > 0 ? quoted(upstreams.join(', ')) : phrase('cli.no_upstream'),
     }),

@@ -42,13 +42,22 @@ export async function supervise(environment: Record<string, string | undefined>,
   const inherited = takeInheritedSocket(environment)
   const env = { ...inherited?.forWorkers, [ONLY_WORKER]: '1' }
   const workers = await startWorkers(1, { env, isSocketInherited: inherited !== undefined }, (code, fields) =>
-    write(withEnvFile(environment, ENV_FILE), now, code, fields),
+    write(logEnvironment(environment), now, code, fields),
   )
   // The worker has said why.
   if (!workers) process.exit(1)
   // The worker reports its end.
   closeOnSignal([workers], () => {}, npmParent)
   hangUps.hand(workers)
+}
+
+/** A worker that died is reported even where .env has become unreadable since the start. */
+function logEnvironment(environment: Environment): Environment {
+  try {
+    return withEnvFile(environment, ENV_FILE)
+  } catch {
+    return environment
+  }
 }
 
 /** The log is loaded with the first event, which is about a worker that died. */

@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { MenshenError } from '../errors.ts'
+import type { Phrase } from '../text/text.ts'
 import type { Environment } from './settings.ts'
 
 export const ENV_FILE = '.env'
@@ -14,13 +15,50 @@ export function withEnvFile(environment: Environment, file: string): Environment
 }
 
 function readEnvFile(file: string): Environment {
+  const text = readText(file)
+  const line = unreadLine(text)
+  if (line !== undefined) throw lineError(file, line)
+  return parseEnvText(text)
+}
+
+function readText(file: string): string {
   try {
-    return parseEnvText(readFileSync(file, 'utf8').replace(/^\ufeff/, ''))
+    return readFileSync(file, 'utf8').replace(/^\ufeff/, '')
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT') return {}
+    if (code === 'ENOENT') return ''
     throw new MenshenError('cannot_start', `${file} cannot be read (${code}); make it readable, or remove it.`)
   }
+}
+
+const ASSIGNMENT = /^[ \t]*(?:export[ \t]+)?[\w.-]+[ \t]*=[ \t]*/
+const COMMENT_OR_EMPTY = /^\s*(?:#.*)?$/
+
+/** The number of the first line that Node would skip: neither `NAME=value` nor a comment. A value in quotes may have several. */
+function unreadLine(text: string): number | undefined {
+  const lines = text.split(/\r?\n/)
+  for (let n = 0; n < lines.length; n++) {
+    const line = lines[n] ?? ''
+    const assignment = ASSIGNMENT.exec(line)
+    if (!assignment && !COMMENT_OR_EMPTY.test(line)) return n + 1
+    const value = assignment ? line.slice(assignment[0].length) : ''
+    const quote = /^['"`]/.exec(value)?.[0]
+    if (quote === undefined) continue
+    const end = value.includes(quote, 1) ? n : lines.findIndex((later, i) => i > n && later.includes(quote))
+    // Without its second quote, the first one is part of the value.
+    if (end < 0) continue
+    const rest = end === n ? value.slice(1) : (lines[end] ?? '')
+    if (!COMMENT_OR_EMPTY.test(rest.slice(rest.indexOf(quote) + 1))) return end + 1
+    n = end
+  }
+  return undefined
+}
+
+/** Without the line itself, which may be part of a secret. The sentence is `config.env_line`: this file imports no texts. */
+function lineError(file: string, line: number): MenshenError {
+  const message = `${file}:${line}: expected NAME=value on one line, or a comment that begins with #; put a value of several lines in quotes.`
+  const phrase: Phrase = { code: 'config.env_line', values: { file, line } }
+  return new MenshenError('bad_settings', message, undefined, phrase)
 }
 
 const UNQUOTED = /^\s*(?:export\s+)?(?<name>[\w.-]+)[ \t]*=(?![ \t]*['"`])(?<value>[^\r\n]*#[^\r\n]*)/gm

@@ -7,7 +7,7 @@ import type { PluralForms, Sentence } from '../text/placeholders.ts'
 import { type Phrase, phrase, phraseIn } from '../text/text.ts'
 import { type DevProviderConfig, devProviderShape } from './dev-provider.ts'
 import { hostName } from './host-names.ts'
-import { issueText, placedProblem } from './issue-text.ts'
+import { issueText, placedProblem, withFullStop } from './issue-text.ts'
 import { audience } from './kinds.ts'
 import { type MachineConfig, machinesShape } from './machines.ts'
 import { pathPrefix } from './path-prefix.ts'
@@ -16,7 +16,7 @@ import { type Accepted, type ProviderConfig, providerObject } from './provider.t
 import { accepted } from './provider-fields.ts'
 import { conditionShapes, conditionsOfUsers, type RuleConditions } from './rule-conditions.ts'
 import { checkShape, type ShapeProblem } from './shape-problems.ts'
-import { likelyMeantOf } from './suggestions.ts'
+import { likelyMeantOf, settingNamed } from './suggestions.ts'
 import { placedUpstreams, refuseUnknownFields, type UpstreamConfig, upstreamOrObject } from './upstreams.ts'
 
 // Sentences of the operator. The pages know which sentences there are, and check the rest.
@@ -397,16 +397,24 @@ export function inspectConfig(
   config: unknown,
 ): { readonly config: Config } | { readonly problems: readonly ShapeProblem[] } {
   const result = checkShape(configShape, config)
-  if ('problems' in result) return { problems: result.problems.map(withHookAdvice) }
+  if ('problems' in result) return { problems: result.problems.map(withAdvice) }
   const { $schema: _, ...checked } = result.data
   return { config: checked }
 }
 
-function withHookAdvice(problem: ShapeProblem): ShapeProblem {
-  const { path, key = '' } = problem
-  if (path !== '' || !HOOK_NAMES.includes(key)) return problem
-  const advice = phrase('config.hook', { key })
-  return { ...problem, message: phraseIn('en', advice), phrase: advice }
+/** A name at the top that belongs elsewhere: a hook, or a setting. */
+function withAdvice(problem: ShapeProblem): ShapeProblem {
+  const { path, key } = problem
+  if (path !== '' || key === undefined) return problem
+  const advice = HOOK_NAMES.includes(key) ? phrase('config.hook', { key }) : settingAdvice(key)
+  return advice ? { ...problem, message: phraseIn('en', advice), phrase: advice } : problem
+}
+
+function settingAdvice(key: string): Phrase | undefined {
+  const setting = likelyMeantOf(key, CONFIG_NAMES) === undefined ? settingNamed(key) : undefined
+  return setting === undefined
+    ? undefined
+    : withFullStop(phrase('config.key_is_setting', { key: JSON.stringify(key), setting }))
 }
 
 /** Refuses with one problem for each thing that is wrong. `source` is a file or a function, `whole` its name for the configuration. */
@@ -492,5 +500,5 @@ function unknownRole(role: string, names: readonly string[]): Phrase {
 }
 
 function quoted(names: readonly string[]): string {
-  return names.map(name => JSON.stringify(name)).join('|')
+  return names.map(name => JSON.stringify(name)).join(', ')
 }

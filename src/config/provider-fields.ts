@@ -103,6 +103,12 @@ const LOGOUT_STYLES = ['server', 'browser', 'none'] as const
 // The types of values.
 
 const text = z.string().min(1)
+/** `${NAME}` would be the secret itself. */
+const secretText = text.refine(
+  given => !/^\$\{\w+\}$/.test(given),
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: what operators of other products write
+  issueText(phrase('config.data_reference_dollar', { given: '${NAME}', expected: '{ env: NAME }' })),
+)
 const texts = z.record(z.string(), z.string())
 /** Headers, of which some can be secrets. */
 const secretTexts = z.record(z.string(), z.union([z.string(), secretReference]))
@@ -203,7 +209,7 @@ export const SIGN_IN_FIELDS = {
       descriptionZh: 'OAuth 客户端标识。',
     },
   }),
-  clientSecret: field(z.union([text, secretReference]), {
+  clientSecret: field(z.union([secretText, secretReference]), {
     isConverted: true,
     setting: {
       name: 'CLIENT_SECRET',

@@ -76,7 +76,7 @@ export function readSecrets<C extends object>(config: C, variables: Variables): 
     // upstream-files.ts reads those of upstreams, each time when an upstream is opened.
     if (file !== undefined && !keys[0]?.startsWith('provider')) return given
     if (file !== undefined) files.set(path, file)
-    const result = file === undefined ? readVariable(env ?? '', variables) : readFile(file)
+    const result = oneLine(given, readReference(given, variables))
     if ('text' in result) return { ...given, value: new Secret(result.text) }
     problems.push(placedProblem(undefined, path, result.problem))
     return given
@@ -92,6 +92,17 @@ export function revealReference(reference: SecretReference): string {
 }
 
 type Result = { readonly text: string } | { readonly problem: Phrase }
+
+/** Reads one. The problem has none of its content. */
+export function readReference({ env, file }: SecretReference, variables: Variables): Result {
+  return file === undefined ? readVariable(env ?? '', variables) : readFile(file)
+}
+
+/** Neither a client secret nor a header has several lines: the file has something else in it. */
+function oneLine({ env, file }: SecretReference, result: Result): Result {
+  if (!('text' in result) || !/[\r\n]/.test(result.text)) return result
+  return { problem: phrase('config.secret_lines', { source: file ?? env ?? '' }) }
+}
 
 function readVariable(name: string, variables: Variables): Result {
   const text = Object.hasOwn(variables, name) ? variables[name] : undefined

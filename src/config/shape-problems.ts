@@ -103,7 +103,7 @@ function typePhrase(type: string): Phrase {
 function phraseFor(issue: RawIssue): Phrase {
   switch (issue.code) {
     case 'invalid_type':
-      return phrase('config.expected_not', { type: typePhrase(issue.expected), given: given(issue.input) })
+      return expectedNot(issue.expected, issue.input)
     case 'invalid_value':
       return unknownValue(issue.input, issue.values)
     case 'too_small':
@@ -114,6 +114,12 @@ function phraseFor(issue: RawIssue): Phrase {
     default:
       return phrase('config.not_allowed')
   }
+}
+
+function expectedNot(expected: string, input: unknown): Phrase {
+  const values = { type: typePhrase(expected), given: given(input) }
+  const isReference = expected === 'string' && /^(env|file)$/.test(Object.keys(Object(input)).join())
+  return isReference ? phrase('config.data_reference_elsewhere', values) : phrase('config.expected_not', values)
 }
 
 function unknownKey(name: string, known: readonly string[]): Phrase {

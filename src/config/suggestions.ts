@@ -40,6 +40,12 @@ export function settingOfAlias(name: string): string | undefined {
   return Object.hasOwn(ALIASES, name) ? ALIASES[name] : undefined
 }
 
+/** The setting of this name, also as an option is written: `baseUrl`. */
+export function settingNamed(name: string): string | undefined {
+  const letters = withoutDashes(name.toUpperCase())
+  return NAMES.find(ours => withoutDashes(ours) === letters)
+}
+
 /** `used` are variables that the configuration names. */
 export function findMisspelt(environment: Environment, used: readonly string[] = []): MisspeltName[] {
   return Object.keys(environment)

@@ -1513,7 +1513,7 @@ export const en: Sentences<typeof zhCN> = {
   'cli.line_preset': 'preset    {value}',
   'cli.line_provider': 'provider  {value}',
   'cli.line_store': 'store     {value}',
-  'cli.line_config': 'config    {value}, {rules} rules',
+  'cli.line_config': { one: 'config    {value}, 1 rule', other: 'config    {value}, {count} rules' },
   'cli.line_upstream': 'upstream  {value}',
   'cli.line_tokens': 'tokens    {value}',
   'cli.no_upstream': 'none: the built-in home page',
@@ -1551,6 +1551,8 @@ export const en: Sentences<typeof zhCN> = {
   'config.at_most': 'at most {limit}',
   'config.not_allowed': 'this value is not allowed here',
   'config.no_such_key': 'there is no {key}',
+  'config.key_is_setting':
+    '{key} is the setting {setting}, which is not part of the configuration; set it in the environment or in .env',
   'config.no_such_key_of': 'there is no {key}; expected one of {known}',
   'config.no_such_key_likely': 'there is no {key}; did you mean {likely}?',
   'config.expected_value': 'expected {value}',
@@ -1592,7 +1594,8 @@ export const en: Sentences<typeof zhCN> = {
     'there is no such escape in double quotes; write \\\\ for a backslash, or use single quotes',
   'config.data_prop_order': 'an anchor or a tag is in the wrong place; it goes before its value',
   'config.data_text_start': 'text cannot begin with this character; put it in quotes',
-  'config.data_own_line': 'expected a key on its own line; put text that has a colon and a space in quotes',
+  'config.data_own_line':
+    'expected a key on its own line; check the indentation, and put text that has a colon and a space in quotes',
   'config.data_block_in_flow': 'a list or a map of several lines cannot be inside brackets or braces',
   'config.data_not_yaml': 'this is not valid YAML',
   'config.data_long_key': 'this key is too long',
@@ -1608,6 +1611,9 @@ export const en: Sentences<typeof zhCN> = {
   'config.data_no_anchor': 'no anchor with this name comes before the alias; put text that begins with * in quotes',
   'config.data_alias_itself': 'this alias contains itself',
   'config.data_merge_key': 'YAML 1.2 has no merge keys (<<); write the keys out',
+  'config.data_reference_dollar': '{given} is not replaced; write {expected} in place of the text',
+  'config.data_reference_elsewhere':
+    'expected {type}, {given}; a reference with env or file is accepted only for a secret',
   'config.data_reference_name': 'expected the name of a variable, for example CLIENT_SECRET',
   'config.data_reference_either': 'expected either env, the name of a variable, or file, the path of a file',
   'config.data_json_early': 'the file ends too early: {message}',
@@ -1817,9 +1823,12 @@ export const en: Sentences<typeof zhCN> = {
     '{path} has bearer, but tokens of the provider {preset} cannot be verified; expected issuer and jwksUrl, or introspectionUrl.',
   'config.icon':
     '{file} cannot be used; expected the path of a PNG, or of an SVG with drawings only (no scripts, links, animations or references), of at most 64 KB',
+  'config.env_line':
+    '{file}:{line}: expected NAME=value on one line, or a comment that begins with #; put a value of several lines in quotes.',
   'config.variable_missing': 'the variable {name} is missing or empty; set it in the environment or in .env.',
   'config.secret_empty': '{file} is empty; expected the secret.',
   'config.secret_unreadable': '{file} cannot be read ({code}); expected the path of a readable file with the secret.',
+  'config.secret_lines': '{source} has several lines; expected only the secret, on one line.',
   'config.redis_address':
     'STORE is not a Redis address; expected redis://, redis+sentinel://host,host/MASTERNAME or redis+cluster://host,host, each with rediss for TLS (and ?ca=FILE) and ?prefix=NAME to prefix all keys; percent-encode special characters in a password, for example @ as %40.',
   'config.redis_parameter': 'STORE has an unknown parameter, {name}; expected ca or prefix.',

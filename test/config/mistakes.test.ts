@@ -70,7 +70,7 @@ test('a configuration that exports nothing or cannot be read stops the start wit
     assert.deepEqual(await started(), refused(`${file} ${problem}; expected an export default with the configuration.`))
   }
   writeFileSync(file, "/* rules */ module.exports = { rules: [{ path: '/a', public: true }] }\n")
-  assert.match((await started()).output, /1 rules/)
+  assert.match((await started()).output, /1 rule$/m)
   writeFileSync(file, "import 'no-such-package'\nexport default {}\n")
   const missing = `${file} cannot be loaded: Cannot find package 'no-such-package' imported from ${file}.`
   assert.deepEqual(await started(), refused(missing))
@@ -237,7 +237,7 @@ test('a slip in a name gets the name that was meant, in a sentence of ours', () 
     ],
     [
       { roles: [{ role: 'auditor', groups: ['x'] }], rules: [{ path, roles: ['auditer'] }] },
-      'rules.0.roles.0: no row in roles grants this role; expected one of "developer"|"common"|"auditor"|"*"; did you mean "auditor"?',
+      'rules.0.roles.0: no row in roles grants this role; expected one of "developer", "common", "auditor", "*"; did you mean "auditor"?',
     ],
     [{ provider: { client_id: 'x' } }, 'provider: there is no "client_id"; did you mean clientId?'],
     [

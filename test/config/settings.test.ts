@@ -12,6 +12,8 @@ import { readSettings, wantsDevProvider } from '../../src/config/read.ts'
 import { Secret } from '../../src/config/secret.ts'
 import { type Row, SETTINGS, type Settings } from '../../src/config/settings.ts'
 import { findMisspelt } from '../../src/config/suggestions.ts'
+import { MenshenError } from '../../src/errors.ts'
+import { phraseIn, phrasesOf } from '../../src/text/text.ts'
 import { createClient } from '../kit/client.ts'
 import { createCommandRunner } from '../kit/command-runner.ts'
 import { freePort } from '../kit/free-port.ts'
@@ -326,6 +328,45 @@ suite('a start', { concurrency: 2 }, () => {
       ...{ A: 'ab#cd', B: 'ab#cd', C: '#cd', D: '', E: 'ab#cd', F: 'ab # cd', G: 'ab', H: "it's#1", L: 'last' },
       M: 'given',
     })
+  })
+
+  test('a line of .env that would be ignored stops the start with its number, and is not shown', async t => {
+    const cwd = tempFolder(t)
+    const file = join(cwd, '.env')
+    const problem = (text: string) => {
+      writeFileSync(file, text)
+      try {
+        withEnvFile({}, file)
+        return undefined
+      } catch (error) {
+        assert.ok(error instanceof MenshenError)
+        assert.deepEqual(
+          [error.message],
+          phrasesOf(error).map(given => phraseIn('en', given)),
+        )
+        assert.doesNotMatch(error.message, /CANARY/)
+        return error.message.slice(file.length)
+      }
+    }
+    const said = (line: number) =>
+      `:${line}: expected NAME=value on one line, or a comment that begins with #; put a value of several lines in quotes.`
+    for (const text of ['BASE_URL https://CANARY', 'BASE_URL: https://CANARY', 'CANARY', 'A B=CANARY', '=CANARY'])
+      assert.equal(problem(`# one\r\nA=1\r\n\r\n${text}\r\nB=2\r\n`), said(4))
+    assert.equal(problem('A="one\nB="CANARY"\n'), said(2))
+    assert.equal(problem('A="one\ntwo\n" # three\nB\n'), said(4))
+    for (const text of [
+      '',
+      '\n \n\t# x\n',
+      'A=\n',
+      'export A = b\n',
+      'A="b\nB=1\n',
+      "A='one\ntwo'",
+      'a.b-c=`x`#y',
+      "A=it's\n",
+    ])
+      assert.equal(problem(text), undefined, text)
+    writeFileSync(file, 'STORE=memory:\nBASE_URL https://CANARY\n')
+    await fails({}, ['.env:2:', 'NAME=value'], 1, { cwd })
   })
 
   test('a start reads the first line of a .env that begins with a byte order mark', async t => {

@@ -155,6 +155,18 @@ suite('menshen doctor', { concurrency: 2 }, () => {
     assert.doesNotMatch(seen, /hush/)
   })
 
+  test('menshen doctor takes no variable that the configuration names for a misspelt setting', async t => {
+    const cwd = tempFolder(t)
+    const provider = `{ preset: oauth2, clientSecret: { env: CLIENT_SECRETT }, tokenRequest: { headers: { x: { env: STORRE } } } }`
+    writeFileSync(join(cwd, 'menshen.config.yaml'), `provider: ${provider}\n`)
+    const env = { ...ALONE, CLIENT_SECRETT: 'hush-hush', UPSTREM: 'x' }
+    for (const more of [{ STORRE: 'x' }, {}]) {
+      const { output } = await runDoctorIn(cwd, { ...env, ...more })
+      assert.doesNotMatch(output, /CLIENT_SECRETT is not|STORRE is not|hush/)
+      assert.match(output, /UPSTREM is not a Menshen setting/)
+    }
+  })
+
   test('menshen doctor names the settings of the provider that are missing', async () => {
     const { code, check } = await doctor({ ...ALONE, AUTH_URL: 'http://127.0.0.1:9' })
     assert.equal(code, 1)

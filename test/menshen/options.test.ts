@@ -11,7 +11,7 @@ import { CONFIG_NAMES } from '../../src/config/file.ts'
 import { type Row, SETTINGS } from '../../src/config/settings.ts'
 import { createMenshen, defineConfig, type MenshenError, type MenshenOptions, readSettings } from '../../src/index.ts'
 import { readOptions } from '../../src/options.ts'
-import { optionName, SPECIAL_SETTINGS } from '../../src/setting-options.ts'
+import { optionName, SECRET_SETTINGS, SPECIAL_SETTINGS } from '../../src/setting-options.ts'
 import { freePort } from '../kit/free-port.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { createTestLog } from '../kit/test-log.ts'
@@ -185,6 +185,47 @@ suite('the options', () => {
       assert.match(refusal, expected)
       assert.doesNotMatch(refusal.replace('what:CANARY', ''), /\n|CANARY/)
     }
+  })
+
+  test('secrets are accepted as text, and as the name of a variable or a file, under the options of the settings too', async t => {
+    const folder = tempFolder(t)
+    const file = join(folder, 'secret')
+    writeFileSync(file, `${'n'.repeat(32)}\n${'o'.repeat(32)}\n`)
+    const variables = { OIDC_SECRET: 'of-the-client', REDIS: 'redis://u:pass-CANARY@127.0.0.1' }
+    const options: MenshenOptions = {
+      clientSecret: { env: 'OIDC_SECRET' },
+      secret: { file },
+      store: { env: 'REDIS' },
+    }
+    const { settings } = await readOptions(options, undefined, variables)
+    assert.equal(settings.CLIENT_SECRET?.reveal(), 'of-the-client')
+    assert.deepEqual(
+      settings.SECRET?.map(secret => secret.reveal()),
+      ['n'.repeat(32), 'o'.repeat(32)],
+    )
+    assert.equal(settings.STORE, variables.REDIS)
+    const rows = Object.entries<Row<unknown>>(SETTINGS)
+    const secrets = rows.filter(([, row]) => row.secret && !row.file).map(([name]) => name)
+    assert.deepEqual([...secrets, 'STORE'].sort(), [...SECRET_SETTINGS].sort())
+
+    const wrong = async (options: object) => {
+      const error: MenshenError = await createMenshen(options as MenshenOptions).then(
+        () => assert.fail('it has started'),
+        error => error,
+      )
+      assert.doesNotMatch(error.message, /CANARY/)
+      return error.message
+    }
+    assert.equal(
+      await wrong({ clientSecret: { env: 'NO_SUCH_VARIABLE' }, secret: { file: `${folder}/none` } }),
+      `clientSecret: the variable NO_SUCH_VARIABLE is missing or empty; set it in the environment or in .env.\nsecret: ${folder}/none cannot be read (ENOENT); expected the path of a readable file with the secret.`,
+    )
+    assert.equal(await wrong({ clientSecret: { evn: 'X' } }), 'clientSecret: there is no "evn"; did you mean env?')
+    assert.match(await wrong({ secret: {} }), /^secret: expected either env, the name of a variable, or file/)
+    // Its text is checked like any other, and not shown.
+    writeFileSync(file, 'CANARY')
+    assert.match(await wrong({ secret: { file } }), /^secret: SECRET is not usable; expected one or more secrets of at/)
+    assert.match(await wrong({ clientId: { env: 'X' } }), /^clientId: CLIENT_ID is of the type object; expected/)
   })
 
   test('options that do not exist are refused by name, with the nearest', async () => {

@@ -7,8 +7,13 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { pino } from 'pino'
-import type { Config } from '../../config/file.ts'
-import { type ConfigurationSources, loadConfiguration, settingsInUse, tryConfiguration } from '../../config/load.ts'
+import {
+  type ConfigurationSources,
+  type LoadedConfiguration,
+  loadConfiguration,
+  settingsInUse,
+  tryConfiguration,
+} from '../../config/load.ts'
 import type { Environment, Settings } from '../../config/settings.ts'
 import { findMisspelt } from '../../config/suggestions.ts'
 import { type ExamineOptions, examine, proxyProbeOptions } from '../../doctor/examine.ts'
@@ -85,8 +90,8 @@ async function runTestSignIn(
   const stop = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
   const { value: result, problems } = await attempt('sign-in', async () => {
-    const { environment, settings, config } = await loadConfiguration(sourcesOf(run))
-    const examined = prepare(environment, run.now, settings, config)
+    const loaded = await loadConfiguration(sourcesOf(run))
+    const examined = prepare(loaded.environment, run.now, loaded)
     const result = await trySignIn(examined, { show, language, print: text => out.write(text), signal: stop.signal })
     return { ...result, redirectUri: redirectUris(examined) }
   })
@@ -114,9 +119,11 @@ function signInFindings({ mapping, isBegun }: TestSignInResult, redirectUri: Phr
 /** Where settings cannot be used: all their problems, and the probes that can run without them. */
 async function diagnose(run: DoctorRun): Promise<Finding[]> {
   const { environment, now } = run
-  const { settings, config, configFile, errors } = await tryConfiguration(sourcesOf(run))
+  const { settings, config, configFile, errors, variables } = await tryConfiguration(sourcesOf(run))
   if (settings && config) {
-    const examined = await attempt('configuration', async () => prepare(environment, now, settings, config))
+    const examined = await attempt('configuration', async () =>
+      prepare(environment, now, { settings, config, variables }),
+    )
     if (examined.value)
       return withRefusals([...(await examine(examined.value)), configFinding(configFile)], environment, now)
     return withRefusals([...examined.problems, ...(await storeAlone(settings, now))], environment, now)
@@ -125,7 +132,7 @@ async function diagnose(run: DoctorRun): Promise<Finding[]> {
     ...(errors.settings ? failuresOf('settings', errors.settings) : []),
     ...(errors.config ? failuresOf('configuration', errors.config) : []),
   ]
-  const misspelt = findMisspelt(environment).map(misspeltFinding)
+  const misspelt = findMisspelt(environment, variables).map(misspeltFinding)
   const store = settings ? await storeAlone(settings, now) : []
   return withRefusals([...problems, ...misspelt, ...store], environment, now)
 }
@@ -177,10 +184,15 @@ function configFinding(file: string | undefined): Finding {
   return good('configuration', file ? phrase('config_usable', { file }) : phrase('config_none'))
 }
 
-function prepare(environment: Environment, now: () => number, given: Settings, config: Config): ExamineOptions {
-  const { settings, isDevelopment } = settingsInUse(environment, given, config)
+function prepare(
+  environment: Environment,
+  now: () => number,
+  loaded: Pick<LoadedConfiguration, 'settings' | 'config' | 'variables'>,
+): ExamineOptions {
+  const { config, variables } = loaded
+  const { settings, isDevelopment } = settingsInUse(environment, loaded.settings, config)
   const plans = planProviders(config, settings)
-  return { settings, config, plans, isDevelopment, now, misspelt: findMisspelt(environment) }
+  return { settings, config, plans, isDevelopment, now, misspelt: findMisspelt(environment, variables) }
 }
 
 async function storeAlone(settings: Settings, now: () => number): Promise<Finding[]> {

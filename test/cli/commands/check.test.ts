@@ -50,7 +50,7 @@ suite('what can be used', () => {
       text.join('\n'),
       /preset +idaas \(PROVIDER is not set\)\n +provider +https:\/\/idp\.example\.com\n.*store +redis:\/\/user:\[hidden\]@/,
     )
-    assert.match(text.join('\n'), /menshen\.config\.mjs, 1 rules\n +upstream +\/a → http:\/\/127\.0\.0\.1:9/)
+    assert.match(text.join('\n'), /menshen\.config\.mjs, 1 rule\n +upstream +\/a → http:\/\/127\.0\.0\.1:9/)
     assert.match(text.join('\n'), /^ +tokens +idp\.example\.com$/m)
     assert.match(text.at(-1) ?? '', /^! UPSTREM is not a Menshen setting and is ignored; did you mean UPSTREAM\?$/)
   })

@@ -482,8 +482,45 @@ test('a reference is either a variable or a file, and nothing else', async t => 
   assert.match(await secret("{ env: 'A B' }"), /expected the name of a variable, for example CLIENT_SECRET\.$/)
   assert.match(
     await refusal(t, 'menshen.config.yaml', 'provider: { clientId: { env: A } }\n'),
-    /provider\.clientId: expected text, not an object/,
+    /provider\.clientId: expected text, not an object; a reference with env or file is accepted only for a secret\.$/,
   )
+})
+
+test('a variable as shells and other products write it is refused in place of becoming the secret', async t => {
+  const written = ['${OIDC_SECRET}', '"${OIDC_SECRET}"']
+  for (const text of written)
+    assert.equal(
+      await refusal(t, 'menshen.config.yaml', `provider:\n  clientSecret: ${text}\n`),
+      'menshen.config.yaml:2:17: provider.clientSecret: ${NAME} is not replaced; write { env: NAME } in place of the text.',
+    )
+})
+
+test('a secret of several lines is refused, wherever it is read from: one line break at the end is not part of it', async t => {
+  const config = 'provider: { preset: oidc, clientSecret: { file: key } }\n'
+  const read = async (key: string) => {
+    const cwd = folderWith(t, { 'menshen.config.yaml': config.replace('key', join(folderWith(t, { key }), 'key')) })
+    return (await tryConfiguration({ environment: {}, folder: cwd })).errors.config?.message
+  }
+  assert.equal(await read('secret\r\n'), undefined)
+  for (const key of ['secret\n\n', 'one\ntwo\n', 'one\rtwo'])
+    assert.match((await read(key)) ?? '', /key has several lines; expected only the secret, on one line\.$/)
+  const folder = folderWith(t, { 'menshen.config.yaml': 'provider: { clientSecret: { env: TWO_LINES } }\n' })
+  const { errors } = await tryConfiguration({ environment: { TWO_LINES: `${CANARY}\n2` }, folder })
+  assert.match(errors.config?.message ?? '', /TWO_LINES has several lines/)
+  assert.ok(!errors.config?.message.includes(CANARY))
+})
+
+test('a setting in the configuration file is named as one, with where to set it', async t => {
+  for (const [key, setting] of [
+    ['store', 'STORE'],
+    ['baseUrl', 'BASE_URL'],
+    ['BASE_URL', 'BASE_URL'],
+    ['session_max_hours', 'SESSION_MAX_HOURS'],
+  ])
+    assert.equal(
+      await refusal(t, 'menshen.config.yaml', `rules: []\n${key}: x\n`),
+      `menshen.config.yaml:2:1: the configuration: "${key}" is the setting ${setting}, which is not part of the configuration; set it in the environment or in .env.`,
+    )
 })
 
 test('references work in code and in the library, and nothing of a secret is in an error', async t => {
