@@ -66,7 +66,7 @@ BASE_URL=https://app.example.com
 UPSTREAM=http://127.0.0.1:8080
 \`\`\`
 
-- A value in \`.env\` ends at the end of its line, or at a \`#\` after a space: \`CLIENT_SECRET=ab#cd\` is one value. Quotes around a value are removed. A line that is neither \`NAME=value\` nor a comment stops the start with its number.
+- A value in \`.env\` ends at the end of its line, or at a \`#\` after a space: \`CLIENT_SECRET=ab#cd\` is one value. Quotes around a value are removed. Any other line that is not a comment stops the start with its number.
 - An invalid value stops the start with one sentence that names the setting, the expected value and an example. A likely misspelt name gets a warning.
 - ↻: changes in \`.env\` apply [without a restart](configuring.md#what-changes-without-a-restart).
 
