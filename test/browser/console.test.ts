@@ -2,13 +2,12 @@
 // the user, and without scripts.
 
 import assert from 'node:assert/strict'
-import { readFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
 import { after, before, test } from 'node:test'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { createAxe, type FindFaults } from '../kit/axe.ts'
 import { openPage, startBrowser } from '../kit/browser.ts'
 import type { Client } from '../kit/client.ts'
-import { type GatewayAndProvider, setUp } from '../kit/set-up.ts'
+import { type GatewayAndProvider, setUp, wholeFile } from '../kit/set-up.ts'
 import { until } from '../kit/until.ts'
 
 const CONSOLE = '/_menshen/console'
@@ -19,12 +18,16 @@ const PHONE_AGENT =
 const DESK = { viewport: { width: 1280, height: 800 } }
 const PHONE = { viewport: { width: 390, height: 720 }, isMobile: true, hasTouch: true }
 
+const whole = wholeFile()
 let browser: Browser
-let axe = ''
+let findFaults: FindFaults
+/** For tests that end no session. */
+let shared: Opened
 
 before(async () => {
   browser = await startBrowser()
-  axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+  findFaults = await createAxe()
+  shared = await openConsole(whole)
 })
 
 after(() => browser?.close())
@@ -104,30 +107,25 @@ async function openEverything(page: Page, name: string): Promise<void> {
 for (const locale of ['zh-CN', 'en'])
   for (const [size, options] of Object.entries({ desk: DESK, phone: PHONE }))
     test(`axe-core finds nothing in the console in ${locale} on a ${size}, by day or by night`, async t => {
-      const opened = await openConsole(t)
-      const { page, problems } = await openAs(t, opened, { ...options, locale, reducedMotion: 'reduce' })
+      const { page, problems } = await openAs(t, shared, { ...options, locale, reducedMotion: 'reduce' })
       const found: string[] = []
-      for (const [name, path] of Object.entries(opened.paths)) {
-        await page.goto(opened.scene.url + path)
+      for (const [name, path] of Object.entries(shared.paths)) {
+        await page.goto(shared.scene.url + path)
         assert.equal(await page.locator('html').getAttribute('lang'), locale)
         await openEverything(page, name)
-        await page.evaluate(axe)
-        for (const colorScheme of ['light', 'dark'] as const) {
-          await page.emulateMedia({ colorScheme })
-          for (const fault of await page.evaluate(runAxe)) found.push(`${name}, ${colorScheme}: ${fault}`)
-        }
+        for (const colorScheme of ['light', 'dark'] as const)
+          for (const fault of await findFaults(page, colorScheme)) found.push(`${name}, ${colorScheme}: ${fault}`)
       }
       assert.deepEqual(found, [])
       assert.deepEqual(problems, [])
     })
 
 test('enlarged four times, and in the colours of the user, no page of the console scrolls sideways or hides a button', async t => {
-  const opened = await openConsole(t)
   for (const locale of ['zh-CN', 'en']) {
     const viewport = { width: 320, height: 256 }
-    const { page } = await openAs(t, opened, { viewport, locale, forcedColors: 'active', reducedMotion: 'reduce' })
-    for (const [name, path] of Object.entries(opened.paths)) {
-      await page.goto(opened.scene.url + path)
+    const { page } = await openAs(t, shared, { viewport, locale, forcedColors: 'active', reducedMotion: 'reduce' })
+    for (const [name, path] of Object.entries(shared.paths)) {
+      await page.goto(shared.scene.url + path)
       if (name === 'overview') await page.locator('#plot-times canvas').waitFor()
       const { width, cut } = await page.evaluate(measure)
       assert.ok(width <= 320, `${name} in ${locale} is ${width} px wide`)
@@ -138,25 +136,23 @@ test('enlarged four times, and in the colours of the user, no page of the consol
 })
 
 test('no table of the console breaks a word in the middle, on a desk or on a phone', async t => {
-  const opened = await openConsole(t)
   for (const options of [DESK, { viewport: { width: 1024, height: 800 } }, PHONE])
     for (const locale of ['zh-CN', 'en']) {
-      const { page } = await openAs(t, opened, { ...options, locale })
+      const { page } = await openAs(t, shared, { ...options, locale })
       for (const name of ['sessions', 'audit', 'rules', 'health']) {
-        await page.goto(opened.scene.url + opened.paths[name])
+        await page.goto(shared.scene.url + shared.paths[name])
         assert.deepEqual(await page.evaluate(brokenWords), [], `${name}, ${locale}, ${options.viewport.width} px`)
       }
     }
 })
 
 test('legends are beside their plots, in the words of the page', async t => {
-  const opened = await openConsole(t)
   for (const [locale, words] of [
     ['zh-CN', ['身份认证平台（中位数）', '存储（99 分位）', '失败：换取令牌失败']],
     ['en', ['Provider, median', 'Store, 99th percentile', 'Failed: the token exchange failed']],
   ] as const) {
-    const { page } = await openAs(t, opened, { ...DESK, locale })
-    await page.goto(opened.scene.url + CONSOLE)
+    const { page } = await openAs(t, shared, { ...DESK, locale })
+    await page.goto(shared.scene.url + CONSOLE)
     await page.locator('#plot-times canvas').waitFor()
     const text = (await page.locator('.u-legend').allInnerTexts()).join('\n')
     for (const word of words) assert.ok(text.includes(word), word)
@@ -170,10 +166,9 @@ test('legends are beside their plots, in the words of the page', async t => {
 })
 
 test('the banner and the figures with their trends are in sight before anything is scrolled', async t => {
-  const opened = await openConsole(t)
   for (const options of [DESK, PHONE]) {
-    const { page } = await openAs(t, opened, { ...options, locale: 'en' })
-    await page.goto(opened.scene.url + CONSOLE)
+    const { page } = await openAs(t, shared, { ...options, locale: 'en' })
+    await page.goto(shared.scene.url + CONSOLE)
     for (const selector of ['.banner.down', '.figures .spark', '.figures .trend']) {
       const box = await page.locator(selector).last().boundingBox()
       assert.ok(box && box.y + box.height < options.viewport.height, `${selector} ends at ${box && box.y + box.height}`)
@@ -182,10 +177,9 @@ test('the banner and the figures with their trends are in sight before anything 
 })
 
 test('advice that was dismissed stays away in this browser, until it says something else', async t => {
-  const opened = await openConsole(t)
-  const { page } = await openAs(t, opened, { ...DESK, locale: 'en' })
+  const { page } = await openAs(t, shared, { ...DESK, locale: 'en' })
   const advice = page.locator('#advice details')
-  await page.goto(opened.scene.url + CONSOLE)
+  await page.goto(shared.scene.url + CONSOLE)
   assert.equal(await advice.getAttribute('open'), null)
   await advice.locator('summary').click()
   const lines = advice.locator('li:visible')
@@ -211,9 +205,8 @@ test('advice that was dismissed stays away in this browser, until it says someth
 })
 
 test('a filter hides rows as one types, and parts of the page without a row', async t => {
-  const opened = await openConsole(t)
-  const { page, problems } = await openAs(t, opened, { ...DESK, locale: 'en' })
-  await page.goto(`${opened.scene.url}${CONSOLE}/settings`)
+  const { page, problems } = await openAs(t, shared, { ...DESK, locale: 'en' })
+  await page.goto(`${shared.scene.url}${CONSOLE}/settings`)
   const rows = page.locator('tbody tr:visible')
   const all = await rows.count()
   await page.getByLabel('Filter', { exact: true }).last().fill('session_max')
@@ -226,7 +219,7 @@ test('a filter hides rows as one types, and parts of the page without a row', as
   const changed = await rows.count()
   assert.ok(changed > 0 && changed < all)
   assert.equal(await page.locator('tbody tr:visible .changed').count(), changed)
-  await page.goto(`${opened.scene.url}${CONSOLE}/rules`)
+  await page.goto(`${shared.scene.url}${CONSOLE}/rules`)
   await page.getByLabel('Filter', { exact: true }).last().fill('FINANCE')
   assert.deepEqual(await page.locator('[data-filtered] tbody tr:visible th > code').allInnerTexts(), ['/finance'])
   assert.deepEqual(problems, [])
@@ -256,9 +249,8 @@ for (const javaScriptEnabled of [true, false])
   })
 
 test('without scripts the drawer of an event opens and closes, and filters and ranges work', async t => {
-  const opened = await openConsole(t)
-  const { page } = await openAs(t, opened, { ...DESK, locale: 'en', javaScriptEnabled: false })
-  await page.goto(`${opened.scene.url}${CONSOLE}/audit`)
+  const { page } = await openAs(t, shared, { ...DESK, locale: 'en', javaScriptEnabled: false })
+  await page.goto(`${shared.scene.url}${CONSOLE}/audit`)
   await page.getByRole('link', { name: 'Last 15 minutes' }).click()
   await page.waitForURL('**/audit?range=15m')
   const drawer = page.getByRole('dialog', { name: /Sign-in failed/ })
@@ -269,7 +261,7 @@ test('without scripts the drawer of an event opens and closes, and filters and r
   assert.match(await drawer.innerText(), /Reason\s+the token exchange failed/)
   await drawer.getByRole('button', { name: 'Close' }).click()
   assert.ok(await drawer.isHidden())
-  await page.goto(`${opened.scene.url}${CONSOLE}/settings`)
+  await page.goto(`${shared.scene.url}${CONSOLE}/settings`)
   await page.getByLabel(/Changed only/).check()
   await page.getByRole('button', { name: 'Filter' }).click()
   await page.waitForURL('**/settings?filter=&changed=yes')
@@ -278,15 +270,6 @@ test('without scripts the drawer of an event opens and closes, and filters and r
 })
 
 // What follows runs in the page, each function by itself.
-
-async function runAxe(): Promise<string[]> {
-  for (const transition of document.getAnimations()) transition.finish()
-  type Violation = { id: string; nodes: { html: string }[] }
-  type Axe = { run(options: object): Promise<{ violations: Violation[] }> }
-  const { axe } = globalThis as unknown as { axe: Axe }
-  const { violations } = await axe.run({ resultTypes: ['violations'], selectors: false })
-  return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(', ')}`)
-}
 
 function measure() {
   const width = document.documentElement.scrollWidth

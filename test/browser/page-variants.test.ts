@@ -3,13 +3,12 @@
 // SCREENSHOTS=folder makes pictures of them.
 
 import assert from 'node:assert/strict'
-import { readFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { after, before, type TestContext, test } from 'node:test'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { createAxe, type FindFaults } from '../kit/axe.ts'
 import { openPage, startBrowser } from '../kit/browser.ts'
-import { type Gateway, openGateway, type Scene, setUp } from '../kit/set-up.ts'
+import { type Gateway, openGateway, type Scene, setUp, wholeFile } from '../kit/set-up.ts'
 
 const LANGUAGES = ['zh-CN', 'en'] as const
 const SCHEMES = ['light', 'dark'] as const
@@ -34,7 +33,7 @@ interface Stop {
 }
 
 let browser: Browser
-let axe = ''
+let findFaults: FindFaults
 let scene: Scene
 let several: Gateway
 let signedIn: Awaited<ReturnType<BrowserContext['storageState']>>
@@ -54,13 +53,11 @@ const STOPS: readonly Stop[] = [
   { name: 'sign-out-question', isUser: true, url: () => `${scene.url}/logout?ask` },
 ]
 
-/** Outlives its tests: closed after all of them. */
-const last: (() => unknown)[] = []
-const whole = { after: (close: () => unknown) => void last.push(close) } as unknown as TestContext
+const whole = wholeFile()
 
 before(async () => {
   browser = await startBrowser()
-  axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+  findFaults = await createAxe()
   scene = await setUp(whole, {
     env: { SUPPORT_CONTACT: 'helpdesk@example.com' },
     config: CONFIG,
@@ -83,10 +80,7 @@ before(async () => {
   signedIn = await signInTwice()
 })
 
-after(async () => {
-  await browser?.close()
-  for (const close of last.reverse()) await close()
-})
+after(() => browser?.close())
 
 async function signInTwice() {
   const other = await scene.user('zhangsan', { nickname: '张三' })
@@ -124,12 +118,10 @@ for (const lang of LANGUAGES)
         await page.goto(stop.url())
         assert.equal(await page.locator('html').getAttribute('lang'), lang, stop.name)
         await openQuestions(page)
-        await page.evaluate(axe)
         for (const [size, viewport] of Object.entries(SIZES))
           for (const colorScheme of SCHEMES) {
             await page.setViewportSize(viewport)
-            await page.emulateMedia({ colorScheme })
-            for (const fault of await page.evaluate(runAxe))
+            for (const fault of await findFaults(page, colorScheme))
               found.push(`${stop.name}, ${size}, ${colorScheme}: ${fault}`)
             await picture(page, `${stop.name}-${lang}-${size}-${colorScheme}`)
           }
@@ -257,14 +249,6 @@ async function picture(page: Page, name: string): Promise<void> {
 }
 
 // What follows runs in the page.
-
-async function runAxe(): Promise<string[]> {
-  type Violation = { id: string; nodes: { html: string }[] }
-  type Axe = { run(options: object): Promise<{ violations: Violation[] }> }
-  const { axe } = globalThis as unknown as { axe: Axe }
-  const { violations } = await axe.run({ resultTypes: ['violations'], selectors: false })
-  return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(', ')}`)
-}
 
 function faultsInForcedColours(): string[] {
   const faults: string[] = []

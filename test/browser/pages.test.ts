@@ -3,11 +3,11 @@
 
 import assert from 'node:assert/strict'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { type ColorScheme, createAxe } from '../kit/axe.ts'
 import { openPage, startBrowser } from '../kit/browser.ts'
 import { freePort } from '../kit/free-port.ts'
 import { type Instance, startInstance } from '../kit/instance.ts'
@@ -416,7 +416,7 @@ function seenOnDesk() {
 }
 
 async function walkOnDesk() {
-  const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+  const findFaults = await createAxe()
   // Colours that are about to change would be taken by axe for what they change from.
   const visit = createVisits({ reducedMotion: 'reduce', colorScheme: 'light', viewport: DESK })
   const all = []
@@ -427,11 +427,8 @@ async function walkOnDesk() {
     const headings = await page.getByRole('heading', { level: 1 }).count()
     const alerts = await page.getByRole('alert').allInnerTexts()
     const faults: string[] = []
-    await page.evaluate(axe)
-    const inColours = async (colorScheme: 'light' | 'dark') => {
-      await page.emulateMedia({ colorScheme })
-      for (const fault of await page.evaluate(runAxe, colorScheme))
-        faults.push(`${stop.name}, ${colorScheme}: ${fault}`)
+    const inColours = async (colorScheme: ColorScheme) => {
+      for (const fault of await findFaults(page, colorScheme)) faults.push(`${stop.name}, ${colorScheme}: ${fault}`)
       return page.evaluate(readContrasts)
     }
     const [dark, light] = [await inColours('dark'), await inColours('light')]
@@ -462,20 +459,6 @@ async function tabTo(page: Page, name: string): Promise<void> {
 }
 
 // What follows runs in the page, each function by itself.
-
-/** By night only the colours are different. */
-async function runAxe(colorScheme: 'light' | 'dark'): Promise<string[]> {
-  type Violation = { id: string; nodes: { html: string }[] }
-  type Options = { runOnly?: string[]; resultTypes: string[]; selectors: boolean }
-  type Axe = { run(options: Options): Promise<{ violations: Violation[] }> }
-  const { axe } = globalThis as unknown as { axe: Axe }
-  const { violations } = await axe.run({
-    ...(colorScheme === 'dark' && { runOnly: ['color-contrast'] }),
-    resultTypes: ['violations'],
-    selectors: false,
-  })
-  return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(', ')}`)
-}
 
 /** The buttons and links of which an edge is beyond the window or what scrolls inside of it. */
 function cutButtons(): string[] {

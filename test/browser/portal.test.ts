@@ -1,12 +1,12 @@
 // The portal in a real browser: by mouse, by keyboard, by ear, on a phone, by night. SCREENSHOTS=folder makes pictures of it.
 
 import assert from 'node:assert/strict'
-import { readFileSync, writeFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, type TestContext, test } from 'node:test'
 import type { Browser, BrowserContextOptions } from 'playwright-core'
 import type { Config } from '../../src/index.ts'
+import { createAxe } from '../kit/axe.ts'
 import { openPage, startBrowser } from '../kit/browser.ts'
 import { freePort } from '../kit/free-port.ts'
 import { setUp } from '../kit/set-up.ts'
@@ -191,7 +191,7 @@ test('Tab reaches everything once, in the order of the page, each with a focus t
 })
 
 test('axe-core finds nothing in any language, by day or by night, on a phone or a desk; and nothing scrolls sideways', async t => {
-  const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+  const findFaults = await createAxe()
   const found: string[] = []
   for (const count of [0, 1, 12]) {
     const endless = { upstream: 'http://127.0.0.1:9', title: 'W'.repeat(100), description: '部'.repeat(300) }
@@ -200,11 +200,9 @@ test('axe-core finds nothing in any language, by day or by night, on a phone or 
       for (const device of [DESK, PHONE]) {
         const user = { username: count === 12 ? 'admin' : 'zhangsan', nickname: '张三' }
         const { page } = await open({ lang, user, ...device })
-        await page.evaluate(axe)
         for (const colorScheme of SCHEMES) {
-          await page.emulateMedia({ colorScheme })
           const where = `${count} applications, ${lang}, ${colorScheme}, ${device.viewport.width} px`
-          for (const fault of await page.evaluate(runAxe)) found.push(`${where}: ${fault}`)
+          for (const fault of await findFaults(page, colorScheme)) found.push(`${where}: ${fault}`)
         }
         for (const width of [device.viewport.width, 320, 256]) {
           await page.setViewportSize({ ...device.viewport, width })
@@ -292,13 +290,6 @@ if (pictures)
   })
 
 // What follows runs in the page, each function by itself.
-
-async function runAxe(): Promise<string[]> {
-  type Violation = { id: string; nodes: { html: string }[] }
-  const { axe } = globalThis as unknown as { axe: { run(options: object): Promise<{ violations: Violation[] }> } }
-  const { violations } = await axe.run({ resultTypes: ['violations'], selectors: false })
-  return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(', ')}`)
-}
 
 function measure(least: number) {
   const small = [...document.querySelectorAll('main a, main input, .bar a:not(.skip), button')].filter(element => {

@@ -1,7 +1,7 @@
 // Menshen in the test's own process, with a clock that the test sets and a log that it can read.
 
 import type { RequestListener } from 'node:http'
-import type { TestContext } from 'node:test'
+import { after, type TestContext } from 'node:test'
 import type { JWTPayload } from 'jose'
 import { wantsSocket } from '../../src/gateway/upgrade.ts'
 import { type Config, createMenshen, readSettings } from '../../src/index.ts'
@@ -43,6 +43,15 @@ export interface GatewayAndProvider extends Gateway {
 export interface Scene extends GatewayAndProvider {
   /** The application behind the gateway. */
   readonly upstream: Upstream
+}
+
+/** In place of a test, for what all tests of a file share: it ends after the last of them. */
+export function wholeFile(): TestContext {
+  const ends: (() => unknown)[] = []
+  after(async () => {
+    for (const end of ends.reverse()) await end()
+  })
+  return { after: (end: () => unknown) => void ends.push(end) } as unknown as TestContext
 }
 
 /** A provider, an application and the gateway in front of it. All of them end with the test. */
