@@ -1,7 +1,7 @@
-// The service of docs/deploying.md: what systemd and logrotate themselves say of its files, and the commands of the page.
+// The service of docs/deploying.md: what systemd and logrotate themselves say of its files. test/docs-first-production-day.test.ts installs and starts it.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import test from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -10,10 +10,8 @@ import { SETTINGS } from '../../src/config/settings.ts'
 import { setUpInstances, signedIn } from '../kit/instance.ts'
 import { requireProgram } from '../kit/requirements.ts'
 import { readPage } from '../kit/snippets.ts'
-import { CLIENT_SECRET } from '../kit/strict-provider.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
-import { readCommands, runBelow } from './systemd-page.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const UNITS = join(ROOT, 'examples/systemd')
@@ -22,15 +20,15 @@ const read = (name: string) => readFileSync(join(UNITS, name), 'utf8')
 /** As any user can look at a unit: nothing here needs a running systemd. */
 const run = (program: string, ...args: string[]) => spawnSync(requireProgram(program), args, { encoding: 'utf8' })
 
-test('systemd-analyze verify has nothing to say about the units', t => {
+test('systemd-analyze verify has nothing to say about the units, nor about those of one more instance', t => {
   const folder = tempFolder(t)
   // It looks whether the program is there; /opt/menshen is not.
-  writeFileSync(
-    join(folder, 'menshen.service'),
-    read('menshen.service').replace(/(?<=^ExecStart=)\S+/m, process.execPath),
-  )
+  const service = read('menshen.service').replace(/(?<=^ExecStart=)\S+/m, process.execPath)
+  for (const name of ['menshen', 'menshen@3001']) writeFileSync(join(folder, `${name}.service`), service)
   copyFileSync(join(UNITS, 'menshen.socket'), join(folder, 'menshen.socket'))
-  const files = ['menshen.service', 'menshen.socket'].map(name => join(folder, name))
+  copyFileSync(join(UNITS, 'menshen@.socket'), join(folder, 'menshen@3001.socket'))
+  const files = readdirSync(folder).map(name => join(folder, name))
+  assert.equal(files.length, 4)
   const { status, stdout, stderr } = run('systemd-analyze', 'verify', '--man=no', ...files)
   assert.equal(stdout + stderr, '')
   assert.equal(status, 0)
@@ -75,7 +73,7 @@ test('logrotate moves the audit trail away, and no event is lost', async t => {
   const file = join(folder, 'audit.jsonl')
   await until(() => (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0)
   const configuration = join(folder, 'logrotate.conf')
-  const reload = 'systemctl reload menshen.service'
+  const reload = "systemctl reload 'menshen*.service'"
   const text = read('logrotate.conf')
   assert.ok(text.includes(reload))
   const own = text
@@ -93,38 +91,6 @@ test('logrotate moves the audit trail away, and no event is lost', async t => {
   await instance.kill('SIGTERM')
   const signIns = instance.lines.filter(({ event }) => event === 'sign_in').length
   assert.equal(signInsOf(file) + signInsOf(`${file}.1`), signIns)
-})
-
-// test/long/service.long.ts runs the first two as well.
-test('the commands of the page, from the third to the one before the last, make what the unit needs', t => {
-  if (process.getuid?.() !== 0) return t.skip('they are commands for root')
-  const commands = readCommands()
-  assert.equal(commands.length, 10)
-  assert.match(commands[9] ?? '', /^systemctl /)
-  const folder = tempFolder(t)
-  mkdirSync(join(folder, 'opt/menshen/node_modules'), { recursive: true })
-  symlinkSync(ROOT, join(folder, 'opt/menshen/node_modules/menshen'))
-  const { stderr, status } = runBelow(folder, commands.slice(2, 9))
-  assert.equal(status, 0, stderr)
-  const modeOf = (path: string) => (statSync(join(folder, path)).mode & 0o777).toString(8)
-  const made = {
-    'etc/systemd/system/menshen.service': '644',
-    'etc/systemd/system/menshen.socket': '644',
-    'etc/logrotate.d/menshen': '644',
-    'usr/local/sbin/menshen': '755',
-    'etc/menshen/menshen.env': '644',
-    'etc/menshen/client-secret': '600',
-    'etc/menshen/secret': '600',
-  }
-  assert.deepEqual(Object.fromEntries(Object.keys(made).map(path => [path, modeOf(path)])), made)
-  const written = (path: string) => readFileSync(join(folder, path), 'utf8')
-  assert.match(written('etc/passwd'), /^menshen:.*:\/var\/lib\/menshen:\S*nologin$/m)
-  assert.match(written('etc/menshen/menshen.env'), /^BASE_URL=https:\/\/edited\.example\.com$/m)
-  const settings = {
-    CLIENT_SECRET_FILE: join(folder, 'etc/menshen/client-secret'),
-    SECRET_FILE: join(folder, 'etc/menshen/secret'),
-  }
-  assert.equal(readSettings(settings).CLIENT_SECRET?.reveal(), CLIENT_SECRET)
 })
 
 test('the command beside the service has the service’s settings, secrets and store, and nothing of the caller’s', async t => {

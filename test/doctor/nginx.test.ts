@@ -6,7 +6,7 @@ import { createPaint } from '../../src/cli/terminal.ts'
 import { NGINX_AND_GATEWAY, NGINX_EXAMPLE } from '../proxies/nginx.ts'
 import { openBehind } from '../proxies/proxies.ts'
 
-const EXAMPLES = { 'examples/nginx/menshen.conf': NGINX_EXAMPLE, 'docs/behind-a-proxy.md': NGINX_AND_GATEWAY }
+const EXAMPLES = { 'examples/nginx/menshen.conf': NGINX_EXAMPLE, 'examples/nginx/gateway.conf': NGINX_AND_GATEWAY }
 
 for (const [name, proxy] of Object.entries(EXAMPLES))
   test(`the way in through nginx of ${name} is good in every respect`, async t => {

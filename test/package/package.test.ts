@@ -77,7 +77,7 @@ suite('the package', () => {
     assert.ok(tarball.length < MOST_BYTES, `${tarball.length} bytes`)
     const files = readdirSync(packageFolder(), { recursive: true, encoding: 'utf8' })
     const wanted =
-      /^(LICENSE|README(\.zh-CN)?\.md|package\.json|menshen\.schema\.json|bin\b.*|browser\b.*|dist\b.*|examples|examples\/systemd\b.*)$/
+      /^(LICENSE|README(\.zh-CN)?\.md|package\.json|menshen\.schema\.json|bin\b.*|browser\b.*|dist\b.*|examples(\/systemd\b.*|\/nginx(\/gateway\.conf)?|\/prometheus(\/alerts\.yml)?)?)$/
     assert.deepEqual(
       files.filter(file => !wanted.test(file) || /\.(test\.|map$|tsbuildinfo$)/.test(file)),
       [],

@@ -11,8 +11,8 @@ interface Certificate {
   keyFile: string
 }
 
-export function makeAuthority(folder: string): Certificate {
-  return selfSigned(folder, 'ca', ['-addext', 'basicConstraints=critical,CA:TRUE'])
+export function makeAuthority(folder: string, days = 2): Certificate {
+  return selfSigned(folder, 'ca', days, ['-addext', 'basicConstraints=critical,CA:TRUE'])
 }
 
 /** For localhost and 127.0.0.1 unless another name is given. */
@@ -34,9 +34,10 @@ export function filesOf({ certFile, keyFile }: Certificate) {
   return { cert: readFileSync(certFile), key: readFileSync(keyFile) }
 }
 
-function selfSigned(folder: string, name: string, more: string[]): Certificate {
+function selfSigned(folder: string, name: string, days: number, more: string[]): Certificate {
   const [certFile, keyFile] = [join(folder, `${name}.crt`), join(folder, `${name}.key`)]
-  openssl('req', '-x509', ...KEY, '-keyout', keyFile, '-out', certFile, '-days', '2', '-subj', `/CN=${name}`, ...more)
+  const subject = ['-days', String(days), '-subj', `/CN=${name}`, ...more]
+  openssl('req', '-x509', ...KEY, '-keyout', keyFile, '-out', certFile, ...subject)
   return { certFile, keyFile }
 }
 

@@ -1,14 +1,8 @@
-// nginx as our example and docs/behind-a-proxy.md configure it, and how it is started for a test: in the foreground, with all its
-// files in one folder.
-import assert from 'node:assert/strict'
+// nginx as our examples configure it, and how it is started for a test: in the foreground, with all its files in one folder.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readExample } from '../../examples/claims.ts'
-import { readPage, snippetsIn } from '../kit/snippets.ts'
 import type { FrontProxy } from './proxies.ts'
-
-const PAGE = 'docs/behind-a-proxy.md'
-const snippet = snippetsIn(PAGE, readPage(PAGE)).find(({ language }) => language === 'nginx')
 
 export const NGINX_EXAMPLE: FrontProxy = {
   program: 'nginx',
@@ -31,10 +25,13 @@ export const NGINX_AND_GATEWAY: FrontProxy = {
   mode: 'gateway',
   address: '127.0.0.2',
   earlyHints: 'taken for the answer',
-  // Without TLS, which test/docs-snippets.test.ts tries.
-  config: (snippet?.text ?? assert.fail(`${PAGE} has no snippet for nginx`)).replaceAll(/ssl_certificate.*;/g, ''),
+  // Without TLS, port 80 and the second instance, which test/docs-first-production-day.test.ts has.
+  config: readExample('nginx/gateway.conf')
+    .replaceAll(/ssl_certificate.*;/g, '')
+    .replace(/^server \{\n {2}listen 80;.*?^\}$/ms, ''),
   replace: ({ proxy, menshen }) => [
     ['listen 443 ssl;', `listen 127.0.0.1:${proxy};`],
+    ['server 127.0.0.1:3001 max_fails=0;', ''],
     ['127.0.0.1:3000', `127.0.0.1:${menshen}`],
   ],
   prepare: prepareNginx,

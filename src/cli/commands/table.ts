@@ -227,7 +227,7 @@ export const COMMANDS = {
     description: 'copies the embedded store to a new file, even while Menshen runs',
     usage: ['menshen backup FILE'],
     details:
-      'The copy is a complete store: STORE=sqlite:FILE opens it. It can only be decrypted with the secret of the Menshen that wrote it (SECRET, or without it CLIENT_SECRET), which is not in the copy. Only for STORE=sqlite:; back Redis up with its own tools.',
+      'The copy is a complete store: STORE=sqlite:FILE opens it. It can only be decrypted with the secret of the Menshen that wrote it (SECRET, or without it CLIENT_SECRET), which is not in the copy. Only for STORE=sqlite:; back Redis up with redis-cli --rdb FILE.',
     options: { language: LANGUAGE_ROW },
     examples: [['menshen backup /var/backups/menshen-2026-03-01.db', 'a consistent snapshot']],
     fails: 'the store or the file cannot be used',
