@@ -19,9 +19,10 @@ for (const [english = '', chinese = ''] of [['README.md', 'README.zh-CN.md'], ..
   })
 }
 
-test('first steps, deploying, MCP, providers and troubleshooting are there in Chinese', () => {
+test('first steps, the first production day, deploying, MCP, providers and troubleshooting are there in Chinese', () => {
   assert.deepEqual(readdirSync(new URL('../docs/zh-CN', import.meta.url)).sort(), [
     'deploying.md',
+    'first-production-day.md',
     'first-steps.md',
     'mcp.md',
     'providers.md',

@@ -17,6 +17,10 @@ export interface LiveOptions {
   readonly gateway: string
   /** A free one unless it has to be known before. */
   readonly port?: number
+  /** 127.0.0.1 unless another name leads to it. */
+  readonly host?: string
+  /** Of its issuer, as `/realms/office`. */
+  readonly path?: string
   readonly configuration?: Configuration
   /** It speaks https with these, and asks for a certificate. */
   readonly tls?: ServerOptions
@@ -68,15 +72,17 @@ export const CLIENT_KEY_PEM = CLIENT_KEY.privateKey.export({ type: 'pkcs8', form
 const OWN_KEYS = [newSigningKey('RS256'), newSigningKey('ES256')]
 
 export async function startOidcProvider(options: LiveOptions) {
-  const { gateway, port = 0, configuration = {}, tls, registered, audiences } = options
+  const { gateway, port = 0, host = '127.0.0.1', path = '', configuration = {}, tls, registered, audiences } = options
   const calls = createCallLog()
   const listener = (request: IncomingMessage, response: ServerResponse) => {
     calls.note(request)
+    // As a framework does that mounts it below a path.
+    if (path) Object.assign(request, { originalUrl: request.url, url: request.url?.slice(path.length) })
     return answer(request, response)
   }
   const server = (tls ? createSecureServer(tls, listener) : createServer(listener)).listen(port, '127.0.0.1')
   await once(server, 'listening')
-  const issuer = `${tls ? 'https' : 'http'}://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const issuer = `${tls ? 'https' : 'http'}://${host}:${(server.address() as AddressInfo).port}${path}`
   const { clients = [], features, ...more } = usual(gateway)
   const provider = new Provider(issuer, {
     clients: [...clients, ...(registered ? [{ ...registration(gateway, CLIENTS.none), ...registered }] : [])],
