@@ -176,7 +176,11 @@ test('a backup overwrites nothing, and says what cannot be copied', async t => {
       { STORE: 'memory:' },
       /^Only the embedded store can be copied .* "memory:" has nothing to copy\.$/,
     ],
-    [['backup', 'a'], { STORE: 'redis://127.0.0.1' }, /^Only the embedded store can be copied .* redis-cli --rdb FILE\.$/],
+    [
+      ['backup', 'a'],
+      { STORE: 'redis://127.0.0.1' },
+      /^Only the embedded store can be copied .* redis-cli --rdb FILE\.$/,
+    ],
     [['backup', 'a'], { STORE: 'sqlite:./none' }, /^No store in \.\/none\. /],
   ]
   for (const [args, env, says] of sentences) {
