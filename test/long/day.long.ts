@@ -103,6 +103,8 @@ async function openWorld(t: TestContext, uploads: string, random: World['random'
     RATE_LIMIT_PER_MINUTE: '0',
     REFRESH_LEAD_SECONDS: String(LEAD_SECONDS),
     REFRESH_FAILURE: 'keep',
+    // Sessions that their users have left go.
+    SESSION_IDLE_MINUTES: '5',
     // So few that the trail has its full size when the day has warmed up.
     AUDIT_KEEP: '200',
   }
@@ -114,10 +116,17 @@ async function openWorld(t: TestContext, uploads: string, random: World['random'
     startSite(t, {
       name: 'sqlite',
       env: { ...settings, STORE: `sqlite:${data}/menshen.db` },
+      tls: true,
       logs: disk.folder,
       storeSize: async () => statSync(join(data, 'menshen.db')).size,
     }),
-    startSite(t, { name: 'Redis', env: { ...settings, STORE }, logs: tempFolder(t), storeSize: () => servers.size() }),
+    startSite(t, {
+      name: 'Redis',
+      env: { ...settings, STORE },
+      tls: false,
+      logs: tempFolder(t),
+      storeSize: () => servers.size(),
+    }),
   ])
   const watchers = new Map<Site, ReturnType<typeof createClient>>()
   for (const site of [embedded, redis]) {
@@ -128,7 +137,7 @@ async function openWorld(t: TestContext, uploads: string, random: World['random'
   const watcherAt = (site: Site) => watchers.get(site) ?? assert.fail('there is no watcher')
   // Its tokens are refreshed as long as it looks.
   const looking = setInterval(() => {
-    for (const client of watchers.values()) void client.get('/_menshen/me').catch(() => {})
+    for (const client of watchers.values()) void client.get('/pages/watched').catch(() => {})
   }, 10_000)
   t.after(() => clearInterval(looking))
   return { embedded, redis, servers, disk, provider, application, random, watcherAt }

@@ -1,5 +1,6 @@
 // What goes wrong in the day. Each fault says what a client may see of it; whatever else a client sees fails the day.
 
+import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, execFileSync, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, mkdtempSync, openSync, rmdirSync, rmSync, writeSync } from 'node:fs'
@@ -8,7 +9,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import type { Client } from '../../kit/client.ts'
+import { type Client, createClient, signIn } from '../../kit/client.ts'
 import { PRIMARY_NAME, type RedisServer, type startWithSentinels } from '../../kit/redis-server.ts'
 import { requireUtilLinux } from '../../kit/requirements.ts'
 import type { ScriptedProvider } from '../../kit/scripted-provider.ts'
@@ -52,6 +53,7 @@ const CUT_OFF = ['ECONNRESET', 'EPIPE', 'stream ended']
 const STORE_AWAY = ['503', 'sign-in: callback_error']
 const PROVIDER_CALLS = ['token', 'refresh', 'userinfo', 'logout'] as const
 const SLOW_MS = 1500
+const SIGN_INS_AT_ONCE = 20
 /** The size of a block of the disk: the last write that succeeds leaves no room. */
 const FILL_BYTES = 4096
 const DISK_SIZE = '64m'
@@ -117,6 +119,23 @@ export const FAULTS: readonly Fault[] = [
     },
   },
   {
+    name: 'worker killed while it writes',
+    expected: CUT_OFF,
+    at: ['embedded', 'redis'],
+    lasts: false,
+    endsProcesses: true,
+    async begin({ provider, random }, site) {
+      const signIns = Array.from({ length: SIGN_INS_AT_ONCE }, (_, n) =>
+        signIn(createClient(site.url), provider, { username: `crowd-${n}` }).catch(() => {}),
+      )
+      // One of them has got its tokens: the store is written to.
+      await Promise.race(signIns)
+      process.kill(random.pick(site.workers()), 'SIGKILL')
+      await Promise.all(signIns)
+      return () => {}
+    },
+  },
+  {
     name: 'SIGTERM and start',
     expected: [...CUT_OFF, 'ECONNREFUSED', '503'],
     at: ['embedded', 'redis'],
@@ -157,6 +176,26 @@ export const FAULTS: readonly Fault[] = [
       const revision = await site.reloadRefused()
       await untilClosed(world, site, revision)
       return async () => untilClosed(world, site, await site.reload())
+    },
+  },
+  {
+    name: 'certificate replaced',
+    expected: [],
+    at: ['embedded'],
+    lasts: false,
+    async begin(_, site) {
+      await site.replaceCertificate()
+      return () => {}
+    },
+  },
+  {
+    name: 'backup',
+    expected: [],
+    at: ['embedded'],
+    lasts: false,
+    async begin(_, site) {
+      assert.equal(await site.backUp(), 'ok')
+      return () => {}
     },
   },
   {

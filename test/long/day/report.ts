@@ -135,7 +135,9 @@ export function judgeLosses({ record, promises, sites, provider }: Evidence): Ve
       problems.push(
         `${site.name}: not in the audit files: ${missing.map(({ user, at }) => `${user} at ${at}`).join(', ')}`,
       )
-    const kills = record.faults.filter(fault => fault.name === 'worker killed' && fault.site === site.name).length
+    const kills = record.faults.filter(
+      fault => fault.name.startsWith('worker killed') && fault.site === site.name,
+    ).length
     if (site.deaths() !== kills) problems.push(`${site.name}: ${site.deaths()} workers died, and ${kills} were killed`)
   }
   const done = Object.entries(promises.counts).map(([action, count]) => `${count} × ${action}`)

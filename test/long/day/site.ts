@@ -1,21 +1,29 @@
 // A site of the day: Menshen with two workers, its store, its folder and its clock, which the day can step.
 
 import assert from 'node:assert/strict'
-import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { X509Certificate } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import type { TestContext } from 'node:test'
+import { connect } from 'node:tls'
 import { memoryOf } from '../../../bench/process-memory.ts'
 import { createClient } from '../../kit/client.ts'
 import { freePort } from '../../kit/free-port.ts'
-import { type Environment, type Instance, isAlive, isReady, startInstance } from '../../kit/instance.ts'
+import { type Environment, type Instance, isAlive, isReady, runMenshen, startInstance } from '../../kit/instance.ts'
 import { tempFolder } from '../../kit/temp.ts'
 import { until } from '../../kit/until.ts'
+import { makeAuthority, makeCertificate } from '../../proxies/certificates.ts'
 
 const WORKERS = 2
+/** A second host name of each site, in front of the same application. */
+export const HOST = 'wiki.test'
 
 export interface SiteOptions {
   readonly name: string
   readonly env: Environment
+  /** Whether it speaks HTTPS, and so HTTP/2. */
+  readonly tls: boolean
   /** The folder of its audit file. */
   readonly logs: string
   /** Bytes in its store. */
@@ -24,11 +32,18 @@ export interface SiteOptions {
 
 export type Site = Awaited<ReturnType<typeof startSite>>
 
-export async function startSite(t: TestContext, { name, env, logs, storeSize }: SiteOptions) {
+export async function startSite(t: TestContext, { name, env, tls, logs, storeSize }: SiteOptions) {
   const folder = tempFolder(t)
   const clock = join(folder, 'clock')
   const auditFile = join(logs, 'audit.jsonl')
-  const settings = { ...env, ...fakeTime(clock), PORT: String(await freePort()), AUDIT_FILE: auditFile }
+  const certificate = tls ? createCertificate(folder) : undefined
+  const settings = {
+    ...env,
+    ...certificate?.settings,
+    ...fakeTime(clock),
+    PORT: String(await freePort()),
+    AUDIT_FILE: auditFile,
+  }
   let revision = 1
   let rotations = 0
   let deaths = 0
@@ -58,7 +73,8 @@ export async function startSite(t: TestContext, { name, env, logs, storeSize }: 
   /** As a whole: a file that is being written is seen empty by who watches it. */
   function configure(rules: readonly object[]): void {
     const next = join(folder, 'next.ts')
-    writeFileSync(next, `export default ${JSON.stringify({ rules })}\n`)
+    const hosts = { [HOST]: { upstream: env.UPSTREAM } }
+    writeFileSync(next, `export default ${JSON.stringify({ rules, hosts })}\n`)
     renameSync(next, join(folder, 'menshen.config.ts'))
   }
 
@@ -110,6 +126,26 @@ export async function startSite(t: TestContext, { name, env, logs, storeSize }: 
       await until(() => existsSync(auditFile))
     },
 
+    /** Resolves when new connections get the new one. */
+    async replaceCertificate(): Promise<void> {
+      const serial = certificate?.replace()
+      await until(async () => (await serialAt(instance.url)) === serial)
+    },
+
+    /** Says what is wrong with the copy, or `ok`. */
+    async backUp(): Promise<unknown> {
+      const copy = join(folder, 'copy.db')
+      const { code, errors } = await runMenshen({ STORE: env.STORE ?? '' }, { args: ['backup', copy], cwd: folder })
+      assert.equal(code, 0, errors)
+      const database = new DatabaseSync(copy, { readOnly: true })
+      try {
+        return Object(database.prepare('PRAGMA integrity_check').get()).integrity_check
+      } finally {
+        database.close()
+        rmSync(copy)
+      }
+    },
+
     /** Who signed in, by the audit files of the whole day. */
     auditedUsers(): Set<string> {
       const names = readdirSync(logs).filter(name => name.startsWith('audit.jsonl'))
@@ -147,7 +183,37 @@ export async function startSite(t: TestContext, { name, env, logs, storeSize }: 
 }
 
 function closedAt(revision: number): object[] {
-  return [{ path: `/closed-${revision}`, roles: ['developer'] }]
+  return [
+    { path: `/closed-${revision}`, roles: ['developer'] },
+    { path: '/api', roles: ['*'], keys: 'personal' },
+  ]
+}
+
+function createCertificate(folder: string) {
+  const authority = makeAuthority(folder)
+  const { certFile, keyFile } = makeCertificate(folder, 'used', authority)
+  let made = 0
+  return {
+    settings: { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile },
+    /** The serial number of the new one. */
+    replace(): string {
+      const next = makeCertificate(folder, `next-${++made}`, authority)
+      const { serialNumber } = new X509Certificate(readFileSync(next.certFile))
+      renameSync(next.keyFile, keyFile)
+      renameSync(next.certFile, certFile)
+      return serialNumber
+    },
+  }
+}
+
+function serialAt(url: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: '127.0.0.1', port: Number(new URL(url).port), rejectUnauthorized: false }, () => {
+      resolve(socket.getPeerCertificate().serialNumber)
+      socket.destroy()
+    })
+    socket.on('error', reject)
+  })
 }
 
 /** The time of day alone: timers go on as they are, as when an operator sets the clock. */

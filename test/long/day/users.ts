@@ -3,15 +3,18 @@
 
 import { createHash, randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, rmSync } from 'node:fs'
-import { get, type IncomingMessage } from 'node:http'
+import * as http from 'node:http'
+import { connect } from 'node:http2'
+import * as https from 'node:https'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { text } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Client, cookieOf, createClient, type Response, signIn } from '../../kit/client.ts'
 import type { ScriptedProvider } from '../../kit/scripted-provider.ts'
 import type { Random } from '../../security/random.ts'
 import { type DayRecord, isQuiet } from './record.ts'
-import type { Site } from './site.ts'
+import { HOST, type Site } from './site.ts'
 
 const LARGEST_UPLOAD = 64 * 1024
 /** How often each does something, at most. */
@@ -21,6 +24,10 @@ const STREAM_ENDS_WITHIN_SECONDS = 5
 const STREAM_SILENT_SECONDS = 10
 /** Tickets that were given back and are tried again after each fault. */
 const MOST_REMEMBERED = 60
+/** A key takes a sign-in of the last ten minutes. */
+const KEYS_WITHIN_SECONDS = 500
+const MOST_REDIRECTS = 6
+const ANSWERS_WITHIN_MS = 30_000
 
 export interface Town {
   readonly record: DayRecord
@@ -33,6 +40,7 @@ export interface Promises {
   /** Digests by name. */
   readonly uploads: Map<string, string>
   readonly signedOut: { readonly site: Site; readonly cookie: string }[]
+  readonly revoked: { readonly site: Site; readonly key: string }[]
   /** When each sign-in was confirmed. */
   readonly signIns: { readonly site: Site; readonly user: string; readonly at: number }[]
   /** Who found the session gone, and when. */
@@ -41,7 +49,7 @@ export interface Promises {
 }
 
 export function createPromises(): Promises {
-  return { uploads: new Map(), signedOut: [], signIns: [], lost: [], counts: {} }
+  return { uploads: new Map(), signedOut: [], revoked: [], signIns: [], lost: [], counts: {} }
 }
 
 /** An answer that the user of a session must not get. */
@@ -55,6 +63,17 @@ class Failure extends Error {
 
 /** A user who has not signed out is asked to sign in. */
 class SessionLost extends Error {}
+
+type Answer = Pick<Response, 'status' | 'text'> & { readonly headers: { readonly location?: string | undefined } }
+
+/** A key of a user, as the user has it and as the account page lists it. */
+interface PersonalKey {
+  readonly text: string
+  readonly id: string
+}
+
+/** What a browser sends when a user opens a page. */
+const NAVIGATION = { accept: 'text/html', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' }
 
 interface OpenStream {
   /** When its last event came. */
@@ -74,16 +93,24 @@ export async function liveAs(
   isOver: () => boolean,
 ): Promise<void> {
   let client = createClient(site.url)
+  let atHost = createClient(site.url)
+  let key: PersonalKey | undefined
+  let signedInAt = 0
   // Another one at each sign-in, so that each can be found in the audit file.
   let name = ''
   let signIns = 0
   let isSignedIn = false
   let stream: OpenStream | undefined
   let uploaded = 0
+  /** Of a form of ours that a user has sent. */
+  const ofPage = { ...NAVIGATION, 'sec-fetch-site': 'same-origin', 'sec-fetch-user': '?1', origin: site.url }
 
   const actions: readonly (readonly [weight: number, name: string, act: () => Promise<void>])[] = [
-    [73, 'page', readPage],
-    [10, 'me', readMe],
+    [50, 'page', readPage],
+    ...(site.url.startsWith('https:') ? ([[12, 'HTTP/2 page', readPageByHttp2]] as const) : []),
+    [8, 'host page', readHostPage],
+    [8, 'key', useKey],
+    [8, 'me', readMe],
     [8, 'upload', upload],
     [7, 'stream', openStream],
     [1.3, 'sign-out', signOut],
@@ -122,6 +149,8 @@ export async function liveAs(
 
   async function comeIn(): Promise<void> {
     client = createClient(site.url)
+    atHost = createClient(site.url)
+    key = undefined
     name = `${seat}.${++signIns}`
     expect(await client.get('/pages/home'), isSentToLogin)
     expect(await client.get('/login'), hasStatus(200))
@@ -130,13 +159,72 @@ export async function liveAs(
     if (error) throw new Failure(`sign-in: ${error}`)
     expect(answer, hasStatus(302))
     isSignedIn = true
-    promises.signIns.push({ site, user: name, at: record.now() })
+    signedInAt = record.now()
+    promises.signIns.push({ site, user: name, at: signedInAt })
+  }
+
+  function anyPath(folder = '/pages'): string {
+    return `${folder}/${random.below(1000)}`
+  }
+
+  function expectOwnPage(path: string, answer: Answer): void {
+    const { text } = signedInAnswer(answer, 200)
+    if (text !== `<p>${name} reads ${path}</p>`) throw new Failure(`another page: ${text.slice(0, 80)}`)
   }
 
   async function readPage(): Promise<void> {
-    const path = `/pages/${random.below(1000)}`
-    const { text } = signedInAnswer(await client.get(path), 200)
-    if (text !== `<p>${name} reads ${path}</p>`) throw new Failure(`another page: ${text.slice(0, 80)}`)
+    const path = anyPath()
+    expectOwnPage(path, await client.get(path))
+  }
+
+  async function readPageByHttp2(): Promise<void> {
+    const path = anyPath()
+    expectOwnPage(path, await getByHttp2(site.url, path, cookieOf(client)))
+  }
+
+  /** At the other host name; the first time its user is led there by way of the portal. */
+  async function readHostPage(): Promise<void> {
+    const path = anyPath()
+    let answer = await atHost.get(path, { headers: { ...NAVIGATION, host: HOST } })
+    for (let hops = 0; answer.headers.location && hops < MOST_REDIRECTS && !isSentToLogin(answer); hops++) {
+      const { hostname, pathname, search } = new URL(answer.headers.location, `https://${HOST}`)
+      const next = pathname + search
+      answer =
+        hostname === HOST
+          ? await atHost.get(next, { headers: { ...NAVIGATION, host: HOST } })
+          : await client.get(next, { headers: NAVIGATION })
+    }
+    expectOwnPage(path, answer)
+  }
+
+  /** Makes one, reads a page by it, or revokes it. */
+  async function useKey(): Promise<void> {
+    if (!key && record.now() - signedInAt < KEYS_WITHIN_SECONDS) return makeKey()
+    if (!key) return
+    if (random.chance(0.2)) return revokeKey()
+    const path = anyPath('/api')
+    expectOwnPage(path, await createClient(site.url).get(path, { headers: { authorization: `Bearer ${key.text}` } }))
+  }
+
+  async function makeKey(): Promise<void> {
+    const form = { name: `key-${random.below(1000)}`, days: '1' }
+    const { text } = signedInAnswer(await client.post('/_menshen/account/keys', form, { headers: ofPage }), 200)
+    const made = /<code>(mk_[\w-]{43})<\/code>/.exec(text)?.[1]
+    const account = signedInAnswer(await client.get('/_menshen/account'), 200)
+    const id = /name="key" value="([\da-f]{64})"/.exec(account.text)?.[1]
+    if (!made || !id) throw new Failure('a page without its key')
+    key = { text: made, id }
+  }
+
+  async function revokeKey(): Promise<void> {
+    const old = key
+    // Until it is answered, both is true: this user does not use the key again.
+    key = undefined
+    if (!old) return
+    const { status } = await client.post('/_menshen/account/keys/revoke', { key: old.id }, { headers: ofPage })
+    if (status !== 303 && status !== 302) throw new Failure(String(status))
+    promises.revoked.push({ site, key: old.text })
+    if (promises.revoked.length > MOST_REMEMBERED) promises.revoked.shift()
   }
 
   async function readMe(): Promise<void> {
@@ -198,6 +286,7 @@ export async function liveAs(
   }
 
   async function signOut(): Promise<void> {
+    await revokeKey()
     const cookie = cookieOf(client)
     const left = stream
     if (left) left.mayEnd = true
@@ -225,13 +314,14 @@ export async function liveAs(
     return true
   }
 
-  /** Closes the browser without a sign-out: the session stays until its token expires. */
+  /** Closes the browser without a sign-out: the session stays until it is idle. */
   async function leave(): Promise<void> {
+    await revokeKey()
     stream?.close()
     isSignedIn = false
   }
 
-  function signedInAnswer(answer: Response, status: number): Response {
+  function signedInAnswer<Given extends Answer>(answer: Given, status: number): Given {
     if (isSentToLogin(answer) || answer.status === 401) throw loseSession()
     if (answer.status !== status) throw new Failure(String(answer.status))
     return answer
@@ -244,7 +334,7 @@ export async function liveAs(
 }
 
 /** Says what was promised and is not so; `folder` is the application's. What was found is forgotten, so that a long day needs no more room than a short one. */
-export async function checkPromises({ uploads, signedOut }: Promises, folder: string): Promise<string[]> {
+export async function checkPromises({ uploads, signedOut, revoked }: Promises, folder: string): Promise<string[]> {
   const broken: string[] = []
   for (const [name, digest] of uploads) {
     const path = join(folder, name)
@@ -257,17 +347,40 @@ export async function checkPromises({ uploads, signedOut }: Promises, folder: st
     const answer = await createClient(site.url).get('/pages/again', { headers: { cookie } })
     if (!isSentToLogin(answer)) broken.push(`a ticket of ${site.name} that was given back gets ${answer.status}`)
   }
+  for (const { site, key } of [...revoked]) {
+    const { status } = await createClient(site.url).get('/api/again', { headers: { authorization: `Bearer ${key}` } })
+    if (status !== 401) broken.push(`a key of ${site.name} that was revoked gets ${status}`)
+  }
   return broken
 }
 
-function streamOf(client: Client, url: string): Promise<IncomingMessage> {
+function streamOf(client: Client, url: string): Promise<http.IncomingMessage> {
   const headers = { cookie: cookieOf(client), accept: 'text/event-stream' }
+  const options = { headers, agent: false, rejectUnauthorized: false }
+  const { get } = url.startsWith('https:') ? https : http
   return new Promise((resolve, reject) => {
-    get(`${url.replace('localhost', '127.0.0.1')}/events`, { headers, agent: false }, resolve).on('error', reject)
+    get(`${url.replace('localhost', '127.0.0.1')}/events`, options, resolve).on('error', reject)
   })
 }
 
-function isSentToLogin({ status, headers }: Response): boolean {
+/** By a connection of its own. */
+function getByHttp2(url: string, path: string, cookie: string): Promise<Answer> {
+  const connection = connect(url.replace('localhost', '127.0.0.1'), { rejectUnauthorized: false })
+  connection.setTimeout(ANSWERS_WITHIN_MS, () => connection.destroy(new Failure('no answer')))
+  return new Promise<Answer>((resolve, reject) => {
+    connection.on('error', reject)
+    // A server that is killed ends its connections without a word.
+    connection.on('close', () => reject(new Failure('ECONNRESET')))
+    const stream = connection.request({ ':path': path, ':authority': new URL(url).host, cookie })
+    stream.on('error', reject)
+    stream.on('response', ({ ':status': status = 0, location }) => {
+      const headers = { location }
+      text(stream).then(content => resolve({ status, headers, text: content }), reject)
+    })
+  }).finally(() => connection.close())
+}
+
+function isSentToLogin({ status, headers }: Answer): boolean {
   return status === 302 && headers.location === '/login'
 }
 
@@ -282,5 +395,7 @@ function expect(answer: Response, isSo: (answer: Response) => boolean): void {
 function kindOf(error: unknown): string {
   if (error instanceof Failure) return error.kind
   const { code, name, message } = error as NodeJS.ErrnoException
+  // A connection of HTTP/2 that is cut off says so in its own words.
+  if (code?.startsWith('ERR_HTTP2_')) return 'ECONNRESET'
   return code ?? `${name}: ${message}`
 }
