@@ -10,6 +10,7 @@ import {
   type DefaultRole,
   type Role,
 } from './config/file.ts'
+import { fingerprintOf } from './config/fingerprint.ts'
 import { placedProblem } from './config/issue-text.ts'
 import { tryConfiguration } from './config/load.ts'
 import { namesProvider, readOver } from './config/read.ts'
@@ -18,7 +19,7 @@ import { type Environment, isSetting, type Name, type Row, SETTINGS, type Settin
 import { checkShape } from './config/shape-problems.ts'
 import { likelyMeantOf, settingOfAlias } from './config/suggestions.ts'
 import { certificateProblem } from './config/tls-files.ts'
-import type { DevProvider } from './dev-provider/dev-provider.ts'
+import { type Development, type KeptParts, startInstance } from './dev-reload.ts'
 import { MenshenError, type Problem, refuseIf } from './errors.ts'
 import { newRequestId } from './http/request.ts'
 import { sendAnswer } from './http/send.ts'
@@ -29,6 +30,8 @@ import { isOwnPath } from './paths.ts'
 import { planProviders } from './provider/providers.ts'
 import { optionName, SECRET_SETTINGS, type SettingOptions } from './setting-options.ts'
 import type { Hooks } from './sign-in/hooks.ts'
+import { createMemoryStore } from './stores/memory.ts'
+import type { Store } from './stores/store.ts'
 import { type Phrase, phrase, phrasedProblem, phraseIn } from './text/text.ts'
 
 export interface MenshenOptions<R extends string = string, F extends string = string>
@@ -51,6 +54,12 @@ export interface MenshenOptions<R extends string = string, F extends string = st
    * (`{ users: [{ username: 'ann', groups: ['finance'] }] }`). It lets anyone in.
    */
   readonly devProvider?: boolean | DevProviderConfig | undefined
+  /**
+   * For a development server that evaluates the call again, such as Vite: outside of production, a later call with this name
+   * replaces the instance, and takes over its sessions and its development provider. The adapter for Next needs it only to tell
+   * several instances with one `baseUrl` apart.
+   */
+  readonly instanceName?: string | undefined
 }
 
 export interface ReadOptions {
@@ -64,9 +73,13 @@ export interface ReadOptions {
   /** `undefined` if any free one will do. */
   readonly devProviderPort: number | undefined
   readonly hooks: Hooks
+  readonly instanceName: string | undefined
 }
 
-const OWN_NAMES = ['settings', 'config', 'log', 'now', 'devProvider', 'onSignIn', 'onSignOut']
+/** With the clock of the process, unless the options have another. */
+type Start = ReadOptions & { readonly now: () => number }
+
+const OWN_NAMES = ['settings', 'config', 'log', 'now', 'devProvider', 'onSignIn', 'onSignOut', 'instanceName']
 const SILENT: Log = { info() {}, warn() {}, error() {} }
 /** For a program without a log: the errors of its own functions go to the console. */
 const HOOKS_ALONE: Log = { info() {}, warn: warnOfHook, error: warnOfHook }
@@ -87,7 +100,7 @@ export async function readOptions(
 ): Promise<ReadOptions> {
   if (typeof options !== 'object' || options === null || Array.isArray(options))
     throw new MenshenError('bad_settings', 'createMenshen: expected an options object.')
-  const { settings: base, config, log, now, devProvider = false, onSignIn, onSignOut, ...rest } = options
+  const { settings: base, config, log, now, devProvider = false, onSignIn, onSignOut, instanceName, ...rest } = options
   const hooks = { onSignIn, onSignOut }
   const isDescribed = typeof devProvider === 'object' && devProvider !== null
   const given: OptionEntries = Object.entries(rest).filter(([, value]) => value !== undefined)
@@ -101,7 +114,11 @@ export async function readOptions(
     config: whole,
     errors,
   } = await tryConfiguration({ environment, base, config, secrets: 'leave' }, 'stop')
-  refuseIf([...problems, ...ownProblems({ log, now, devProvider, ...hooks }), ...(errors.settings?.problems ?? [])])
+  refuseIf([
+    ...problems,
+    ...ownProblems({ log, now, devProvider, instanceName, ...hooks }),
+    ...(errors.settings?.problems ?? []),
+  ])
   if (!settings || errors.config) throw errors.config
   const isPortGiven = base !== undefined || texts.DEV_PROVIDER_PORT !== undefined
   const fields = {
@@ -116,6 +133,7 @@ export async function readOptions(
     now,
     devProvider: isDescribed || devProvider,
     hooks,
+    instanceName,
     devProviderPort: isPortGiven ? settings.DEV_PROVIDER_PORT : undefined,
   }
 }
@@ -165,7 +183,7 @@ function shownAs(value: unknown): string {
 
 const LONGEST_SHOWN = 100
 
-function ownProblems({ log = SILENT, now, devProvider, ...hooks }: Record<string, unknown>): Problem[] {
+function ownProblems({ log = SILENT, now, devProvider, instanceName, ...hooks }: Record<string, unknown>): Problem[] {
   const problems: string[] = []
   const isLog = ['info', 'warn', 'error'].every(level => typeof Object(log)[level] === 'function')
   if (!isLog)
@@ -176,6 +194,8 @@ function ownProblems({ log = SILENT, now, devProvider, ...hooks }: Record<string
     problems.push(
       `devProvider is ${shownAs(devProvider)}; expected true or false, or an object, for example { users: [{ username: 'ann' }] }.`,
     )
+  if (instanceName !== undefined && (typeof instanceName !== 'string' || instanceName === ''))
+    problems.push(`instanceName is ${shownAs(instanceName)}; expected text, for example app.`)
   for (const [name, hook] of Object.entries(hooks))
     if (hook !== undefined && typeof hook !== 'function')
       problems.push(`${name} is ${shownAs(hook)}; expected a function that takes the user.`)
@@ -245,8 +265,7 @@ export function nodeEnvironment(): string | undefined {
   return process.env.NODE_ENV || undefined
 }
 
-/** The options of a start, with the clock of the process unless they have another. */
-export async function readStart(options: MenshenOptions) {
+export async function readStart(options: MenshenOptions): Promise<Start> {
   assertSettings(Object(options).settings)
   const read = await readOptions(options, nodeEnvironment(), process.env)
   return { ...read, now: read.now ?? Date.now }
@@ -254,27 +273,38 @@ export async function readStart(options: MenshenOptions) {
 
 async function start(options: MenshenOptions): Promise<Menshen> {
   const read = await readStart(options)
-  const { config, log, isLogged, now, devProvider, devProviderPort = 0, hooks } = read
+  const { settings, config, log, now, hooks, isLogged, devProvider, devProviderPort = 0, instanceName } = read
   if (devProvider) {
-    assertDevelopment(read.settings, config)
+    assertDevelopment(settings, config)
     assertNoBearer(config)
   }
-  await using opened = new AsyncDisposableStack()
-  const development = devProvider ? await startDevelopment(read.settings, config, devProviderPort, now) : undefined
-  if (development) opened.defer(() => development.close())
-  const settings = development ? readOver(read.settings, development.settings) : read.settings
-  refuseWithoutProvider(settings, config, options.settings === undefined)
-  const core = await createCore({ settings, config, log, now, hooks })
-  reportStart({
+  return startInstance({
+    instanceName,
     settings,
     config,
-    users: development?.users,
-    log: isLogged ? log : undefined,
-    now,
-    byOptions: options.settings === undefined,
+    others: [devProvider, devProviderPort, isLogged, Object.values(hooks).map(hook => typeof hook)],
+    devProviderPort: devProvider ? devProviderPort : 0,
+    functions: { log, now, hooks },
+    start: (functions, kept) => startWith({ ...read, ...functions }, kept, options.settings === undefined),
   })
-  const provider = opened.move()
-  return asLibrary(core, () => provider.disposeAsync())
+}
+
+async function startWith(read: Start, kept: KeptParts, byOptions: boolean): Promise<Menshen> {
+  const { config, log, now, hooks, isLogged } = read
+  const development = read.devProvider ? await keepDevelopment(kept, read) : undefined
+  const settings = development ? readOver(read.settings, development.settings) : read.settings
+  refuseWithoutProvider(settings, config, byOptions)
+  const memoryStore = settings.STORE === 'memory:' ? keepMemoryStore(kept, now) : undefined
+  const core = await createCore({ settings, config, log, now, hooks, memoryStore })
+  if (!development) await closeDevelopment(kept)
+  reportStart({ settings, config, users: development?.users, log: isLogged ? log : undefined, now, byOptions })
+  return asLibrary(core)
+}
+
+/** Closed by the last instance that uses it. */
+function keepMemoryStore(kept: KeptParts, now: () => number): Store {
+  kept.memoryStore ??= createMemoryStore({ now })
+  return { ...kept.memoryStore, close: async () => {} }
 }
 
 /** In production an application that no user can sign in to is a mistake, and not the first step of a set-up. */
@@ -295,7 +325,7 @@ function missingIn(settings: Settings, config: Config, byOptions: boolean): stri
 }
 
 /** The instance as applications get it. After `close` it answers 503, or rejects. */
-export function asLibrary(whole: Core, afterClose: () => Promise<void> = async () => {}): Menshen {
+export function asLibrary(whole: Core): Menshen {
   // An application that wants other settings makes another one.
   const { prepare: _, noteRefused: __, sessions: ___, ...core } = whole
   let closed: Promise<void> | undefined
@@ -318,7 +348,7 @@ export function asLibrary(whole: Core, afterClose: () => Promise<void> = async (
       else core.listener(request, response)
     },
     close(timeoutMs) {
-      closed ??= core.close(timeoutMs).finally(afterClose)
+      closed ??= core.close(timeoutMs)
       return closed
     },
   }
@@ -352,11 +382,24 @@ function closedAnswer(): Response {
 
 // The embedded development provider, and the settings for it.
 
-export interface Development extends Omit<DevProvider, 'setUsers'> {
-  /** What the operator would set for it. */
-  readonly settings: Environment
-  /** After a reload. */
-  reconfigure(config: Config): void
+/** The one that runs, unless it was started for another address, language or port. */
+async function keepDevelopment(kept: KeptParts, { settings, config, devProviderPort = 0, now }: Start) {
+  const { BASE_URL, CALLBACK_PATH, PAGE_LANGUAGE } = settings
+  const fingerprint = fingerprintOf([BASE_URL, CALLBACK_PATH, PAGE_LANGUAGE, devProviderPort])
+  if (kept.development?.fingerprint === fingerprint) {
+    kept.development.running.reconfigure(config)
+    return kept.development.running
+  }
+  await closeDevelopment(kept)
+  const running = await startDevelopment(settings, config, devProviderPort, now)
+  kept.development = { fingerprint, port: devProviderPort, running }
+  return running
+}
+
+async function closeDevelopment(kept: KeptParts): Promise<void> {
+  const { development } = kept
+  kept.development = undefined
+  await development?.running.close()
 }
 
 /** On any free port if it is 0. */
@@ -378,7 +421,11 @@ export async function startDevelopment(
     now,
   }).catch(error => refuseToListen(error, { setting: 'DEV_PROVIDER_PORT', port, host: '127.0.0.1' }))
   return {
-    ...provider,
+    url: provider.url,
+    get users() {
+      return provider.users
+    },
+    close: () => provider.close(),
     settings: { AUTH_URL: provider.url, ...DEVELOPMENT_CLIENT },
     reconfigure: ({ devProvider }) => provider.setUsers(usersOf(devProvider)),
   }

@@ -62,7 +62,7 @@ export async function createTestMenshen<R extends Role = DefaultRole, F extends 
   return instance as unknown as TestMenshen<R | typeof DEFAULT_ROLE, F>
 }
 
-async function start({ devProvider: _, ...options }: MenshenOptions): Promise<TestMenshen> {
+async function start({ devProvider: _, instanceName: __, ...options }: MenshenOptions): Promise<TestMenshen> {
   refuseProduction(nodeEnvironment())
   const baseUrl = options.baseUrl ?? (options.settings ? undefined : 'http://localhost')
   const { settings, config, log, now, hooks } = await readStart({ ...options, baseUrl, store: 'memory:' })

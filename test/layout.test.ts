@@ -25,7 +25,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['keys', 'devices', 'token-exchange', 'hosts', 'portal'],
   ['account', 'api'],
   ['console'],
-  ['assembly', 'menshen', 'options', 'setting-options', 'create-menshen', 'index'],
+  ['assembly', 'menshen', 'dev-reload', 'options', 'setting-options', 'create-menshen', 'index'],
   ['adapters', 'cli', 'testing'],
 ]
 /** Floors whose folders import from each other: the configuration and what it needs, and the assembly. */
@@ -35,8 +35,8 @@ const STARTS = ['src/cli/entry.ts', 'src/cli/main.ts', 'src/options.ts']
 /** Shares nothing with the others; only the library's entry point and the command import it. */
 const APART = 'dev-provider'
 const IMPORTERS_OF_APART = ['options', 'cli']
-/** Adapters import what an application may import, and the errors, so that small adapters load nothing else. */
-const PUBLIC: readonly string[] = ['index', 'errors']
+/** Adapters import what an application may import, the errors, so that small adapters load nothing else, and how bundles share. */
+const PUBLIC: readonly string[] = ['index', 'errors', 'dev-reload']
 
 interface Source {
   /** From the project's root, with `/`. */

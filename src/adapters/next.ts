@@ -4,6 +4,7 @@ import { hash, randomUUID } from 'node:crypto'
 import { headers } from 'next/headers.js'
 import { notFound, redirect } from 'next/navigation.js'
 import { NextResponse } from 'next/server.js'
+import { createShared, newEvaluation } from '../dev-reload.ts'
 import {
   addCookies,
   type Menshen,
@@ -29,7 +30,7 @@ export interface NextMenshen<R extends Role = Role, F extends string = string> {
   requireUser(this: void): Promise<Session<R, F>>
   /** The signed-in user if they have one of these roles; for all others the page is not found. */
   requireRole(this: void, ...roles: readonly [R, ...R[]]): Promise<Session<R, F>>
-  /** Starts Menshen, once in a process: by itself with the first request, or from `instrumentation.ts`. */
+  /** Starts Menshen, once for all bundles: by itself with the first request, or from `instrumentation.ts`. */
   start(this: void): Promise<Menshen<R, F>>
 }
 
@@ -59,7 +60,12 @@ export function menshen<M extends AnyMenshen>(
 function createAdapter(create: () => Promise<Menshen>, { address }: NextMenshenOptions): NextMenshen {
   if (typeof create !== 'function')
     throw new MenshenError('bad_settings', 'menshen: expected menshen(() => createMenshen({ … })), with a function.')
-  const start = () => startOnce(() => checked(create))
+  const evaluation = newEvaluation()
+  const start = async () => {
+    const created = await createShared(create, evaluation)
+    assertInstance(created, 'menshen(() => createMenshen({ … }))')
+    return created
+  }
 
   async function auth() {
     // First of all: while the application is built, Next ends the rendering here.
@@ -110,12 +116,6 @@ function createAdapter(create: () => Promise<Menshen>, { address }: NextMenshenO
 
 function countHeaders({ headers }: Request): number {
   return [...headers.keys()].length
-}
-
-async function checked(create: () => Promise<Menshen>): Promise<Menshen> {
-  const created = await create()
-  assertInstance(created, 'menshen(() => createMenshen({ … }))')
-  return created
 }
 
 /** Next accepts only an absolute address from a proxy, and shortens it again. */
@@ -172,21 +172,4 @@ function machineOf(headers: Headers): Session | undefined {
 
 function credentialsIn(headers: Headers): string {
   return hash('sha256', headers.get('authorization') ?? '', 'base64url')
-}
-
-const STARTED = Symbol.for('menshen/next')
-
-/**
- * Next bundles the proxy and each page separately, and again at every change while developing: what they have in common
- * is the process. A start that failed is tried again with the next request.
- */
-function startOnce<M>(create: () => Promise<M>): Promise<M> {
-  const shared = globalThis as { [STARTED]?: Promise<M> | undefined }
-  if (shared[STARTED]) return shared[STARTED]
-  const starting = create()
-  shared[STARTED] = starting
-  starting.catch(() => {
-    shared[STARTED] = undefined
-  })
-  return starting
 }

@@ -67,6 +67,8 @@ export interface ProcessOptions {
   readonly countedEvents?: EventCounter
   /** Functions of the program around us. */
   readonly hooks?: Hooks
+  /** In place of a new store for `memory:`. */
+  readonly memoryStore?: Store | undefined
   /** Which of several processes this is. */
   readonly worker?: number | undefined
 }
@@ -131,7 +133,7 @@ export async function openProcessParts(
   opened: AsyncDisposableStack,
   deadline: ShutdownDeadline,
   configuration: Configuration,
-  { log, now, worker, gatherMetrics = gatherAlone, countedEvents, hooks = NO_HOOKS }: ProcessOptions,
+  { log, now, worker, gatherMetrics = gatherAlone, countedEvents, hooks = NO_HOOKS, memoryStore }: ProcessOptions,
 ): Promise<ProcessParts> {
   const { settings, plans } = configuration
   let mainProvider = plans[0].id
@@ -146,7 +148,7 @@ export async function openProcessParts(
   const { observation, metrics, series: history, shadowRefusals } = observed
   const { report, measure, measureSync, traceCall } = observation
   const basics: Basics = { settings, now, report, measure, measureSync, traceCall }
-  const records = await openRecords(opened, deadline, configuration, basics)
+  const records = await openRecords(opened, deadline, configuration, basics, memoryStore)
   const { store, keyring } = records
   const audit = opened.adopt(createAudit({ settings, store, keyring, now, report, worker }), audit =>
     audit.close(deadline.leftMs()),
@@ -256,9 +258,10 @@ async function openRecords(
   deadline: ShutdownDeadline,
   { plans: [plan] }: Configuration,
   { settings, now, report, measure, measureSync }: Basics,
+  memoryStore: Store | undefined,
 ): Promise<Records> {
   const cache = { size: settings.SESSION_CACHE_SIZE, bytes: cacheShares(settings).recordBytes }
-  const opening = await openStore(settings.STORE, now, report, cache)
+  const opening = memoryStore ?? (await openStore(settings.STORE, now, report, cache))
   const observed = observedStore(opening, measure, measureSync)
   const store = opened.adopt(watchWrites(observed, { now, report }), store => deadline.wait(store.close()))
   const keys = deriveKeys({ SECRET: settings.SECRET, CLIENT_SECRET: plan.clientSecret })

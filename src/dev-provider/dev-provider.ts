@@ -60,7 +60,9 @@ export async function startDevProvider(options: DevProviderOptions): Promise<Dev
 
   return {
     url: `http://localhost:${(server.address() as AddressInfo).port}`,
-    users: users.map(user => user.info.username),
+    get users() {
+      return users.map(user => user.info.username)
+    },
     setUsers(given) {
       users = cardsOf(given)
     },

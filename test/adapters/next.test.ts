@@ -1,8 +1,11 @@
 // The adapter for Next, called as Next calls it.
 import assert from 'node:assert/strict'
 import { suite, type TestContext, test } from 'node:test'
-import { createMenshen, readSettings } from '../../src/index.ts'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { createMenshen, type MenshenOptions, readSettings } from '../../src/index.ts'
+import { createTestMenshen } from '../../src/testing.ts'
 import { keySha256, newKey } from '../../src/util/key-form.ts'
+import { freePort } from '../kit/free-port.ts'
 import { startOidcServer } from '../kit/oidc-server.ts'
 import { openScriptedProvider } from '../kit/scripted-provider.ts'
 import { current, type NextResponse, takeThePlaceOfNext } from './next-double.ts'
@@ -29,9 +32,7 @@ async function setUp(t: TestContext, options: { rateLimitPerMinute?: number } = 
   }
   const adapter = menshen(create, { address: request => request.headers.get('x-real-ip') ?? undefined })
   t.after(async () => {
-    const running = await adapter.start()
-    forgetTheStart()
-    await running.close()
+    await (await adapter.start()).close()
   })
   const ask = (path: string, headers: Record<string, string> = {}) =>
     adapter.proxy(new Request(BASE + path, { headers: { ...PAGE, ...headers } }))
@@ -44,11 +45,6 @@ async function setUp(t: TestContext, options: { rateLimitPerMinute?: number } = 
   /** As a page does that was asked for with this cookie. */
   const within = <T>(cookie: string, work: () => Promise<T>) => current.run(new Headers({ cookie }), work)
   return { adapter, provider, clock, create, starts, ask, signIn, within }
-}
-
-/** It lives as long as the process, and each test wants its own. */
-function forgetTheStart(): void {
-  Reflect.deleteProperty(globalThis, Symbol.for('menshen/next'))
 }
 
 suite('the proxy of Next', () => {
@@ -125,9 +121,7 @@ suite('a machine behind Next', () => {
       }),
     )
     t.after(async () => {
-      const running = await adapter.start()
-      forgetTheStart()
-      await running.close()
+      await (await adapter.start()).close()
     })
     const claims = { sub: 'robot-1', client_id: 'robot', preferred_username: 'robot-1' }
     const authorization = `Bearer ${await provider.sign(claims, { typ: 'at+jwt' })}`
@@ -205,5 +199,142 @@ suite('the start', () => {
     for (const { status } of both) assert.equal(status, 'rejected')
     assert.equal((await proxy(new Request(`${BASE}/login`))).status, 200)
     assert.ok(await adapter.start())
+  })
+})
+
+/** A module with a call of createMenshen, as Next evaluates it: once in each bundle, and again after a change. */
+async function evaluate(t: TestContext, options: MenshenOptions) {
+  await nextTurn()
+  const adapter = menshen(() => createMenshen(options))
+  t.after(async () => (await adapter.start().catch(() => undefined))?.close())
+  const ask = (path: string, cookie = '') =>
+    adapter.proxy(new Request((options.baseUrl ?? BASE) + path, { headers: { ...PAGE, cookie } }))
+  const isAdmitted = async (path: string, cookie = '') =>
+    (await ask(path, cookie)).headers.get('x-middleware-next') === '1'
+  const signIn = async (code: string) => {
+    const { headers } = await ask(`/callback?code=${code}&state=abc_idp`)
+    return headers.getSetCookie().find(one => one.startsWith('menshen_session=')) ?? assert.fail('no session')
+  }
+  return { ...adapter, ask, isAdmitted, signIn }
+}
+
+const DEVELOPERS_ALONE = [{ path: '/page', roles: ['developer' as const] }]
+
+suite('a module that a development server evaluates again', () => {
+  test('a changed rule applies in all bundles, users stay signed in with sessions in memory, and the instance before is closed', async t => {
+    const provider = await openScriptedProvider(t, { expiresIn: LIFE })
+    const options = { ...provider.options, baseUrl: BASE }
+    const proxy = await evaluate(t, options)
+    const page = await evaluate(t, { ...options })
+    const unused = await evaluate(t, { ...options })
+    const before = await proxy.start()
+    assert.equal(await page.start(), before)
+    const cookie = await proxy.signIn(provider.codeFor({ username: 'zhangsan' }))
+    assert.ok(await proxy.isAdmitted('/page', cookie))
+
+    const changed = await evaluate(t, { ...options, rules: DEVELOPERS_ALONE })
+    assert.equal((await changed.ask('/page', cookie)).status, 403)
+    assert.ok(await changed.isAdmitted('/', cookie))
+    // Bundles from before the change follow, also one that is used for the first time.
+    for (const { start } of [proxy, page, unused]) assert.equal(await start(), await changed.start())
+    assert.equal((await before.admit(new Request(BASE))).answer?.status, 503)
+
+    const undone = await evaluate(t, options)
+    assert.ok(await undone.isAdmitted('/page', cookie))
+  })
+
+  test('wrong options are an error of every request until the next change; the users are still signed in', async t => {
+    const provider = await openScriptedProvider(t, { expiresIn: LIFE })
+    const options = { ...provider.options, baseUrl: BASE }
+    const first = await evaluate(t, options)
+    const cookie = await first.signIn(provider.codeFor({ username: 'zhangsan' }))
+    const wrong = await evaluate(t, { ...options, rules: [{ path: 'page', public: true }] })
+    for (let i = 0; i < 2; i++) await assert.rejects(wrong.ask('/', cookie), { code: 'bad_settings' })
+    const unusable = await evaluate(t, { ...options, store: 'sqlite:/dev/null/menshen.db' })
+    await assert.rejects(unusable.ask('/', cookie), { code: 'cannot_start' })
+    const mended = await evaluate(t, { ...options, rules: DEVELOPERS_ALONE })
+    assert.ok(await mended.isAdmitted('/', cookie))
+  })
+
+  test('a hook that is evaluated again is the one that is called, with what it has captured', async t => {
+    const provider = await openScriptedProvider(t, { expiresIn: LIFE })
+    const evaluated = async (tenant: number) =>
+      evaluate(t, { ...provider.options, baseUrl: BASE, onSignIn: () => ({ tenant }) })
+    const first = await evaluated(1)
+    const running = await first.start()
+    const second = await evaluated(2)
+    assert.equal(await second.start(), running)
+    const cookie = await second.signIn(provider.codeFor({ username: 'zhangsan' }))
+    assert.deepEqual((await current.run(new Headers({ cookie }), second.auth))?.data, { tenant: 2 })
+  })
+
+  test('the development provider stays when a rule changes, and moves when the address does, also on a fixed port', async t => {
+    t.mock.method(console, 'warn', () => {})
+    const devProviderPort = await freePort()
+    const options = { store: 'memory:', baseUrl: BASE, devProvider: true, devProviderPort }
+    const usersOf = async () => {
+      const redirect = encodeURIComponent(`${BASE}/callback`)
+      const query = `response_type=code&client_id=menshen&redirect_uri=${redirect}&scope=read&state=abc_idp`
+      return (await fetch(`http://localhost:${devProviderPort}/oauth/authorize?${query}`)).text()
+    }
+    await (await evaluate(t, options)).start()
+    const users = await evaluate(t, { ...options, devProvider: { users: [{ username: 'ann' }] } })
+    await users.start()
+    assert.match(await usersOf(), /ann/)
+    const moved = await evaluate(t, { ...options, baseUrl: 'http://localhost:3999' })
+    await moved.start()
+    assert.equal((await moved.ask('/login')).status, 200)
+    const real = await evaluate(t, { ...options, devProvider: false, baseUrl: 'http://localhost:3999' })
+    await real.start()
+    await assert.rejects(usersOf())
+  })
+
+  test('instances of one application are independent: with addresses of their own, with names, or evaluated together', async t => {
+    const provider = await openScriptedProvider(t, { expiresIn: LIFE })
+    const options = { ...provider.options, baseUrl: BASE }
+    const shop = await evaluate(t, options)
+    const admin = await evaluate(t, { ...options, baseUrl: 'http://localhost:4000' })
+    const named = await evaluate(t, { ...options, instanceName: 'named' })
+    const together = ['/a', '/b'].map(path =>
+      menshen(() => createMenshen({ ...options, baseUrl: 'http://localhost:5000', rules: [{ path, public: true }] })),
+    )
+    const starts = [shop, admin, named, ...together].map(({ start }) => start)
+    t.after(() => Promise.all(starts.map(async start => (await start()).close())))
+    const started = await Promise.all(starts.map(start => start()))
+    assert.equal(new Set(started).size, starts.length)
+    const changed = await evaluate(t, { ...options, instanceName: 'named', rules: [{ path: '/x', public: true }] })
+    assert.ok(await changed.isAdmitted('/x'))
+    const running = started.map(instance => instance !== started[2])
+    const answers = await Promise.all(started.map(instance => instance.fetch(new Request(`${BASE}/login`))))
+    assert.deepEqual(
+      answers.map(answer => answer?.status === 200),
+      running,
+    )
+  })
+
+  test('in production each set of options is an instance, and none is replaced', async t => {
+    const provider = await openScriptedProvider(t, { expiresIn: LIFE })
+    const settings = readSettings({
+      ...provider.settings,
+      STORE: 'memory:',
+      BASE_URL: BASE,
+      NODE_ENV: 'production',
+      SECRET: 's'.repeat(32),
+    })
+    t.mock.method(console, 'warn', () => {})
+    const first = await evaluate(t, { settings })
+    const running = await first.start()
+    const [bundle, other] = [await evaluate(t, { settings }), await evaluate(t, { settings, rules: DEVELOPERS_ALONE })]
+    assert.equal(await bundle.start(), running)
+    assert.notEqual(await other.start(), running)
+    assert.equal(await first.start(), running)
+    assert.equal((await first.ask('/login')).status, 200)
+  })
+
+  test('instances of menshen/testing are each used by the adapter that they were created for', async t => {
+    const adapters = [1, 2].map(() => menshen(() => createTestMenshen()))
+    const [one, two] = await Promise.all(adapters.map(({ start }) => start()))
+    t.after(() => Promise.all([one?.close(), two?.close()]))
+    assert.notEqual(one, two)
   })
 })

@@ -10,6 +10,7 @@ import { after, before, suite, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { createClient, signIn } from '../kit/client.ts'
+import { signInAtDevProvider } from '../kit/dev-sign-in.ts'
 import { freePort } from '../kit/free-port.ts'
 import { type ScriptedProvider, startScriptedProvider } from '../kit/scripted-provider.ts'
 import { until } from '../kit/until.ts'
@@ -33,7 +34,7 @@ before(
   async () => {
     await setUpInstances()
     provider = opened.adopt(await startScriptedProvider({ expiresIn: LIFE }), provider => provider.close())
-    url = await start()
+    url = await start(['start'], { ...provider.settings, SECRET: 's'.repeat(32) })
   },
   { timeout: 600_000 },
 )
@@ -62,12 +63,12 @@ const CACHED_ROUTE = `export const GET = () =>
   new Response('cached', { headers: { 'cache-control': 'public, max-age=600', 'set-cookie': 'theirs=1' } })
 `
 
-async function start(): Promise<string> {
+async function start(args: readonly string[], settings: Record<string, string>): Promise<string> {
   const port = String(await freePort())
   const address = `http://localhost:${port}`
-  const child = spawn(process.execPath, ['node_modules/next/dist/bin/next', 'start', '-p', port], {
+  const child = spawn(process.execPath, ['node_modules/next/dist/bin/next', ...args, '-p', port], {
     cwd: folder,
-    env: { ...ENVIRONMENT, ...provider.settings, BASE_URL: address },
+    env: { ...ENVIRONMENT, ...settings, BASE_URL: address },
     stdio: ['ignore', 'ignore', 'inherit'],
   })
   const exited = once(child, 'exit')
@@ -77,7 +78,7 @@ async function start(): Promise<string> {
   })
   const client = createClient(address)
   const isReady = () => client.get('/_menshen/ready').then(({ status }) => status === 200)
-  await until(() => isReady().catch(() => false))
+  await until(() => isReady().catch(() => false), 120_000)
   return address
 }
 
@@ -247,4 +248,39 @@ suite('a user', () => {
     assert.equal(out.headers.location, '/login')
     assert.equal((await user.get('/api/me', { headers: { cookie, ...DATA } })).status, 401)
   })
+})
+
+suite('a developer', () => {
+  for (const bundler of ['--turbopack', '--webpack'])
+    test(`a developer who changes a rule stays signed in, and sees what is wrong with one (${bundler})`, {
+      timeout: 600_000,
+    }, async () => {
+      const file = join(folder, 'menshen.ts')
+      const original = readFileSync(file, 'utf8')
+      const change = (from: string, to: string) => {
+        assert.ok(original.includes(from))
+        writeFileSync(file, original.replace(from, to))
+      }
+      const address = await start(['dev', bundler], { DEV_PROVIDER_PORT: String(await freePort()) })
+      const developer = createClient(address)
+      await signInAtDevProvider(developer, 'zhangsan')
+      const reports = () => developer.get('/reports', { headers: PAGE })
+      const becomes = (expected: number) => until(async () => (await reports()).status === expected, 120_000)
+      const isSignedIn = async () => (await developer.get('/api/me', { headers: DATA })).status === 200
+      try {
+        await becomes(403)
+        assert.ok(await isSignedIn())
+        change("['developer']", "['common']")
+        await becomes(200)
+        assert.ok(await isSignedIn())
+        change("path: '/reports'", "path: 'reports'")
+        await becomes(500)
+        assert.match((await reports()).text, /rules\.1\.path: expected a plain path that starts with/)
+        change("['developer']", "['developer', 'common']")
+        await becomes(200)
+        assert.ok(await isSignedIn())
+      } finally {
+        writeFileSync(file, original)
+      }
+    })
 })

@@ -402,7 +402,17 @@ test('editors show a description for every option: that of its setting, or one o
     assert.ok(shown.startsWith(description.replace(/\[([^\]]+)\]\([^)]+\)/g, '$1')), `${name}: ${shown}`)
   }
   const own = new Map(['config/file.ts', 'options.ts', 'sign-in/hooks.ts'].flatMap(path => [...commentsIn(path)]))
-  const others = [...CONFIG_NAMES, 'settings', 'config', 'log', 'now', 'devProvider', 'onSignIn', 'onSignOut']
+  const others = [
+    ...CONFIG_NAMES,
+    'settings',
+    'config',
+    'log',
+    'now',
+    'devProvider',
+    'onSignIn',
+    'onSignOut',
+    'instanceName',
+  ]
   assert.deepEqual(
     others.filter(name => !own.get(name)),
     [],

@@ -118,7 +118,9 @@ function startWriter(file: string, deadlineMs: number): SharedWriter {
     }
   }
 
-  function receive(answer: BatchReply): void {
+  function receive(answer: BatchReply | object): void {
+    // `node --watch` makes a thread post the names of its imports.
+    if (!('outcomes' in answer)) return
     opened = openedBefore + answer.opened
     settle(answer.outcomes)
   }

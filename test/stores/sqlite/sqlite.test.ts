@@ -35,6 +35,16 @@ conformance('The embedded store', async () => {
   return { store, now, passTime, close }
 })
 
+test('The embedded store takes no message of `node --watch` for an answer of its thread', async context => {
+  const file = await fileFor(context)
+  // Node sets it in a process that it watches; threads then post the names of their imports.
+  process.env.WATCH_REPORT_DEPENDENCIES = '1'
+  context.after(() => delete process.env.WATCH_REPORT_DEPENDENCIES)
+  const store = await openSqliteStore({ file, now: () => 0 })
+  assert.ok(await store.create('a', entry('a')))
+  await store.close()
+})
+
 describe('The embedded store, shared by processes:', () => {
   test('each sees at once what the other wrote and removed', async context => {
     const { store, neighbour } = await openShared(context)
