@@ -58,7 +58,12 @@ export function createToUserSession(providers: Providers): ToUserSession {
   }
 }
 
-/** The signal is made when it is read. */
-export function withSignal(user: UserSession, signal: () => AbortSignal): UserSession {
-  return Object.defineProperty(user, 'signal', { get: signal, configurable: true })
+/** The signal is made when it is first read, and stays the same: aborted, once the session has ended. */
+export function withSignal(user: UserSession, createSignal: () => AbortSignal): UserSession {
+  let signal: AbortSignal | undefined
+  const get = () => {
+    signal ??= createSignal()
+    return signal
+  }
+  return Object.defineProperty(user, 'signal', { get, configurable: true })
 }

@@ -86,7 +86,9 @@ test('a session ends with signOut or its time, and hooks do not run', async t =>
   const late = await auth.signIn({ username: 'bob', expiresIn: 60 })
   await auth.signOut(cookie)
   assert.equal(await auth.session(page(cookie)), undefined)
-  if (!session.signal?.aborted) await new Promise(resolve => session.signal?.addEventListener('abort', resolve))
+  const { signal } = session
+  if (!signal?.aborted) await new Promise(resolve => signal?.addEventListener('abort', resolve))
+  assert.equal(session.signal, signal)
   now += 60_000
   assert.equal((await auth.admit(page(late.cookie))).answer?.status, 401)
   assert.deepEqual(calls, [])
