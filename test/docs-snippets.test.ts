@@ -230,7 +230,10 @@ function compile(snippets: readonly Snippet[]): string[] {
         'menshen/*': [join(ROOT, 'src/adapters/*.ts')],
         // As an application of Next knows its own files.
         '@/*': [join(ROOT, 'examples/next/*.ts')],
+        // test/long/frameworks.long.ts has the real one.
+        '@nestjs/*': [join(ROOT, 'test/adapters/nest-double.ts')],
       },
+      experimentalDecorators: true,
       jsx: 'react-jsx',
       moduleDetection: 'force',
       noUnusedLocals: false,
