@@ -9,6 +9,7 @@ export const COMMON_FIELDS = {
   provider: 'the id of the provider in the configuration, `default` if there is only one',
   address: 'the client address, taken from headers only if they come from `TRUSTED_PROXIES`',
   userAgent: 'the User-Agent of the client, at most 256 characters',
+  host: 'the name in `hosts` that the request is for; absent at `BASE_URL`',
   reason: 'the reason, as a code',
   worker: 'the number of the worker process, with `WORKERS`',
   error: 'the code of a Menshen error; [troubleshooting.md](troubleshooting.md) explains them',
@@ -399,7 +400,7 @@ export const EVENTS = {
     // `reason` is form, several (two that differ), unknown, expired, outside_network (not in the machine's `networks`), or
     // not_accepted (the rule has no `keys`, or the machine no `api`).
     message: 'a key was rejected',
-    fields: [],
+    fields: ['method', 'path'],
   },
   key_use_not_saved: { level: 'warn', message: "a personal key's last use could not be saved", fields: [] },
   // `claim` is what of it is wrong.

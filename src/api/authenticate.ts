@@ -4,35 +4,45 @@
 import type { GatewayRequest } from '../http/request.ts'
 import { isWithinNetworks, type KeyCaller } from '../keys/callers.ts'
 import { requestFields } from '../observe/observed-request.ts'
-import { userFields } from '../session/fields.ts'
-import { phrase } from '../text/text.ts'
+import { type SessionUser, userFields } from '../session/fields.ts'
+import { type Phrase, phrase } from '../text/text.ts'
 import { keyIn, keySha256 } from '../util/key-form.ts'
 import type { ApiContext, Operation } from './context.ts'
 import { type ApiProblem, apiProblem } from './problem.ts'
 
 /** RFC 9110 wants a challenge with every 401. */
 const CHALLENGE = { 'www-authenticate': 'Bearer realm="menshen"' }
-const INVALID_KEY = apiProblem('invalid_key', phrase('api.invalid_key'), CHALLENGE)
+/** By the reason in the log. Only a caller who has the key learns that it is expired, or of which kind it is. */
+const REFUSALS = {
+  missing: invalidKey(phrase('api.key_missing')),
+  form: invalidKey(phrase('api.key_form')),
+  several: invalidKey(phrase('api.key_several')),
+  unknown: invalidKey(phrase('api.key_unknown')),
+  expired: invalidKey(phrase('api.key_expired')),
+  not_accepted: invalidKey(phrase('api.key_without_api')),
+}
 const TOO_MANY = apiProblem('too_many', phrase('api.too_many'), { 'retry-after': '60' })
 const OUTSIDE_NETWORK = apiProblem('outside_network', phrase('api.outside_network'))
 
 export async function authenticate(context: ApiContext, request: GatewayRequest): Promise<KeyCaller | ApiProblem> {
   const { api, auth, observe } = context
   const presented = keyIn(request.headers, { acceptsPassword: false })
-  if (!presented) return INVALID_KEY
+  if (!presented) return REFUSALS.missing
 
   /** Made-up keys are limited like those at rules. The key is in no report. */
-  async function refuse(reason: string): Promise<ApiProblem> {
+  async function refuse(reason: keyof typeof REFUSALS, user?: SessionUser): Promise<ApiProblem> {
     if (!(await auth.rateLimit.admits('ticket', request))) return TOO_MANY
-    observe.report('key_refused', { ...requestFields(request), reason })
-    return INVALID_KEY
+    const { method, observed } = request
+    const fields = { ...requestFields(request), ...(user && userFields(user)), reason }
+    observe.report('key_refused', { ...fields, method, path: observed.path })
+    return REFUSALS[reason]
   }
 
   if ('problem' in presented) return refuse(presented.problem)
   const sha256 = keySha256(presented.key)
   const machine = api.machines.identifyMachine(sha256)
-  if ('refused' in machine) return refuse(machine.refused)
-  if (!machine.api) return refuse('not_accepted')
+  if ('refused' in machine) return refuse(machine.refused, machine.user)
+  if (!machine.api) return refuse('not_accepted', machine.user)
   request.observed.user = machine.user.userInfo.username
   if (!isWithinNetworks(machine, request.observed.address)) {
     reportRefused(context, request, machine, 'outside_network')
@@ -55,7 +65,17 @@ export function scopeProblem(
 }
 
 function reportRefused({ observe }: ApiContext, request: GatewayRequest, machine: KeyCaller, reason: string): void {
-  const { method, path } = request
+  const { method, observed } = request
   const fields = { ...requestFields(request), ...userFields(machine.user), reason }
-  observe.report('refused', { ...fields, method, path, role: machine.who.role, key: machine.who.keyKind })
+  observe.report('refused', {
+    ...fields,
+    method,
+    path: observed.path,
+    role: machine.who.role,
+    key: machine.who.keyKind,
+  })
+}
+
+function invalidKey(given: Phrase): ApiProblem {
+  return apiProblem('invalid_key', given, CHALLENGE)
 }

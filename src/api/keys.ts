@@ -2,9 +2,10 @@
 
 import { z } from 'zod'
 import type { KeyPage, ListedKey } from '../keys/personal.ts'
+import { phrase } from '../text/text.ts'
 import type { Call, Operation } from './context.ts'
 import { byMachine, time, timeOf } from './fields.ts'
-import { type ApiProblem, NOT_FOUND } from './problem.ts'
+import { type ApiProblem, apiProblem } from './problem.ts'
 import { DEFAULT_LIMIT, invalidParameter } from './query.ts'
 
 const keySchema = z
@@ -63,7 +64,7 @@ function toApi({ id, user, provider, name, createdAt, expiresAt, usedAt }: Liste
 async function revokeKey(call: Call): Promise<ApiProblem | undefined> {
   const { context, id } = call
   const revoked = await context.api.keys.revoke(id)
-  if (!revoked) return NOT_FOUND
+  if (!revoked) return apiProblem('not_found', phrase('api.no_such_key'))
   const { user, provider, name } = revoked
   context.observe.report('key_revoked', { ...byMachine(call), user, provider, name })
   return undefined

@@ -2,7 +2,7 @@
 
 import { jsonAnswer, languageOf, type Pages, type ResponseAnswer } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'
-import { type Phrase, phrase } from '../text/text.ts'
+import type { Phrase } from '../text/text.ts'
 
 /** Every code with its status. */
 export const PROBLEMS = {
@@ -28,8 +28,6 @@ export interface ApiProblem {
 export function apiProblem(problem: ProblemCode, message: Phrase, headers: ApiProblem['headers'] = {}): ApiProblem {
   return { problem, message, headers }
 }
-
-export const NOT_FOUND = apiProblem('not_found', phrase('api.not_found'))
 
 export function isProblem(result: object | undefined): result is ApiProblem {
   return result !== undefined && 'problem' in result

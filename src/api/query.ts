@@ -2,6 +2,7 @@
 // the sessions of another set of users, or list those of all.
 
 import { z } from 'zod'
+import { likelyMeantOf } from '../config/suggestions.ts'
 import { AUDITED } from '../observe/audit-event.ts'
 import { type Phrase, phrase } from '../text/text.ts'
 import { LONGEST_CURSOR } from './cursors.ts'
@@ -85,7 +86,7 @@ export function readQuery(search: string, { parameters = [], required = [] }: Ac
     const texts = given.getAll(name)
     const { read, expected } = PARAMETERS[name]
     const value = texts.length === 1 && texts[0] ? read(texts[0]) : undefined
-    if (value === undefined) return invalidParameter(name, expected)
+    if (value === undefined) return invalidParameter(name, name === 'event' ? expectedEvent(texts[0]) : expected)
     values[name] = value
   }
   const missing = required.find(name => values[name] === undefined)
@@ -94,6 +95,11 @@ export function readQuery(search: string, { parameters = [], required = [] }: Ac
 
 export function invalidParameter(name: ParameterName, expected = PARAMETERS[name].expected): ApiProblem {
   return apiProblem('bad_request', phrase('api.bad_parameter', { name, expected }))
+}
+
+function expectedEvent(given = ''): Phrase {
+  const likely = likelyMeantOf(given.slice(0, LONGEST_SHOWN), AUDITED)
+  return likely === undefined ? PARAMETERS.event.expected : phrase('api.expected_event_likely', { likely })
 }
 
 function unknownParameter(key: string, accepted: readonly ParameterName[]): ApiProblem {

@@ -8,17 +8,18 @@
 //   parameters    unknown, repeated, empty or invalid            400
 //   operation     sessions.ts, keys.ts, audit.ts, openapi.ts
 
-import { failureAnswer, jsonAnswer, noContentAnswer, type OwnAnswer } from '../http/answers.ts'
+import { isTemporary, jsonAnswer, noContentAnswer, type OwnAnswer, reportFailure } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import { ANY_METHOD, type RouteTable } from '../http/route-table.ts'
 import { OWN_PATHS } from '../paths.ts'
+import { shortKey } from '../session/fields.ts'
 import { phrase } from '../text/text.ts'
 import { AUDIT_OPERATIONS } from './audit.ts'
 import { authenticate, scopeProblem } from './authenticate.ts'
 import type { ApiContext, Operation } from './context.ts'
 import { KEY_OPERATIONS } from './keys.ts'
 import { openApiDocument, openApiSchema } from './openapi.ts'
-import { apiProblem, isProblem, NOT_FOUND, problemAnswer } from './problem.ts'
+import { type ApiProblem, apiProblem, isProblem, problemAnswer } from './problem.ts'
 import { readQuery } from './query.ts'
 import { SESSION_OPERATIONS } from './sessions.ts'
 
@@ -36,17 +37,34 @@ export const OPERATIONS: readonly Operation[] = [
   },
 ]
 
+/** For people who look for another one. */
+const PATHS = [...new Set(OPERATIONS.map(({ path }) => OWN_PATHS.api.slice(0, -1) + path))]
+
 export const API_ROUTES: RouteTable<ApiContext> = { [OWN_PATHS.api]: { [ANY_METHOD]: answerCall } }
 
 async function answerCall(context: ApiContext, request: GatewayRequest): Promise<OwnAnswer> {
   const { pages } = context
+  request.observed.path = shownPath(request.path)
   try {
     const result = await call(context, request)
     if (isProblem(result)) return problemAnswer(pages, request, result)
     return result ? jsonAnswer(pages, result) : noContentAnswer(pages)
   } catch (error) {
-    return failureAnswer(context, request, error)
+    return problemAnswer(pages, request, failureOf(context, request, error))
   }
+}
+
+/** As logs show it: of an id the first ten characters. */
+function shownPath(path: string): string {
+  const [resource = '', id = '', ...more] = path.slice(OWN_PATHS.api.length).split('/')
+  return id === '' ? path : OWN_PATHS.api + [resource, shortKey(id), ...more].join('/')
+}
+
+function failureOf({ observe }: ApiContext, request: GatewayRequest, error: unknown): ApiProblem {
+  reportFailure(observe.report, request, error)
+  return isTemporary(error)
+    ? apiProblem('unavailable', phrase('api.unavailable'), { 'retry-after': '5' })
+    : apiProblem('broken', phrase('api.broken'))
 }
 
 async function call(context: ApiContext, request: GatewayRequest) {
@@ -54,7 +72,7 @@ async function call(context: ApiContext, request: GatewayRequest) {
   if (isProblem(machine)) return machine
   const { operations, id } = findOperations(request.path)
   const [first] = operations
-  if (!first) return NOT_FOUND
+  if (!first) return apiProblem('not_found', phrase('api.no_such_path', { paths: PATHS.join(', ') }))
   const forbidden = scopeProblem(context, request, machine, first)
   if (forbidden) return forbidden
   const method = request.method === 'HEAD' ? 'GET' : request.method

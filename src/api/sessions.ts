@@ -5,9 +5,10 @@ import { endUser } from '../keys/end-user.ts'
 import { shortKey } from '../session/fields.ts'
 import type { ListedSession } from '../session/listing.ts'
 import { isRecordKey } from '../session/ticket.ts'
+import { phrase } from '../text/text.ts'
 import type { ApiContext, Call, Operation } from './context.ts'
 import { byMachine, time, timeOf } from './fields.ts'
-import { type ApiProblem, NOT_FOUND } from './problem.ts'
+import { type ApiProblem, apiProblem } from './problem.ts'
 import { DEFAULT_LIMIT, invalidParameter } from './query.ts'
 
 const sessionSchema = z
@@ -95,7 +96,7 @@ async function endSession(call: Call): Promise<ApiProblem | undefined> {
   const { context, id } = call
   const { auth, observe } = context
   const listed = isRecordKey(id) ? await auth.sessions.getListed(id) : undefined
-  if (!listed || !(await auth.sessions.end(id))) return NOT_FOUND
+  if (!listed || !(await auth.sessions.end(id))) return apiProblem('not_found', phrase('api.no_such_session'))
   const { username: user, provider } = listed.publicPart ?? {}
   observe.report('session_ended', { ...byMachine(call), session: shortKey(id), user, provider, ended: 1 })
   return undefined

@@ -24,7 +24,7 @@ import { createSiteHandlers } from '../gateway/site.ts'
 import { STATUS_ROUTES } from '../gateway/status.ts'
 import { refuseFailure, type UpgradeListener } from '../gateway/upgrade.ts'
 import { chooseBetween } from '../hosts/choose.ts'
-import { createKnownHosts } from '../hosts/context.ts'
+import { beginAtHost, createKnownHosts } from '../hosts/context.ts'
 import { HOSTS_LOGIN } from '../hosts/handoff.ts'
 import { CLOSED_HANDOFF_ROUTES, HANDOFF_ROUTES, hostRoutes } from '../hosts/routes.ts'
 import { createHostSite } from '../hosts/site.ts'
@@ -102,16 +102,15 @@ export function buildConfigured(
   const applicationHosts = Object.entries(config.hosts ?? {}).map(([name, hostConfig]) => {
     const ofHost = settingsOfHost(settings, name)
     const host = { name, authUrl: settings.BASE_URL, ...parts.hostTickets }
-    const context = {
-      ...contextOf({
-        settings: ofHost,
-        site: createHostSite(host, { settings, cookies, now: parts.now }),
-        rules: hostRules.get(name) ?? NO_RULES,
-        upstreams: parts.upstreamPool.choose(ofHost, { upstreams: upstreamsOfHost(hostConfig) }),
-        currentRules: () => parts.currentHostRules(name),
-      }),
-      host,
-    }
+    const siteContext = contextOf({
+      settings: ofHost,
+      site: createHostSite(host, { settings, cookies, now: parts.now }),
+      rules: hostRules.get(name) ?? NO_RULES,
+      upstreams: parts.upstreamPool.choose(ofHost, { upstreams: upstreamsOfHost(hostConfig) }),
+      currentRules: () => parts.currentHostRules(name),
+    })
+    const beginRequest = beginAtHost(siteContext.observe.beginRequest, name)
+    const context = { ...siteContext, observe: { ...siteContext.observe, beginRequest }, host }
     const routes = { ...everywhere, ...hostRoutes(paths) }
     const site = createSiteHandlers(context, { routes, home: createNotFound(context), pending })
     return { name, site, upstreams: context.proxy.upstreams.all }

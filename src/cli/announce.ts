@@ -1,10 +1,11 @@
 // What a start reports: to the log, and as a few lines for people.
 
+import { existsSync } from 'node:fs'
 import { adviceFor } from '../config/advice.ts'
 import { isProduction } from '../config/deployment.ts'
 import { CONSOLE_ROLE, type Config, countRules, upstreamsOfHost } from '../config/file.ts'
 import { CONFIG_FILE, ENDINGS } from '../config/load.ts'
-import { hasExpiredMachine } from '../config/machines.ts'
+import { expiredMachines } from '../config/machines.ts'
 import { hidePassword } from '../config/secret.ts'
 import type { Settings } from '../config/settings.ts'
 import type { MisspeltName } from '../config/suggestions.ts'
@@ -41,8 +42,8 @@ export function announce(report: Report, announcement: Announcement): void {
     report('misspelt_setting', { setting: name, remedy: likely ? `did you mean ${likely}?` : 'see docs/settings.md' })
   const missing = planProviders(config, settings).flatMap(plan => plan.missing)
   if (missing.length > 0) report('settings_missing', { missing, remedy: remedyForMissing(missing, settings) })
-  const isExpired = hasExpiredMachine(config.machines, announcement.now())
-  for (const { code, remedy } of adviceFor(settings, planProviders(config, settings), config.roles, isExpired, config))
+  const expired = expiredMachines(config.machines, announcement.now())
+  for (const { code, remedy } of adviceFor(settings, planProviders(config, settings), config.roles, expired, config))
     report(code, { remedy: phraseIn('en', remedy) })
   if (isWelcomed) process.stdout.write(welcome(announcement))
 }
@@ -63,9 +64,14 @@ export function startFields(announcement: Omit<Announcement, 'misspelt' | 'isWel
   }
 }
 
+/** What operators of other products call it. It may be something else: a manifest of Kubernetes, for example. */
+const OTHER_NAMES = ['menshen.yaml', 'menshen.yml', 'menshen.json']
+
 function configPhrase(file: string | undefined): Phrase {
   if (file !== undefined) return quoted(file)
-  return phrase('cli.no_config', { file: `${CONFIG_FILE}.{${ENDINGS.join(',')}}`, folder: process.cwd() })
+  const none = { file: `${CONFIG_FILE}.{${ENDINGS.join(',')}}`, folder: process.cwd() }
+  const other = OTHER_NAMES.find(name => existsSync(name))
+  return other === undefined ? phrase('cli.no_config', none) : phrase('cli.no_config_but', { ...none, other })
 }
 
 function upstreamsIn(config: Config, { UPSTREAM }: Settings): Record<string, string> {

@@ -55,7 +55,7 @@ interface AdviceRow extends Advice {
     settings: Settings,
     providers: readonly AdvisedProvider[],
     roles: readonly RoleConfig[] | undefined,
-    hasExpiredMachine: boolean,
+    expired: readonly string[],
     config: AdvisedConfig | undefined,
   ): boolean
 }
@@ -118,19 +118,19 @@ const ROWS: readonly AdviceRow[] = [
   },
   {
     code: 'machine_expired',
-    applies: (_settings, _providers, _roles, hasExpiredMachine) => hasExpiredMachine,
-    remedy: phrase('advise_new_key', { command: 'menshen keys new' }),
+    applies: (_settings, _providers, _roles, expired) => expired.length > 0,
+    remedy: newKeyFor([]),
   },
   {
     code: 'open_to_anyone',
-    applies: (_settings, providers, roles, _hasExpiredMachine, config) =>
+    applies: (_settings, providers, roles, _expired, config) =>
       config !== undefined && roles === undefined && countRules(config) === 0 && providers.some(isOpen),
     remedy: phrase('advise_require'),
   },
   {
     code: 'admin_is_developer',
     // The rule is that of idaas, where administrators give the names. Rows without a provider are for the first one.
-    applies: (_settings, [main], roles, _hasExpiredMachine, config) =>
+    applies: (_settings, [main], roles, _expired, config) =>
       config !== undefined && roles === undefined && main !== undefined && main.preset !== 'idaas' && isComplete(main),
     remedy: phrase('advise_developers', { role: CONSOLE_ROLE }),
   },
@@ -141,28 +141,34 @@ const ROWS: readonly AdviceRow[] = [
   },
   {
     code: 'bearer_without_audience',
-    applies: ({ BEARER_AUDIENCE }, _providers, _roles, _hasExpiredMachine, config = {}) =>
+    applies: ({ BEARER_AUDIENCE }, _providers, _roles, _expired, config = {}) =>
       BEARER_AUDIENCE === undefined &&
       effectiveRules(config).some(({ bearer, audience }) => bearer && audience === undefined),
     remedy: phrase('advise_audience'),
   },
   {
     code: 'max_age_with_keys',
-    applies: (_settings, _providers, _roles, _hasExpiredMachine, config = {}) =>
+    applies: (_settings, _providers, _roles, _expired, config = {}) =>
       effectiveRules(config).some(({ keys, maxAge }) => keys && maxAge !== undefined),
     remedy: phrase('advise_max_age'),
   },
 ]
 
-/** `providers` are those in use, `roles` and `config` those of the configuration. Without `config` it is unknown who is admitted. */
+/** `providers` are those in use, `expired` the names of machines, `roles` and `config` those of the configuration. Without `config` it is unknown who is admitted. */
 export function adviceFor(
   settings: Settings,
   providers: readonly AdvisedProvider[],
   roles?: readonly RoleConfig[] | undefined,
-  hasExpiredMachine = false,
+  expired: readonly string[] = [],
   config?: AdvisedConfig,
 ): Advice[] {
-  return ROWS.filter(({ applies }) => applies(settings, providers, roles, hasExpiredMachine, config))
+  return ROWS.filter(({ applies }) => applies(settings, providers, roles, expired, config)).map(row =>
+    row.code === 'machine_expired' ? { ...row, remedy: newKeyFor(expired) } : row,
+  )
+}
+
+function newKeyFor(machines: readonly string[]): Phrase {
+  return phrase('advise_new_key', { command: 'menshen keys new', names: machines.join(', ') })
 }
 
 function isComplete({ missing }: AdvisedProvider): boolean {

@@ -94,7 +94,8 @@ export function machineEndsAt({ expires }: Pick<MachineConfig, 'expires'>): numb
   return expires === undefined ? undefined : Date.parse(expires)
 }
 
-/** Its key is refused; the others count. */
-export function hasExpiredMachine(machines: readonly MachineConfig[] | undefined, now: number): boolean {
-  return machines?.some(machine => (machineEndsAt(machine) ?? Number.POSITIVE_INFINITY) <= now) === true
+/** The names of those whose keys are refused; the others are valid. */
+export function expiredMachines(machines: readonly MachineConfig[] | undefined, now: number): string[] {
+  const isExpired = (machine: MachineConfig) => (machineEndsAt(machine) ?? Number.POSITIVE_INFINITY) <= now
+  return (machines ?? []).filter(isExpired).map(({ name }) => name)
 }

@@ -3,7 +3,7 @@
 import { adviceFor } from '../config/advice.ts'
 import { isLoopback } from '../config/deployment.ts'
 import type { Config } from '../config/file.ts'
-import { hasExpiredMachine } from '../config/machines.ts'
+import { expiredMachines } from '../config/machines.ts'
 import { isSecure } from '../config/read.ts'
 import type { Settings } from '../config/settings.ts'
 import type { MisspeltName } from '../config/suggestions.ts'
@@ -28,8 +28,8 @@ export function settingsFindings(
   const found = [
     ...(secret ? [failure('settings', quoted(secret), phrase('set_secret'))] : []),
     ...misspelt.map(misspeltFinding),
-    ...adviceFor(settings, plans, config.roles, hasExpiredMachine(config.machines, now), config).map(
-      ({ code, remedy }) => warning('settings', phrase(`advice.${code}`), remedy),
+    ...adviceFor(settings, plans, config.roles, expiredMachines(config.machines, now), config).map(({ code, remedy }) =>
+      warning('settings', phrase(`advice.${code}`), remedy),
     ),
   ]
   return found.length > 0 ? found : [good('settings', phrase('settings_good'))]

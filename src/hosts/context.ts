@@ -3,6 +3,7 @@
 import type { Rules } from '../access/rules.ts'
 import type { Settings } from '../config/settings.ts'
 import type { GatewayContext } from '../gateway/context.ts'
+import type { BeginRequest } from '../http/request.ts'
 import type { HandoffCodes, HostTickets } from './tickets.ts'
 
 /** At a host: its users sign in at BASE_URL. */
@@ -32,6 +33,15 @@ export interface KnownHosts {
   readonly codes: HandoffCodes
   /** Whether a browser may have one more code: a handoff that repeats is a redirect loop. */
   mayHandOff(sessionKey: string, address: string): boolean
+}
+
+/** Requests at a host have its name in every report. */
+export function beginAtHost(begin: BeginRequest, host: string): BeginRequest {
+  return head => {
+    const observed = begin(head)
+    observed.host = host
+    return observed
+  }
 }
 
 export function createKnownHosts(

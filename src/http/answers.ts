@@ -329,16 +329,19 @@ export function failureAnswer(
   error: unknown,
 ): ResponseAnswer {
   reportFailure(observe.report, request, error)
-  const isTemporary = error instanceof MenshenError && TEMPORARY_FAILURES.has(error.code)
-  const name = isTemporary && error.code === 'provider_unavailable' ? error.code : 'unavailable'
-  return isTemporary
-    ? errorAnswer(pages, request, name, { headers: { 'retry-after': '5' }, outcome: 'error' })
-    : errorAnswer(pages, request, 'broken', { outcome: 'error' })
+  if (!isTemporary(error)) return errorAnswer(pages, request, 'broken', { outcome: 'error' })
+  const name = error.code === 'provider_unavailable' ? error.code : 'unavailable'
+  return errorAnswer(pages, request, name, { headers: { 'retry-after': '5' }, outcome: 'error' })
 }
 
-function reportFailure(report: Report, request: ProxyRequest, error: unknown): void {
-  const { method, path, observed } = request
-  const { user } = observed
+/** Whether a later attempt may succeed. */
+export function isTemporary(error: unknown): error is MenshenError {
+  return error instanceof MenshenError && TEMPORARY_FAILURES.has(error.code)
+}
+
+export function reportFailure(report: Report, request: ProxyRequest, error: unknown): void {
+  const { method, observed } = request
+  const { user, path } = observed
   report('request_failed', {
     ...errorFields(error),
     ...requestFields(request),

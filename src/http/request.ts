@@ -64,6 +64,7 @@ class ArrivedRequest implements ObservedRequest {
   readonly requestId: string
   readonly startedAt = performance.now()
   readonly method: string
+  host?: string
   path = ''
   outcome: RequestOutcome = 'own'
   user?: string

@@ -35,6 +35,8 @@ export function isWithinNetworks({ networks }: Pick<KeyCaller, 'networks'>, addr
 
 export interface RefusedKey {
   readonly refused: 'form' | 'several' | 'unknown' | 'expired'
+  /** Whose it was, if that is known. */
+  readonly user?: SessionUser
 }
 
 interface KeyCallersOptions {
@@ -47,7 +49,6 @@ interface KeyCallersOptions {
 }
 
 const UNKNOWN: RefusedKey = { refused: 'unknown' }
-const EXPIRED: RefusedKey = { refused: 'expired' }
 /** The last moment that a Date can show. */
 const NEVER = 8_640_000_000_000_000
 
@@ -64,7 +65,8 @@ export function createKeyCallers(options: KeyCallersOptions): KeyCallers {
     // The lookup is by a hash, whose letters say nothing about the key.
     const machine = machines.get(sha256)
     if (!machine || !timingSafeEqual(machine.hash, Buffer.from(sha256, 'hex'))) return UNKNOWN
-    return machine.caller.expiresAt > now() ? machine.caller : EXPIRED
+    const { caller } = machine
+    return caller.expiresAt > now() ? caller : { refused: 'expired', user: caller.user }
   }
 
   return {

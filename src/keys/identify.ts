@@ -28,10 +28,14 @@ export interface KeyOptions {
 
 export function createIdentifyByKey({ rules, callers, use, current, rateLimit, report }: KeyOptions): IdentifyByKey {
   /** Counted like tokens that are not valid. The key is in no report. */
-  async function refuse(outer: CredentialRequest, reason: RefusedKey['refused']): Promise<CallerIdentification> {
+  async function refuse(
+    outer: CredentialRequest,
+    { method, path }: GatewayRequest,
+    { refused: reason, user }: RefusedKey,
+  ): Promise<CallerIdentification> {
     const isWithinLimit = await rateLimit.admits('ticket', outer)
     if (!isWithinLimit) return { cookies: [], failedToken: true, isLimited: true }
-    report('key_refused', { ...requestFields(outer), reason })
+    report('key_refused', { ...requestFields(outer), ...(user && userFields(user)), reason, method, path })
     return { cookies: [], failedToken: true, keyProblem: 'invalid_key' }
   }
 
@@ -53,19 +57,20 @@ export function createIdentifyByKey({ rules, callers, use, current, rateLimit, r
     if (!rule?.keys) {
       if (!('key' in presented) || rule?.public)
         return isKey(tokenIn(outer)) ? { ...identification, cookies: [] } : undefined
-      report('key_refused', { ...requestFields(outer), reason: 'not_accepted' })
+      report('key_refused', { ...requestFields(outer), reason: 'not_accepted', method, path })
       // A key is never sent to the provider. With a key in its own header, a token may be beside it.
       return hasToken(outer.headers) && !isKey(tokenIn(outer))
         ? undefined
         : { ...identification, cookies: [], keyProblem: 'key_not_accepted' }
     }
-    if ('problem' in presented) return refuse(outer, presented.problem)
+    if ('problem' in presented) return refuse(outer, asked, { refused: presented.problem })
     const sha256 = keySha256(presented.key)
     const found = runInRequest(outer.observed, () => callers.identify(sha256))
     return andThen(found, caller => {
-      if ('refused' in caller) return refuse(outer, caller.refused)
+      if ('refused' in caller) return refuse(outer, asked, caller)
       if (!isWithinNetworks(caller, outer.observed.address)) {
-        report('key_refused', { ...requestFields(outer), reason: 'outside_network', ...userFields(caller.user) })
+        const fields = { ...requestFields(outer), ...userFields(caller.user), reason: 'outside_network' }
+        report('key_refused', { ...fields, method, path })
         return { ...identification, cookies: [], keyProblem: 'key_not_accepted' as const }
       }
       use.note(sha256, caller, requestFields(outer))

@@ -21,6 +21,8 @@ export interface ObservedRequest {
   readonly address: string
   /** At most as much as any browser sends. */
   readonly userAgent?: string | undefined
+  /** The name in `hosts` that it is for; absent at BASE_URL. */
+  host?: string
   /** Without its query; empty where it could not be read. */
   path: string
   outcome: RequestOutcome
@@ -40,8 +42,13 @@ export interface ObservedRequest {
 }
 
 /** What every report about it carries. */
-export function observedFields({ requestId, address, userAgent }: ObservedRequest) {
-  return { requestId, address, ...(userAgent === undefined ? {} : { userAgent }) }
+export function observedFields({ requestId, address, userAgent, host }: ObservedRequest) {
+  return {
+    requestId,
+    address,
+    ...(userAgent === undefined ? {} : { userAgent }),
+    ...(host === undefined ? {} : { host }),
+  }
 }
 
 /** Fields that include whose request it is: without that, one client's repeats would hide another's first report. */

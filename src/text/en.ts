@@ -472,7 +472,7 @@ export const en: Sentences<typeof zhCN> = {
   'keys.too_many': 'You can have up to {most} keys. Revoke one you no longer need.',
   'keys.name_taken': 'You already have a key with this name. Choose another name, or revoke that key first.',
   'keys.sign_in_again':
-    'You can only create a key within {minutes} minutes of signing in. No key was created. Sign in again, then create it.',
+    'No key was created: your identity provider has not confirmed a sign-in within the last {minutes} minutes. Sign in again, then create the key.',
   'keys.new_title': 'Your new key',
   'keys.new_lead': 'Copy the key now. You won’t be able to see it again.',
   'keys.new_use': 'Send it as a bearer token, as the password with any user name, or in the X-Menshen-Key header:',
@@ -784,11 +784,21 @@ export const en: Sentences<typeof zhCN> = {
   'session.unauthenticated': 'Sign in first.',
   'session.invalid_key': 'This key is unknown or has expired.',
   'session.key_not_accepted': 'Keys are not accepted here.',
-  'api.invalid_key':
-    'Send the key of a machine with `api` as “Authorization: Bearer …” or “X-Menshen-Key: …”. The key in this request is missing, unknown or expired.',
+  'api.key_missing':
+    'This request has no key. Send the key of a machine with `api` as “Authorization: Bearer …” or “X-Menshen-Key: …”.',
+  'api.key_form': 'This is not a key. A key is mk_ and 43 characters, without quotes or spaces.',
+  'api.key_several': 'This request has two different keys. Send one of them.',
+  'api.key_unknown': 'This key is not in `machines` of the configuration. Personal keys are not accepted here.',
+  'api.key_expired': 'This key has expired: see `expires` of its machine in the configuration.',
+  'api.key_without_api': 'The machine of this key has no `api` in the configuration.',
   'api.insufficient_scope': 'This machine does not have “{scope}” in its `api`.',
   'api.outside_network': 'This key is not accepted from this network.',
-  'api.not_found': 'Not found.',
+  'api.no_such_path': 'There is nothing at this address. Available: {paths}.',
+  'api.no_such_session':
+    'No session has this id: it has ended, or the id is not complete. The log shows only its first ten characters.',
+  'api.no_such_key': 'No personal key has this id. GET /keys lists them.',
+  'api.unavailable': 'The store is not available. Repeat the call later; it can be repeated safely.',
+  'api.broken': 'The call failed because of an internal error. The log has it as `request_failed`.',
   'api.method_not_allowed': 'This method is not supported here. Supported: {methods}.',
   'api.too_many': 'Too many wrong keys from this address. Try again in a minute.',
   'api.bad_parameter': 'The parameter {name} is missing, repeated or invalid. Expected: {expected}.',
@@ -798,6 +808,7 @@ export const en: Sentences<typeof zhCN> = {
   'api.expected_limit': 'a whole number from 1 to {most}',
   'api.expected_after': 'the “next” of the previous page, with the same other parameters',
   'api.expected_event': 'the code of an audited event, for example sign_in',
+  'api.expected_event_likely': 'the code of an audited event, probably {likely}',
   'api.expected_since': 'a time such as 2026-03-01T08:00:00Z or a date such as 2026-03-01',
   'session.ended': 'Sign in again in a new tab, then come back here and continue. Nothing you’ve entered is lost.',
   'session.sign_in_again': 'Sign in again',
@@ -1004,7 +1015,7 @@ export const en: Sentences<typeof zhCN> = {
   'phrase.advise_app_provider':
     'Set AUTO_SIGN_IN=on, or add a provider with the preset wecom, feishu, lark or dingtalk.',
   'phrase.advise_console_role': "Add a row to roles with role: '{role}' that names who has it.",
-  'phrase.advise_new_key': 'Create a new key and row with {command}, or remove the row.',
+  'phrase.advise_new_key': 'Create a new key and row for {names} with {command}, or remove the row.',
   'phrase.hosts_in_metadata': 'the hosts named in {url}',
   'phrase.advise_require': "Restrict access with the provider's require, or with roles or rules: see docs/rules.md.",
   'phrase.advise_developers': "Add rows to roles with role: '{role}' that name your developers, for example by groups.",
@@ -1389,7 +1400,7 @@ export const en: Sentences<typeof zhCN> = {
   'cli.no_machine_name': 'The machine name is missing',
   'cli.new_key': 'Key for {name}. It is shown only once; store it where only {name} can read it:',
   'cli.new_key_row':
-    'Add this row to `machines` in menshen.config.ts, with `groups`, `expires`, `networks` and `api` if you need them:',
+    'Add this row to `machines` in the configuration, with `groups`, `expires`, `networks` and `api` if you need them:',
   'cli.keys_unreadable': {
     one: '1 personal key cannot be decrypted: its secret is no longer in SECRET.',
     other: '{count} personal keys cannot be decrypted: their secret is no longer in SECRET.',
@@ -1520,6 +1531,8 @@ export const en: Sentences<typeof zhCN> = {
   'cli.no_provider': 'not set',
   'cli.preset_unset': '{preset} (PROVIDER is not set)',
   'cli.development_note': '{url} (development provider, not for production)',
+  'cli.no_config_but':
+    'none (no {file} in {folder}; {other} is not read: rename it to menshen.config.yaml or set CONFIG, if it is the configuration)',
   'cli.no_config': 'none (no {file} in {folder})',
   'cli.welcome': 'Menshen is running at {url}',
   'cli.line_console': 'console   {url} (for the role {role})',

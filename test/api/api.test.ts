@@ -117,15 +117,62 @@ test('a key is accepted as a bearer token and in its own header; nothing else is
   assert.ok(events('request').some(({ user }) => user === 'machine:admin'))
 })
 
-test('a refused key is logged with the reason', async t => {
-  const { call, user, makeKey, events } = await openStage(t)
+test('a refused key is logged with the reason, the call and the machine if it is known, and the answer says why', async t => {
+  const { call, user, makeKey, events } = await openStage(t, { env: { PAGE_LANGUAGE: 'en' } })
   const personal = await makeKey(await user())
-  for (const key of [newKey(), personal, KEYS.plain, KEYS.expired, 'mk_short']) await call('/sessions', bearer(key))
-  await call('/sessions', { headers: { ...bearer(KEYS.admin).headers, ...own(KEYS.audit).headers } })
+  const messages = []
+  for (const key of [newKey(), personal, KEYS.plain, KEYS.expired, 'mk_short'])
+    messages.push((await call('/sessions', bearer(key))).json<{ message: string }>().message)
+  const both = { headers: { ...bearer(KEYS.admin).headers, ...own(KEYS.audit).headers } }
+  for (const request of [both, basic(KEYS.admin)])
+    messages.push((await call('/sessions', request)).json<{ message: string }>().message)
+  assert.deepEqual(messages, [
+    'This key is not in `machines` of the configuration. Personal keys are not accepted here.',
+    'This key is not in `machines` of the configuration. Personal keys are not accepted here.',
+    'The machine of this key has no `api` in the configuration.',
+    'This key has expired: see `expires` of its machine in the configuration.',
+    'This is not a key. A key is mk_ and 43 characters, without quotes or spaces.',
+    'This request has two different keys. Send one of them.',
+    'This request has no key. Send the key of a machine with `api` as “Authorization: Bearer …” or “X-Menshen-Key: …”.',
+  ])
   assert.deepEqual(
-    events('key_refused').map(({ reason }) => reason),
-    ['unknown', 'unknown', 'not_accepted', 'expired', 'form', 'several'],
+    events('key_refused').map(({ reason, user, method, path }) => [reason, user, method, path]),
+    [
+      ['unknown', undefined],
+      ['unknown', undefined],
+      ['not_accepted', 'machine:plain'],
+      ['expired', 'machine:expired'],
+      ['form', undefined],
+      ['several', undefined],
+    ].map(row => [...row, 'GET', `${API}/sessions`]),
   )
+})
+
+test('the id of a session or key is shortened to ten characters in every line of the log about a call', async t => {
+  const { call, user, lines } = await openStage(t, { env: { ACCESS_LOG: 'true', PAGE_LANGUAGE: 'en' } })
+  await user('zhangsan')
+  const [{ id } = { id: '' }] = (await call('/sessions')).json<{ sessions: ApiSession[] }>().sessions
+  const key = 'c0ffee'.repeat(11).slice(0, 64)
+  const end = (path: string, from = KEYS.admin) => call(path, { method: 'DELETE', ...bearer(from) })
+  const messageOf = (answer: { json<T>(): T }) => answer.json<{ message: string }>().message
+  assert.equal((await end(`/sessions/${id}`, KEYS.audit)).status, 403)
+  assert.equal((await end(`/sessions/${id}`, newKey())).status, 401)
+  // What the log shows is not an id.
+  assert.match(
+    messageOf(await end(`/sessions/${id.slice(0, 10)}`)),
+    /id is not complete\. The log shows only its first/,
+  )
+  assert.equal((await end(`/sessions/${id}`)).status, 204)
+  assert.match(messageOf(await end(`/keys/${key}`)), /No personal key has this id/)
+  assert.match(
+    messageOf(await call('/session')),
+    /Available: \/_menshen\/api\/sessions, .*\/_menshen\/api\/openapi\.json\.$/,
+  )
+  const paths = lines.map(({ fields }) => String(Object(fields).path))
+  for (const shown of [`${API}/sessions/${id.slice(0, 10)}`, `${API}/keys/${key.slice(0, 10)}`])
+    assert.ok(paths.includes(shown), shown)
+  assert.ok(!JSON.stringify(lines).includes(id))
+  assert.ok(!JSON.stringify(lines).includes(key))
 })
 
 test('a machine uses only the parts of the API that its row names; every refusal is audited with its name', async t => {
@@ -299,6 +346,8 @@ test('a parameter that is unknown, repeated, empty, too long or invalid is 400 w
     'since=1794880000000',
   ])
     assert.equal((await call(`/audit?${query}`)).status, 400, query)
+  const misspelt = { headers: { ...bearer(KEYS.admin).headers, 'accept-language': 'en' } }
+  assert.match((await call('/audit?event=sign_in_faild', misspelt)).text, /an audited event, probably sign_in_failed\./)
   for (const query of ['event=sign_in', 'since=2026-03-01']) {
     assert.equal((await call(`/sessions?${query}`)).status, 400, query)
     assert.equal((await call(`/audit?${query}`)).status, 200, query)

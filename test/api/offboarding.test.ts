@@ -155,7 +155,9 @@ test('while the store is away the API answers 503 in JSON with Retry-After, and 
   ] as const) {
     const answer = await call(path, { method })
     assert.equal(answer.status, 503, path)
-    assert.equal(answer.json<{ error: string }>().error, 'unavailable')
+    const { error, message, ...more } = answer.json<{ error: string; message: string }>()
+    assert.deepEqual([error, more], ['unavailable', {}])
+    assert.match(message, /存储暂时不可用/)
     assert.equal(answer.headers['retry-after'], '5')
   }
   assert.equal((await call('/sessions', { headers: { authorization: 'Bearer mk_x' } })).status, 401)

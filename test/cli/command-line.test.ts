@@ -102,7 +102,8 @@ suite('what is not understood', () => {
 test('keys new prints a key and the row with its hash, and nothing that would do for a name but is none', async () => {
   const text = newMachineKey('backup')
   const [key = ''] = /mk_[\w-]{43}/.exec(text) ?? []
-  assert.ok(text.includes(`{ name: 'backup', keySha256: '${hash('sha256', key, 'hex')}' }`))
+  const row = `{ name: 'backup', keySha256: '${hash('sha256', key, 'hex')}' }`
+  assert.ok(text.includes(`  // menshen.config.ts\n  ${row},\n\n  # menshen.config.yaml\n  - ${row}\n`))
   assert.notEqual(newMachineKey('backup'), text)
   const wrong = [
     [],

@@ -136,7 +136,7 @@ test('a public provider without require, roles or rules admits every account, wh
   const client = { clientId: 'a', clientSecret: 'b', stateCheck: 'bound' as const }
   const codes = (provider: ProviderConfig, config: Config = {}) => {
     const plans = [planNamedProvider('p', { ...client, ...provider })]
-    return adviceFor(readSettings({}), plans, config.roles, false, config).map(({ code }) => code)
+    return adviceFor(readSettings({}), plans, config.roles, [], config).map(({ code }) => code)
   }
   const open = ['open_to_anyone', 'admin_is_developer']
   for (const preset of ['github', 'google', 'gitlab', 'gitee', 'dingtalk'])

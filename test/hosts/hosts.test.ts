@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import type { Response } from '../kit/client.ts'
 import { setUpOidc } from '../kit/set-up.ts'
 import { createBrowser, GRAFANA, PAGE, PORTAL, setUpHosts, WIKI } from '../kit/several-hosts.ts'
+import { until } from '../kit/until.ts'
 import { startUpstream } from '../kit/upstream.ts'
 
 const SCRIPT = { accept: 'application/json', 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'cors' }
@@ -186,6 +187,26 @@ test('each host has its own rules, and those at the top are for the portal alone
   assert.equal((await browser.open(`${GRAFANA}/`)).status, 200)
   assert.equal((await scene.browser().get(`${WIKI}/open/x`)).text, 'the wiki')
   assert.equal((await scene.browser().get(`${GRAFANA}/open/x`)).status, 302)
+})
+
+test('the log names the host of a request at one of `hosts`, and none at the portal', async t => {
+  const scene = await setUpHosts(t, {
+    env: { ACCESS_LOG: 'true' },
+    config: { rules: [{ path: '/x', users: ['boss'] }] },
+    wikiRules: [{ path: '/x', users: ['boss'] }],
+  })
+  const browser = await scene.signedIn('lisi')
+  await browser.open(`${PORTAL}/x`)
+  await browser.open(`${WIKI}/x`)
+  const hostsOf = (code: string) =>
+    scene.lines
+      .filter(({ event, fields }) => event === code && Object(fields).path === '/x')
+      .map(({ fields }) => Object(fields).host)
+  const name = new URL(WIKI).host
+  assert.deepEqual(hostsOf('refused'), [undefined, name])
+  // At the host: the redirect to the portal, and the refusal after the return.
+  await until(() => hostsOf('request').length === 3)
+  assert.deepEqual(hostsOf('request'), [undefined, name, name])
 })
 
 test('an unknown host gets 421 as plain text, and nothing else of ours', async t => {

@@ -7,7 +7,7 @@ import { checkWhole } from '../../assembly/configuration.ts'
 import { adviceFor } from '../../config/advice.ts'
 import { refuseListenerAsUpstream, refuseSharedPort } from '../../config/conflicts.ts'
 import { ENV_FILE, settingsInUse, tryConfiguration } from '../../config/load.ts'
-import { hasExpiredMachine } from '../../config/machines.ts'
+import { expiredMachines } from '../../config/machines.ts'
 import { readSettings } from '../../config/read.ts'
 import type { Environment, Settings } from '../../config/settings.ts'
 import { findMisspelt, type MisspeltName } from '../../config/suggestions.ts'
@@ -138,7 +138,7 @@ export async function inspect(given: Environment, now: () => number): Promise<In
       inUse.settings,
       inUse.plans,
       config.roles,
-      hasExpiredMachine(config.machines, now()),
+      expiredMachines(config.machines, now()),
       config,
     ))
       warnings.push(phrase('with_remedy', { seen: phrase(`advice.${code}`), remedy }))

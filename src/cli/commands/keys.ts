@@ -67,13 +67,18 @@ export function newMachineKey(name: string | undefined, language: OperatorLangua
   if (name === undefined) throw usageError(phrase('cli.no_machine_name'), ROW)
   if (!isMachineName(name)) throw new UsageError(phrase('cli.bad_machine_name', { name }))
   const key = newKey()
+  const row = `{ name: '${name}', keySha256: '${keySha256(key)}' }`
   return `${phraseIn(language, phrase('cli.new_key', { name }))}
 
   ${key}
 
 ${phraseIn(language, phrase('cli.new_key_row'))}
 
-  { name: '${name}', keySha256: '${keySha256(key)}' },
+  // menshen.config.ts
+  ${row},
+
+  # menshen.config.yaml
+  - ${row}
 `
 }
 

@@ -56,6 +56,26 @@ suite('what can be used', () => {
   })
 })
 
+test('menshen check names expired machines, and a file that looks like the configuration and is not read', async t => {
+  const hash = (digit: string) => `keySha256: '${digit.repeat(64)}'`
+  const machines = `machines:
+  - { name: old, ${hash('a')}, expires: 2025-01-01 }
+  - { name: older, ${hash('b')}, expires: 2024-01-01 }
+  - { name: valid, ${hash('c')}, expires: 2999-01-01 }
+`
+  const { text } = await check(t, PROVIDER, { 'menshen.config.yaml': machines })
+  assert.match(
+    text.join('\n'),
+    /a row of machines has expired: its key is rejected → Create a new key and row for old, older with menshen keys new, or/,
+  )
+  const other = await check(t, PROVIDER, { 'menshen.yaml': machines })
+  assert.match(
+    other.text.join('\n'),
+    /config +none \(no menshen\.config\.\{.*; menshen\.yaml is not read: rename it to/,
+  )
+  assert.doesNotMatch((await check(t, PROVIDER)).text.join('\n'), /is not read/)
+})
+
 test('menshen check names the preset, the provider and every host that gets tokens, in both languages', async t => {
   const client = "clientId: 'a', clientSecret: 'b-CANARY', stateCheck: 'bound'"
   const lines = async (provider: string, environment: Environment = {}) => {
