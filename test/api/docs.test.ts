@@ -5,6 +5,8 @@ import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import test from 'node:test'
 import { promisify } from 'node:util'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { Ajv2020 as Ajv } from 'ajv/dist/2020.js'
 import { OPERATIONS } from '../../src/api/routes.ts'
 import { requireProgram } from '../kit/requirements.ts'
 import { snippetsIn } from '../kit/snippets.ts'
@@ -81,4 +83,15 @@ test('the OpenAPI document describes every operation, with nothing that it does 
   assert.doesNotMatch(JSON.stringify(document), /\$defs|\$schema/)
   const schemes = document.security.flatMap(each => Object.keys(each))
   assert.deepEqual(schemes.sort(), Object.keys(document.components.securitySchemes).sort())
+})
+
+test('the OpenAPI document is valid by the schema of the OpenAPI Initiative, which notices a broken one', async t => {
+  const { call } = await openStage(t)
+  const document = (await call('/openapi.json')).json<Record<string, unknown>>()
+  assert.deepEqual(await new Validator().validate(structuredClone(document)), { valid: true })
+  // Its schemas are JSON Schemas, which that schema leaves out.
+  const { schemas } = document.components as { schemas: Record<string, object> }
+  for (const [name, schema] of Object.entries(schemas)) assert.equal(new Ajv().validateSchema(schema), true, name)
+  const broken = { ...document, paths: { '/_menshen/api/sessions': { get: { responses: { twohundred: {} } } } } }
+  assert.equal((await new Validator().validate(broken)).valid, false)
 })
