@@ -1,15 +1,15 @@
 // The commands with LANG=zh_CN.UTF-8: Chinese sentences, and the same data, exit codes and names as in English.
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, suite, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { COMMAND_NAMES } from '../../src/cli/commands/table.ts'
 import { commandHelpText, helpText } from '../../src/cli/usage.ts'
+import { createCommandRunner } from '../kit/command-runner.ts'
+import { runMenshen } from '../kit/instance.ts'
 
-const BIN = fileURLToPath(new URL('../../bin/menshen.js', import.meta.url))
+const commands = createCommandRunner()
 const HAN = /\p{Script=Han}/u
 /** Three lowercase words in a row that are not a command to type. */
 const ENGLISH = /(?<!menshen )\b(?!menshen )[a-z]{2,} [a-z]{2,} [a-z]{2,}\b/
@@ -42,16 +42,10 @@ suite('commands with a Chinese locale', () => {
   )
   const STORE = `sqlite:${join(folder, 'none.db')}`
 
-  function run(args: readonly string[], more = {}) {
-    const env = { PATH: process.env.PATH, STORE, SECRET: 's'.repeat(40), LANG: 'zh_CN.UTF-8', ...more }
-    return new Promise<{ code: number; text: string }>(resolve => {
-      const child = execFile(process.execPath, [BIN, ...args], { cwd: folder, env }, (_error, stdout, stderr) =>
-        resolve({ code: child.exitCode ?? -1, text: stdout + stderr }),
-      )
-    })
-  }
+  const settings = { STORE, SECRET: 's'.repeat(40), LANG: 'zh_CN.UTF-8' }
+  const run = (args: string[], more = {}) => commands.run({ ...settings, ...more }, { cwd: folder, args })
 
-  const cases: readonly [args: readonly string[], more: object, code: number, says: RegExp][] = [
+  const cases: readonly [args: string[], more: object, code: number, says: RegExp][] = [
     [['--help'], {}, 0, /^用法：$/m],
     [['check'], { STORE: 'memory:' }, 0, /存储 {2}memory:/],
     [['rules', 'check', '/f', '--role', 'common'], {}, 0, /拒绝（refused），依据规则/],
@@ -72,12 +66,19 @@ suite('commands with a Chinese locale', () => {
   for (const [args, more, code, says] of cases)
     test(`menshen ${args.join(' ')} answers in Chinese: ${says.source}`, async () => {
       const ran = await run(args, more)
-      assert.equal(ran.code, code, ran.text)
-      assert.match(ran.text, says)
-      assertChinese(ran.text)
+      assert.equal(ran.code, code, ran.output)
+      assert.match(ran.output, says)
+      assertChinese(ran.output)
     })
 
+  test('a process that a shell starts with a Chinese locale answers in Chinese', async () => {
+    const { code, output } = await runMenshen(settings, { cwd: folder, args: ['sessions'] })
+    assert.equal(code, 1, output)
+    assert.match(output, /中没有存储/)
+    assertChinese(output)
+  })
+
   test('--language en is stronger than a Chinese locale', async () => {
-    assert.doesNotMatch((await run(['check', '--language', 'en'], { PORT: 'abc' })).text, HAN)
+    assert.doesNotMatch((await run(['check', '--language', 'en'], { PORT: 'abc' })).output, HAN)
   })
 })

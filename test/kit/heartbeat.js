@@ -1,11 +1,15 @@
 // Loaded into every process of a test file: shows the watchdog (watchdog.ts) that its main thread still runs. This file is
 // JavaScript, like keep-compiled.js.
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** Where the watchdog asks for the stack: a port of this process alone, as long as no more than 40,000 run. */
 const FIRST_PORT = 20_000
 const PORTS = 40_000
+/** One line per test file, for slowest-files.ts. */
+const PROCESSOR_TIMES = 'processor-times'
+/** What the kernel counts in, on every machine that runs Node. */
+const TICKS_PER_SECOND = 100
 
 const { TEST_HEARTBEATS: folder } = process.env
 const file = process.argv[1]
@@ -19,5 +23,27 @@ if (runner && file && existsSync(runner) && readFileSync(runner, 'utf8') === Str
   const beat = () => writeFileSync(heartbeat, content)
   beat()
   setInterval(beat, 2000).unref()
-  process.on('exit', () => rmSync(heartbeat, { force: true }))
+  process.on('exit', () => {
+    recordProcessorTime(file, processorSeconds())
+    rmSync(heartbeat, { force: true })
+  })
+}
+
+/** With the processes that it started and that have ended, where the system counts them. */
+function processorSeconds() {
+  const { user, system } = process.cpuUsage()
+  const own = (user + system) / 1_000_000
+  if (process.platform !== 'linux') return own
+  const status = readFileSync('/proc/self/stat', 'utf8')
+  // After the name, which may have spaces: state is the first field, and the times of children are the 14th and 15th.
+  const fields = status.slice(status.lastIndexOf(')') + 2).split(' ')
+  return own + (Number(fields[13]) + Number(fields[14])) / TICKS_PER_SECOND
+}
+
+/**
+ * @param {string} file
+ * @param {number} seconds
+ */
+export function recordProcessorTime(file, seconds) {
+  if (folder) appendFileSync(join(folder, PROCESSOR_TIMES), `${JSON.stringify({ file, seconds })}\n`)
 }

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { after, before, describe } from 'node:test'
+import { recordProcessorTime } from './heartbeat.js'
 import { until } from './until.ts'
 
 /** What starts a process or a browser, or replaces global objects. */
@@ -51,8 +52,10 @@ export function runHere(files: readonly string[]): void {
   for (const file of files)
     describe(file, async () => {
       let found: State
+      let usedBefore: NodeJS.CpuUsage
       before(() => {
         found = readState()
+        usedBefore = process.cpuUsage()
       })
       try {
         await import(resolve(file))
@@ -60,7 +63,11 @@ export function runHere(files: readonly string[]): void {
         left -= 1
         if (left === 0) loaded()
       }
-      after(() => leftAsFound(found))
+      after(async () => {
+        await leftAsFound(found)
+        const { user, system } = process.cpuUsage(usedBefore)
+        recordProcessorTime(file, (user + system) / 1_000_000)
+      })
       await allLoaded
     })
 }

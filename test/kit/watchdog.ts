@@ -35,7 +35,7 @@ interface WatchdogOptions {
   readonly print: (text: string) => void
 }
 
-/** The file with the process id of the runner: only its children are test files. */
+/** The file with the process id of the runner: only its children are test files. The others have a process id as their name. */
 const RUNNER = 'runner'
 /** A thread that is blocked in native code, or waits for events, does not tell its stack. */
 const STACK_WITHIN_MS = 5000
@@ -52,7 +52,7 @@ export function createWatchdog({ blockedAfterMs, fileTimeoutMs, checkEveryMs, pr
 
   async function check(): Promise<void> {
     for (const name of readdirSync(folder)) {
-      if (name === RUNNER) continue
+      if (!/^\d+$/.test(name)) continue
       const path = join(folder, name)
       const beatAt = statSync(path, { throwIfNoEntry: false })?.mtimeMs
       const heartbeat = beatAt && readHeartbeat(path)
