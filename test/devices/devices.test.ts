@@ -18,6 +18,7 @@ import {
   TICKET_COOKIE,
 } from '../kit/device.ts'
 import { startRedis } from '../kit/redis-server.ts'
+import { takeRs256Pair } from '../kit/rsa-keys.ts'
 import { openGateway, type Scene, setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
@@ -261,7 +262,7 @@ test('DEVICE_BOUND_SESSIONS', async t => {
     const jti = registrationChallenge(signedIn)
     const device = await createDevice()
     const { jwk } = device
-    const rsa = await generateKeyPair('RS256', { extractable: true })
+    const rsa = takeRs256Pair()
     const { privateKey } = await generateKeyPair('ES256', { extractable: true })
     const secret = new TextEncoder().encode('a secret of at least thirty-two bytes')
     const full = { ...(await exportJWK(privateKey)) }

@@ -20,6 +20,7 @@ import { freePort } from '../kit/free-port.ts'
 import { type Environment, runMenshen, startInstance } from '../kit/instance.ts'
 import { listen } from '../kit/listen.ts'
 import { startRedis } from '../kit/redis-server.ts'
+import { takeRs256Pair } from '../kit/rsa-keys.ts'
 import { openScriptedProvider } from '../kit/scripted-provider.ts'
 import { openGateway } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
@@ -237,7 +238,7 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
   })
 
   test('menshen doctor checks discovery, keys and the clock of an OpenID Connect provider', async t => {
-    const { publicKey } = await generateKeyPair('RS256')
+    const { publicKey } = takeRs256Pair()
     const jwk = await exportJWK(publicKey)
     let keys: object[] = [{ ...jwk, kid: 'k' }]
     let issuer: string | undefined

@@ -14,6 +14,8 @@ export interface Options {
   headers?: http.OutgoingHttpHeaders
   /** Ends the request from the visitor's side, like a closed browser. */
   signal?: AbortSignal
+  /** Keeps connections, for tests that send thousands of requests. */
+  agent?: http.Agent
 }
 
 export interface Request extends Options {
@@ -98,7 +100,7 @@ const lookUp: LookupFunction = (name, options, done) => {
 }
 
 async function exchange(origin: string, asked: Request): Promise<Response> {
-  const { method = 'GET', path, headers = {}, body, signal } = asked
+  const { method = 'GET', path, headers = {}, body, signal, agent = false } = asked
   const patience = AbortSignal.timeout(30_000)
   const { request } = origin.startsWith('https:') ? https : http
   const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
@@ -106,8 +108,8 @@ async function exchange(origin: string, asked: Request): Promise<Response> {
       method,
       path,
       headers,
-      // A connection for each request: none can be stale when a test restarts a server.
-      agent: false,
+      // Without an agent a connection for each request: none can be stale when a test restarts a server.
+      agent,
       // Servers of the tests listen on IPv4; the resolver would try IPv6 first, at each request.
       lookup: lookUp,
       rejectUnauthorized: false,

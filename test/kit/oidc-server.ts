@@ -4,10 +4,11 @@ import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import type { TestContext } from 'node:test'
-import { exportJWK, generateKeyPair, type JWTHeaderParameters, type JWTPayload, SignJWT } from 'jose'
+import { exportJWK, type JWTHeaderParameters, type JWTPayload, SignJWT } from 'jose'
 import type { ProviderConfig } from '../../src/config/provider.ts'
 import { type Client, createClient } from './client.ts'
 import { listen } from './listen.ts'
+import { takeRs256Pair } from './rsa-keys.ts'
 
 /** The clock of the scenes. */
 const NOW = Date.parse('2026-03-01T08:00:00Z')
@@ -24,13 +25,8 @@ export type Intercept = (call: OidcCall, response: ServerResponse) => unknown
 
 export type OidcServer = Awaited<ReturnType<typeof startOidcServer>>
 
-/** Of providers that have ended. A new pair takes longer than most tests; no two providers have the same at one time. */
-const spareKeys: Awaited<ReturnType<typeof generateKeyPair>>[] = []
-
 export async function startOidcServer(t: TestContext, { metadata = {} }: { metadata?: object } = {}) {
-  const keys = spareKeys.pop() ?? (await generateKeyPair('RS256', { extractable: true }))
-  const { publicKey, privateKey } = keys
-  t.after(() => spareKeys.push(keys))
+  const { publicKey, privateKey } = takeRs256Pair()
   const jwk = { ...(await exportJWK(publicKey)), kid: 'k1', alg: 'RS256', use: 'sig' }
   const clientId = `client-${randomUUID()}`
   const calls: OidcCall[] = []

@@ -2,7 +2,7 @@
 // at once, from the sign-in to the sign-out.
 
 import assert from 'node:assert/strict'
-import { generateKeyPairSync, X509Certificate } from 'node:crypto'
+import { X509Certificate } from 'node:crypto'
 import { copyFileSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import { join } from 'node:path'
@@ -19,6 +19,7 @@ import { type Environment, startInstance } from '../kit/instance.ts'
 import { type LiveSetUpOptions, OFFLINE, setUpLive } from '../kit/live/live-set-up.ts'
 import { ALICE, CLIENT_KEY_PEM, CLIENTS, DUE_SECONDS, startOidcProvider } from '../kit/live/oidc-provider.ts'
 import { createPerson } from '../kit/live/person.ts'
+import { takeRsaPair } from '../kit/rsa-keys.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 
@@ -317,7 +318,7 @@ test('menshen doctor says that a server which breaks the connection off perhaps 
   assert.match(remedy, /Register this certificate/)
 })
 
-const { publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const { publicKey } = takeRsaPair()
 const ENCRYPTED = {
   alg: 'RSA-OAEP-256' as const,
   jwks: { keys: [{ ...publicKey.export({ format: 'jwk' }), use: 'enc' }] },

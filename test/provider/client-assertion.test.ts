@@ -17,6 +17,7 @@ import { readSettings } from '../../src/config/read.ts'
 import { askAsClient } from '../../src/provider/client-auth.ts'
 import type { Metadata } from '../../src/provider/discovery.ts'
 import { planNamedProvider, planProvider } from '../../src/provider/plan.ts'
+import { takeRsaPair } from '../kit/rsa-keys.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { makeAuthority } from '../proxies/certificates.ts'
 
@@ -25,7 +26,7 @@ const TOKEN_URL = `${ISSUER}/token`
 const NOW = Date.parse('2026-03-01T08:00:00Z')
 const KNOWN: Metadata = { issuer: ISSUER, endpoints: { token: TOKEN_URL }, sendsIssuer: false }
 
-const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
+const rsa = takeRsaPair().privateKey
 const p256 = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
 const p384 = generateKeyPairSync('ec', { namedCurve: 'P-384' }).privateKey
 const ed25519 = generateKeyPairSync('ed25519').privateKey

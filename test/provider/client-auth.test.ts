@@ -1,10 +1,11 @@
 // What providers do beyond one sign-in: tokens of a company, users of several accounts, refreshed id_tokens, user info left out.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { generateKeyPair, SignJWT, UnsecuredJWT } from 'jose'
+import { SignJWT, UnsecuredJWT } from 'jose'
 import { isAccessTokenIssuer } from '../../src/provider/id-token.ts'
 import { PRESETS } from '../../src/provider/presets/presets.ts'
 import type { Provider } from '../../src/provider/provider.ts'
+import { takeRs256Pair } from '../kit/rsa-keys.ts'
 import { startScripted } from './scripted.ts'
 import { CLIENT_ID, CLIENT_SECRET, CODE, NONCE, type Sheet, STATE, VERIFIER } from './sheet.ts'
 import { SHEETS } from './sheets/all-sheets.ts'
@@ -94,7 +95,7 @@ test('signed user info is accepted only with a signature of the provider', async
   assert.equal((await provider.fetchUser(tokens, CODE)).userInfo.sub, 'u-1')
   const claims = { iss: String(tokens.claims?.iss), aud: CLIENT_ID, sub: 'u-1', preferred_username: 'admin' }
   const unsigned = new UnsecuredJWT(claims).encode()
-  const stranger = await generateKeyPair('RS256')
+  const stranger = takeRs256Pair()
   const foreign = await new SignJWT(claims).setProtectedHeader({ alg: 'RS256', kid: 'k1' }).sign(stranger.privateKey)
   const bySecret = await new SignJWT(claims)
     .setProtectedHeader({ alg: 'HS256' })

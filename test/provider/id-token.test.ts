@@ -6,13 +6,14 @@ import { exportJWK, exportSPKI, generateKeyPair, type JWTHeaderParameters, SignJ
 import type { Metadata } from '../../src/provider/discovery.ts'
 import { checkIdToken, matchesIssuer, type TokenChecks, verifySigned } from '../../src/provider/id-token.ts'
 import { createProviderKeys } from '../../src/provider/jwks.ts'
+import { takeRs256Pair } from '../kit/rsa-keys.ts'
 
 const NOW = Date.UTC(2026, 10, 15)
 const SECONDS = NOW / 1000
 const ISSUER = 'https://idp.example.com'
 const CLIENT_ID = 'app-1'
-const rsa = await generateKeyPair('RS256')
-const other = await generateKeyPair('RS256')
+const rsa = takeRs256Pair()
+const other = takeRs256Pair()
 const ec = await generateKeyPair('ES256')
 const RSA_JWK = { ...(await exportJWK(rsa.publicKey)), kid: 'k1' }
 const EC_JWK = { ...(await exportJWK(ec.publicKey)), kid: 'e1' }

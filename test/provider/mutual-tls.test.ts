@@ -1,7 +1,6 @@
 // Mutual TLS (RFC 8705): certificates that cannot be used, the endpoints for clients that have one, and addresses without TLS.
 
 import assert from 'node:assert/strict'
-import { generateKeyPairSync } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import test, { type TestContext } from 'node:test'
@@ -11,6 +10,7 @@ import { planNamedProvider } from '../../src/provider/plan.ts'
 import { planProviders } from '../../src/provider/providers.ts'
 import type { Environment } from '../kit/instance.ts'
 import { answerOf, startOidcServer } from '../kit/oidc-server.ts'
+import { takeRsaPair } from '../kit/rsa-keys.ts'
 import { openGateway } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
@@ -31,7 +31,7 @@ function files(t: TestContext) {
 
 test('a certificate or key that cannot be used is refused in one sentence, before anyone signs in', t => {
   const { certFile, keyFile, write } = files(t)
-  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const { privateKey } = takeRsaPair()
   const locked = { cipher: 'aes-256-cbc', passphrase: 'secret-CANARY', format: 'pem' } as const
   const pkcs8 = write('pkcs8.pem', privateKey.export({ ...locked, type: 'pkcs8' }).toString())
   const pkcs1 = write('pkcs1.pem', privateKey.export({ ...locked, type: 'pkcs1' }).toString())

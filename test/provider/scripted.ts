@@ -6,14 +6,15 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { TestContext } from 'node:test'
-import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
+import { exportJWK, type JWTPayload, SignJWT } from 'jose'
 import { type ProviderPlan, planNamedProvider } from '../../src/provider/plan.ts'
 
 import { createProvider, type Provider } from '../../src/provider/provider.ts'
+import { takeRs256Pair } from '../kit/rsa-keys.ts'
 import { BASE_URL, CLIENT_ID, CLIENT_SECRET, type Reply, type Sent, type Sheet } from './sheet.ts'
 
 export const NOW = Date.UTC(2026, 10, 15)
-const KEY = await generateKeyPair('RS256')
+const KEY = takeRs256Pair()
 const JWK = { ...(await exportJWK(KEY.publicKey)), kid: 'k1', alg: 'RS256', use: 'sig' }
 
 export interface Scripted {

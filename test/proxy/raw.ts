@@ -22,7 +22,8 @@ export function request(line: string, ...headers: string[]): string {
 
 export async function openWire(url: string) {
   const { hostname, port } = new URL(url)
-  const socket = connect(Number(port), hostname)
+  // The resolver would try IPv6 first, at each connection.
+  const socket = connect(Number(port), hostname === 'localhost' ? '127.0.0.1' : hostname)
   let isSilent = false
   socket.setTimeout(PATIENCE_MS, () => {
     isSilent = true

@@ -1,8 +1,8 @@
 // S39: all sessions of one user end at once, by the user, by a developer or by the provider; those of others do not.
 
 import assert from 'node:assert/strict'
-import { generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto'
-import type { RequestListener } from 'node:http'
+import { type KeyObject, randomUUID } from 'node:crypto'
+import { Agent, type RequestListener } from 'node:http'
 import { type TestContext, test } from 'node:test'
 import { exportJWK, SignJWT } from 'jose'
 import { DEFAULT_ROLES } from '../../src/access/roles.ts'
@@ -13,7 +13,8 @@ import { deriveKeys } from '../../src/session/derived-keys.ts'
 import { createSessions } from '../../src/session/sessions.ts'
 import { createMemoryStore } from '../../src/stores/memory.ts'
 import type { Store } from '../../src/stores/store.ts'
-import { type Client, createClient, signIn } from '../kit/client.ts'
+import { type Client, createClient, type Options, signIn } from '../kit/client.ts'
+import { takeRsaPair } from '../kit/rsa-keys.ts'
 import { openScriptedProvider } from '../kit/scripted-provider.ts'
 import { openGateway, setUp } from '../kit/set-up.ts'
 import { CLIENT_ID } from '../kit/strict-provider.ts'
@@ -139,8 +140,8 @@ const ISSUER = 'https://idp.example.com'
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
 const EVENTS = { [EVENT]: {} }
 const KEY_ID = 'key-1'
-const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
-const stranger = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const rsa = takeRsaPair()
+const stranger = takeRsaPair()
 
 interface Token {
   claims?: Record<string, unknown>
@@ -185,8 +186,8 @@ async function openBackchannel(t: TestContext, serveKeys?: RequestListener, more
     const given = Object.entries({ ...all, events: EVENTS, ...claims }).filter(([, value]) => value !== undefined)
     return new SignJWT(Object.fromEntries(given)).setProtectedHeader({ alg, kid, ...(typ && { typ }) }).sign(key)
   }
-  const tell = (logoutToken: string) =>
-    createClient(scene.url).post('/_menshen/backchannel-logout', { logout_token: logoutToken })
+  const tell = (logoutToken: string, options?: Options) =>
+    createClient(scene.url).post('/_menshen/backchannel-logout', { logout_token: logoutToken }, options)
   return { scene, keys, user, bystander, signedIn, seconds, token, tell }
 }
 
@@ -312,10 +313,12 @@ test('of a thousand logout tokens from one address none gets lost, while those t
   for (let n = 0; n < 8; n++) refusals.push((await tell('garbage')).status)
   assert.deepEqual(refusals, [400, 400, 400, 400, 400, 429, 429, 429])
   const statuses = new Set<number>()
+  const agent = new Agent({ keepAlive: true })
+  t.after(() => agent.destroy())
   for (let n = 0; n < 1000; n += 50) {
     const some = Array.from({ length: 50 }, async (_, m) => {
       const sub = n + m === 500 ? 'sub-zhangsan' : `sub-${n + m}`
-      return tell(await token({ claims: { sub } }))
+      return tell(await token({ claims: { sub } }), { agent })
     })
     for (const { status } of await Promise.all(some)) statuses.add(status)
   }

@@ -1,6 +1,7 @@
 // S02, S22: nobody guesses a state or a ticket.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { Agent } from 'node:http'
+import { after, test } from 'node:test'
 import { DEFAULT_ROLES } from '../../src/access/roles.ts'
 import { Secret } from '../../src/config/secret.ts'
 import { readSettings } from '../../src/index.ts'
@@ -15,6 +16,9 @@ import { bitBias, byteBias } from './random.ts'
 const AT_ONCE = 20
 /** Chance alone goes beyond this once in about half a million runs. */
 const FAR = 5
+
+const agent = new Agent({ keepAlive: true })
+after(() => agent.destroy())
 
 async function collect<T>(count: number, make: () => Promise<T>): Promise<T[]> {
   const made: T[] = []
@@ -44,7 +48,7 @@ const withoutSuffix = (state: string | null) => {
 test('2,000 states of POST /login are distinct, have 256 bits each and look random', async t => {
   const scene = await setUp(t)
   const states = await collect(2000, async () => {
-    const { status, headers } = await scene.visitor().post('/login')
+    const { status, headers } = await scene.visitor().post('/login', '', { agent })
     assert.equal(status, 303)
     return withoutSuffix(new URL(String(headers.location)).searchParams.get('state'))
   })
@@ -57,7 +61,7 @@ test('1,000 states that the script of the page is given are distinct, and so are
   const challenges: string[] = []
   const states = await collect(1000, async () => {
     const visitor = scene.visitor()
-    const answer = await visitor.post('/login', '', { headers: { accept: 'application/json' } })
+    const answer = await visitor.post('/login', '', { agent, headers: { accept: 'application/json' } })
     const { state, location } = answer.json<{ state: string; location: string }>()
     const query = new URL(location).searchParams
     assert.equal(query.get('state'), state)

@@ -1,21 +1,21 @@
 // The provider's own session id: taken from an ID token that holds, and from no other; it ends one device and no more.
 
 import assert from 'node:assert/strict'
-import { generateKeyPairSync } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
 import { exportJWK, SignJWT } from 'jose'
 import { readSettings } from '../../src/config/read.ts'
 import { planProvider } from '../../src/provider/plan.ts'
 import { createProvider } from '../../src/provider/provider.ts'
 import { createScene, START, signedIn, tokens } from '../faults/doubles.ts'
+import { takeRsaPair } from '../kit/rsa-keys.ts'
 import { openScriptedProvider } from '../kit/scripted-provider.ts'
 import { CLIENT_ID, CLIENT_SECRET } from '../kit/strict-provider.ts'
 import { startUpstream } from '../kit/upstream.ts'
 
 const ISSUER = 'https://idp.example.com'
 const SECONDS = START / 1000
-const ours = generateKeyPairSync('rsa', { modulusLength: 2048 })
-const stranger = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const ours = takeRsaPair()
+const stranger = takeRsaPair()
 
 async function openProvider(t: TestContext, env: Record<string, string> = {}) {
   const scripted = await openScriptedProvider(t)

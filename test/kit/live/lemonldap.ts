@@ -1,12 +1,12 @@
 // LemonLDAP::NG, the provider that Debian has, as a process of its own: a portal in Perl with its demonstration users.
 import { execFileSync, spawn } from 'node:child_process'
-import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { freePort } from '../free-port.ts'
+import { takeRsaPair } from '../rsa-keys.ts'
 import { debianPackages } from './cached-folder.ts'
 
 const PACKAGES = [
@@ -112,7 +112,7 @@ function writeConfiguration(root: string, folder: string, issuer: string, gatewa
 }
 
 function openIdConnect(issuer: string, gateway: string): object {
-  const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const { privateKey, publicKey } = takeRsaPair()
   const client = {
     ClientID: CLIENT.id,
     ClientSecret: CLIENT.secret,

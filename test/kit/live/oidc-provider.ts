@@ -6,6 +6,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { createServer as createSecureServer, type ServerOptions } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { ClientMetadata, Configuration } from 'oidc-provider'
+import { takeRsaPair } from '../rsa-keys.ts'
 import { createCallLog } from './call-log.ts'
 
 // It says at every turn, and rightly, that such a configuration is nothing for production.
@@ -52,7 +53,7 @@ const PEOPLE: Record<string, object> = {
 export function newSigningKey(alg: 'RS256' | 'ES256', kid: string = alg) {
   const { privateKey } =
     alg === 'RS256'
-      ? generateKeyPairSync('rsa', { modulusLength: 2048 })
+      ? takeRsaPair()
       : generateKeyPairSync('ec', { namedCurve: 'P-256' })
   return { ...privateKey.export({ format: 'jwk' }), kid, use: 'sig', alg }
 }
@@ -67,7 +68,7 @@ export const CLIENTS = {
   none: { id: 'gw-none', secret: undefined, method: 'none' },
 } as const
 
-const CLIENT_KEY = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const CLIENT_KEY = takeRsaPair()
 export const CLIENT_KEY_PEM = CLIENT_KEY.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 const OWN_KEYS = [newSigningKey('RS256'), newSigningKey('ES256')]
 

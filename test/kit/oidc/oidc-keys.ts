@@ -1,6 +1,7 @@
 // Keys of the OpenID provider of the tests, and tokens that are signed with them, rightly or not.
 import { createHash, createHmac, createPublicKey } from 'node:crypto'
 import { CompactSign, type CryptoKey, exportJWK, generateKeyPair, type JWK, type JWTPayload, SignJWT } from 'jose'
+import { takeRs256Pair } from '../rsa-keys.ts'
 
 export interface SigningKey {
   readonly kid: string
@@ -10,7 +11,7 @@ export interface SigningKey {
 }
 
 export async function newSigningKey(kid: string, alg = 'RS256'): Promise<SigningKey> {
-  const { publicKey, privateKey } = await generateKeyPair(alg)
+  const { publicKey, privateKey } = alg === 'RS256' ? takeRs256Pair() : await generateKeyPair(alg)
   return { kid, alg, privateKey, jwk: { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' } }
 }
 
