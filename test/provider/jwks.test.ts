@@ -1,7 +1,7 @@
 // The keys of a provider: found when they are new, asked for a few times only, and never too many of them.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { exportJWK, type FlattenedJWSInput} from 'jose'
+import { exportJWK, type FlattenedJWSInput } from 'jose'
 import { MenshenError } from '../../src/errors.ts'
 import { createProviderKeys } from '../../src/provider/jwks.ts'
 import { takeRs256Pair } from '../kit/rsa-keys.ts'

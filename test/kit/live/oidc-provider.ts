@@ -51,10 +51,7 @@ const PEOPLE: Record<string, object> = {
 }
 
 export function newSigningKey(alg: 'RS256' | 'ES256', kid: string = alg) {
-  const { privateKey } =
-    alg === 'RS256'
-      ? takeRsaPair()
-      : generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const { privateKey } = alg === 'RS256' ? takeRsaPair() : generateKeyPairSync('ec', { namedCurve: 'P-256' })
   return { ...privateKey.export({ format: 'jwk' }), kid, use: 'sig', alg }
 }
 
