@@ -5,21 +5,18 @@ import { after, before, test } from 'node:test'
 import type { Browser } from 'playwright-core'
 import { openPage, startBrowser } from '../kit/browser.ts'
 import { createClient } from '../kit/client.ts'
-import { freePort } from '../kit/free-port.ts'
-import { type Instance, startInstance } from '../kit/instance.ts'
+import { type Gateway, openGateway, wholeFile } from '../kit/set-up.ts'
 
+const whole = wholeFile()
 let browser: Browser
-let menshen: Instance
+let menshen: Gateway
 
 before(async () => {
   browser = await startBrowser()
-  menshen = await startInstance({ DEV_PROVIDER_PORT: String(await freePort()), STORE: 'memory:' })
+  menshen = await openGateway(whole, {}, { devProvider: true, hasRunningClock: true })
 })
 
-after(async () => {
-  await browser?.close()
-  await menshen?.stop()
-})
+after(() => browser?.close())
 
 test('a new event appears at the top and is announced, and the keyboard leads to everything about its request', async t => {
   const { page, problems } = await openPage(t, browser)

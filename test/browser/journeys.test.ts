@@ -8,8 +8,9 @@ import { zhCN } from '../../src/text/zh-CN.ts'
 import { openPage, startBrowser } from '../kit/browser.ts'
 import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
-import { type Environment, type Instance, startInstance } from '../kit/instance.ts'
+import { type Instance, startInstance } from '../kit/instance.ts'
 import { openScriptedProvider } from '../kit/scripted-provider.ts'
+import { openGateway } from '../kit/set-up.ts'
 import { startUpstream } from '../kit/upstream.ts'
 
 const SIGN_IN = '统一身份认证登录'
@@ -197,8 +198,7 @@ test('after a sign-out the back button shows nothing of what the browser had kep
     response.end(`<title>kept</title><a href="/other">page ${served}</a>`)
   }
   const upstream = await startUpstream(t, answer)
-  const own = await startInstance({ UPSTREAM: upstream.url, STORE: 'memory:' })
-  t.after(() => own.stop())
+  const own = await openGateway(t, { UPSTREAM: upstream.url }, { devProvider: true, hasRunningClock: true })
   const { page } = await openPage(t, browser)
   await page.goto(`${own.url}/page`)
   await page.getByRole('button', { name: SIGN_IN }).click()
@@ -322,8 +322,8 @@ test('without scripts the whole journey works: deep link, refusal, home, console
 })
 
 test('with a bound state and PKCE the journey is the same, with scripts and without', async t => {
-  const env = { STATE_CHECK: 'bound', PKCE: 'S256', DEV_PROVIDER_PORT: String(await freePort()), STORE: 'memory:' }
-  const own = await startOwn(t, env)
+  const env = { STATE_CHECK: 'bound', PKCE: 'S256' }
+  const own = await openGateway(t, env, { devProvider: true, hasRunningClock: true })
   for (const javaScriptEnabled of [true, false]) {
     const { page } = await visitor(t, { javaScriptEnabled })
     await page.goto(`${own.url}/reports?year=2026`)
@@ -355,7 +355,7 @@ test('a page that is switched off from storage signs in all the same', async t =
 
 test('scripts of the page can read neither the access token nor the ticket', async t => {
   const provider = await openScriptedProvider(t, { user: { username: 'admin' } })
-  const own = await startOwn(t, { ...provider.settings, STORE: 'memory:' })
+  const own = await openGateway(t, provider.settings, { hasRunningClock: true })
   const { page } = await visitor(t)
   await page.goto(`${own.url}/?year=2026#here`)
   await page.getByRole('button', { name: SIGN_IN }).click()
@@ -411,12 +411,6 @@ async function visitor(t: TestContext, options: BrowserContextOptions = {}) {
   page.setDefaultTimeout(20_000)
   t.after(() => assert.deepEqual(problems, []))
   return { page, problems }
-}
-
-async function startOwn(t: TestContext, env: Environment): Promise<Instance> {
-  const own = await startInstance(env)
-  t.after(own.stop)
-  return own
 }
 
 async function signIn(page: Page, username: string): Promise<void> {

@@ -2,16 +2,16 @@
 // SCREENSHOTS=folder makes pictures of them as well.
 
 import assert from 'node:assert/strict'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { type ColorScheme, createAxe } from '../kit/axe.ts'
 import { openPage, startBrowser } from '../kit/browser.ts'
 import { freePort } from '../kit/free-port.ts'
-import { type Instance, startInstance } from '../kit/instance.ts'
-import { type ScriptedProvider, startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openScriptedProvider } from '../kit/scripted-provider.ts'
+import { type Gateway, openGateway, wholeFile } from '../kit/set-up.ts'
+import { tempFolder } from '../kit/temp.ts'
 
 const SIGN_IN = '统一身份认证登录'
 const LEAST_CONTRAST = 4.5
@@ -32,14 +32,13 @@ interface Stop {
   url: () => string
 }
 
+const whole = wholeFile()
 let browser: Browser
-let provider: ScriptedProvider
 /** On the embedded defaults; half configured; with names that have no end and a look of its own. */
-let usual: Instance
-let incomplete: Instance
-let endless: Instance
+let usual: Gateway
+let incomplete: Gateway
+let endless: Gateway
 let providerUrl = ''
-let folder = ''
 let endQuestion = ''
 const states: Partial<Record<Who, State>> = {}
 
@@ -82,18 +81,15 @@ const ours = STOPS.filter(({ name }) => !name.includes('provider'))
 before(async () => {
   const DEV_PROVIDER_PORT = String(await freePort())
   providerUrl = `http://localhost:${DEV_PROVIDER_PORT}`
-  provider = await startScriptedProvider({
+  const provider = await openScriptedProvider(whole, {
     user: { username: 'admin', nickname: ENDLESS, email: `${ENDLESS}@example.com`, ou_name: '部'.repeat(120) },
   })
   browser = await startBrowser()
-  usual = await startInstance({ DEV_PROVIDER_PORT, STORE: 'memory:' })
-  incomplete = await startInstance({ AUTH_URL: provider.url, STORE: 'memory:' })
-  endless = await startInstance({
-    ...provider.settings,
-    ...(await ownLook()),
-    APP_NAME: 'W'.repeat(60),
-    STORE: 'memory:',
-  })
+  usual = await openGateway(whole, { DEV_PROVIDER_PORT }, { devProvider: true, hasRunningClock: true })
+  incomplete = await openGateway(whole, { AUTH_URL: provider.url }, { hasRunningClock: true })
+  const { env, config } = await ownLook()
+  const settings = { ...provider.settings, ...env, APP_NAME: 'W'.repeat(60) }
+  endless = await openGateway(whole, settings, { config, hasRunningClock: true })
   await signedInAs(usual.url, /zhangsan/)
   states.common = await signedInAs(usual.url, /zhangsan/)
   states.developer = await signedInAs(usual.url, /admin/)
@@ -101,24 +97,18 @@ before(async () => {
   endQuestion = await askedToEnd(states.developer)
 })
 
-after(async () => {
-  await browser?.close()
-  await Promise.all([usual?.stop(), incomplete?.stop(), endless?.stop(), provider?.close()])
-  await rm(folder, { recursive: true, force: true })
-})
+after(() => browser?.close())
 
 /** A wide mark, a colour that is hard to read, and more words than anybody needs. */
 async function ownLook() {
-  folder = await mkdtemp(join(tmpdir(), 'menshen-'))
-  const files = { LOGO_FILE: join(folder, 'logo.svg'), CONFIG: join(folder, 'menshen.config.mjs') }
+  const LOGO_FILE = join(tempFolder(whole), 'logo.svg')
   const links = ['隐私政策', '使用帮助', ENDLESS.slice(0, 60), 'IT 服务台'].map(text => ({ text, href: '/help' }))
   const config = { loginPage: { note: '仅限本单位员工使用，所有访问都会被记录。'.repeat(5), links } }
   await writeFile(
-    files.LOGO_FILE,
+    LOGO_FILE,
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 8"><path d="M0 0h40v8H0z"/></svg>',
   )
-  await writeFile(files.CONFIG, `export default ${JSON.stringify(config)}`)
-  return { ...files, ACCENT_COLOR: '#ffd400' }
+  return { env: { LOGO_FILE, ACCENT_COLOR: '#ffd400' }, config }
 }
 
 test('a phone shows each page without scrolling sideways, with buttons that a thumb can hit', async () => {

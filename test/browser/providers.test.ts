@@ -5,34 +5,28 @@ import { after, before, type TestContext, test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import { openPage, startBrowser } from '../kit/browser.ts'
 import { freePort } from '../kit/free-port.ts'
-import { type Instance, startInstance } from '../kit/instance.ts'
 import { CLIENTS, type OidcProvider, startOidcProvider } from '../kit/live/oidc-provider.ts'
 import { startOidcServer } from '../kit/oidc-server.ts'
-import { openGateway } from '../kit/set-up.ts'
+import { type Gateway, openGateway, wholeFile } from '../kit/set-up.ts'
 
 const SIGN_IN = '统一身份认证登录'
 
+const whole = wholeFile()
 let browser: Browser
 let provider: OidcProvider
-let menshen: Instance
+let menshen: Gateway
 
 before(async () => {
   const port = String(await freePort())
   browser = await startBrowser()
   provider = await startOidcProvider({ gateway: `http://localhost:${port}` })
-  menshen = await startInstance({
-    PORT: port,
-    STORE: 'memory:',
-    PROVIDER: 'oidc',
-    AUTH_URL: provider.issuer,
-    CLIENT_ID: CLIENTS.basic.id,
-    CLIENT_SECRET: CLIENTS.basic.secret,
-  })
+  const { id, secret } = CLIENTS.basic
+  const settings = { PORT: port, PROVIDER: 'oidc', AUTH_URL: provider.issuer, CLIENT_ID: id, CLIENT_SECRET: secret }
+  menshen = await openGateway(whole, settings, { hasRunningClock: true })
 })
 
 after(async () => {
   await browser?.close()
-  await menshen?.stop()
   await provider?.close()
 })
 

@@ -2,17 +2,14 @@
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, before, type TestContext, test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import { openPage, startBrowser } from '../kit/browser.ts'
 import { createClient, signIn } from '../kit/client.ts'
-import { type Instance, startInstance } from '../kit/instance.ts'
-import { type ScriptedProvider, startScriptedProvider } from '../kit/scripted-provider.ts'
+import { openScriptedProvider, type ScriptedProvider } from '../kit/scripted-provider.ts'
+import { type Gateway, openGateway, wholeFile } from '../kit/set-up.ts'
 import type { Behaviour } from '../kit/strict-provider.ts'
 
 const SIGN_IN = '统一身份认证登录'
@@ -33,10 +30,10 @@ const FORM = `<!doctype html><html lang="zh-CN"><title>form</title><link rel="ic
 <script type="module" src="/_menshen/assets/session.js"></script>
 <form><label>内容 <textarea></textarea></label></form>`
 
+const whole = wholeFile()
 let browser: Browser
 let provider: ScriptedProvider
-let menshen: Instance
-const folder = mkdtempSync(join(tmpdir(), 'menshen-'))
+let menshen: Gateway
 /** A page that does not know Menshen, with a policy that runs only scripts with its nonce. */
 const BARE = '<!doctype html><html lang="zh-CN"><title>bare</title><link rel="icon" href="data:,"><p>report</p></html>'
 const POLICY = "default-src 'self'; img-src data:; script-src 'nonce-r4nd0m' 'strict-dynamic'"
@@ -51,21 +48,17 @@ const application = createServer(({ url }, response) => {
 
 before(async () => {
   browser = await startBrowser()
-  provider = await startScriptedProvider()
+  provider = await openScriptedProvider(whole)
   await once(application.listen(0, '127.0.0.1'), 'listening')
   const UPSTREAM = `http://127.0.0.1:${(application.address() as AddressInfo).port}`
   const upstreams = { '/bare': { url: UPSTREAM, sessionScript: true } }
-  const config = { rules: [{ path: '/public', public: true }], upstreams }
-  writeFileSync(join(folder, 'menshen.config.ts'), `export default ${JSON.stringify(config)}`)
-  menshen = await startInstance({ ...provider.settings, UPSTREAM, STORE: 'memory:' }, { cwd: folder })
+  const config = { rules: [{ path: '/public', public: true as const }], upstreams }
+  menshen = await openGateway(whole, { ...provider.settings, UPSTREAM }, { config, hasRunningClock: true })
 })
 
 after(async () => {
   await browser?.close()
-  await menshen?.stop()
-  await provider?.close()
   application.close()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 test('a session that ended elsewhere: the dialog comes, the form stays, a sign-in in a new tab closes the dialog', async t => {

@@ -1,14 +1,11 @@
 // Several host names with one sign-in, in a real browser.
 
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import type { Browser } from 'playwright-core'
 import { openPage, startBrowser } from '../kit/browser.ts'
 import { freePort } from '../kit/free-port.ts'
-import { startInstance } from '../kit/instance.ts'
-import { tempFolder } from '../kit/temp.ts'
+import { openGateway } from '../kit/set-up.ts'
 import { startUpstream } from '../kit/upstream.ts'
 
 let browser: Browser
@@ -26,14 +23,12 @@ test('who has signed in at one host opens another without a click, and a sign-ou
     })
   const [wiki, grafana] = await Promise.all([application('the wiki'), application('grafana')])
   const port = await freePort()
-  const cwd = tempFolder(t)
   const hosts = {
     [`wiki.localhost:${port}`]: { upstream: wiki.url },
     [`grafana.localhost:${port}`]: { upstream: grafana.url },
   }
-  writeFileSync(join(cwd, 'menshen.config.js'), `export default ${JSON.stringify({ hosts })}`)
-  const menshen = await startInstance({ PORT: String(port), STORE: 'memory:' }, { cwd })
-  t.after(() => menshen.stop())
+  const options = { config: { hosts }, devProvider: true, hasRunningClock: true }
+  const menshen = await openGateway(t, { PORT: String(port) }, options)
   const [wikiAt, grafanaAt] = [`http://wiki.localhost:${port}`, `http://grafana.localhost:${port}`]
   const { page, problems } = await openPage(t, browser)
 

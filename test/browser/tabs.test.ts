@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { Browser } from 'playwright-core'
 import { openPage, startBrowser } from '../kit/browser.ts'
-import { startInstance } from '../kit/instance.ts'
+import { openGateway } from '../kit/set-up.ts'
 import { startUpstream } from '../kit/upstream.ts'
 
 let browser: Browser
@@ -19,8 +19,7 @@ test('five tabs that are opened at once end on their five pages after one of the
     response.setHeader('content-type', 'text/html')
     response.end('<title>application</title>')
   })
-  const menshen = await startInstance({ UPSTREAM: upstream.url })
-  t.after(() => menshen.stop())
+  const menshen = await openGateway(t, { UPSTREAM: upstream.url }, { devProvider: true, hasRunningClock: true })
   const { page, problems } = await openPage(t, browser)
   const context = page.context()
   const paths = [1, 2, 3, 4, 5].map(n => `/page-${n}?a=${n}&error=x#part-${n}`)

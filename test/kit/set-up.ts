@@ -20,6 +20,10 @@ export interface GatewayOptions {
   config?: Config
   /** What the clock shows at first; the present for a gateway that talks to programs with a clock of their own. */
   now?: number
+  /** Whether the clock runs; otherwise it shows the same until the test lets time pass. */
+  hasRunningClock?: boolean
+  /** Whether users sign in at the embedded development provider. */
+  devProvider?: boolean
 }
 
 export interface SetUpOptions extends GatewayOptions {
@@ -119,12 +123,20 @@ export type Gateway = Awaited<ReturnType<typeof openGateway>>
  * requests are not limited unless `env` says otherwise. It ends with the test.
  */
 export async function openGateway(t: TestContext, env: Environment, options: GatewayOptions = {}) {
-  const { config = {}, now = Date.parse('2026-03-01T08:00:00Z') } = options
+  const { config = {}, hasRunningClock, devProvider = false } = options
   const port = Number(env.PORT ?? (await freePort()))
-  const clock = { now }
+  const began = hasRunningClock ? Date.now() : 0
+  const clock = { now: options.now ?? (hasRunningClock ? began : Date.parse('2026-03-01T08:00:00Z')) }
+  const readClock = () => clock.now + (hasRunningClock ? Date.now() - began : 0)
   const { lines, log } = createTestLog()
-  const settings = readSettings({ STORE: 'memory:', PORT: String(port), RATE_LIMIT_PER_MINUTE: '0', ...env })
-  const menshen = await createMenshen({ settings, config, log, now: () => clock.now })
+  const settings = readSettings({
+    STORE: 'memory:',
+    PORT: String(port),
+    RATE_LIMIT_PER_MINUTE: '0',
+    ...(devProvider && { DEV_PROVIDER_PORT: String(await freePort()) }),
+    ...env,
+  })
+  const menshen = await createMenshen({ settings, config, log, now: readClock, devProvider })
   const { report } = createEventLog(log, Date.now)
   // Connections of the tests are closed as soon as Node does it, unless one says otherwise.
   const { keepAliveTimeoutMs, ...address } = listenAddress(settings)
@@ -157,14 +169,14 @@ export async function openGateway(t: TestContext, env: Environment, options: Gat
     lines,
     /** As a program has it. */
     menshen,
-    now: () => clock.now,
+    now: readClock,
     passSeconds(seconds: number): void {
       clock.now += seconds * 1000
     },
     /** The browser of a visitor, whose cookies expire by the same clock. */
-    client: createClient(url, () => clock.now),
+    client: createClient(url, readClock),
     /** The browser of another visitor. */
-    visitor: (): Client => createClient(url, () => clock.now),
+    visitor: (): Client => createClient(url, readClock),
     end,
     close,
   }
