@@ -183,7 +183,7 @@ export function createSlowClients({ settings, report }: SlowClientsOptions): Slo
     }
     connections.set(socket, fresh)
     watched.add(fresh)
-    socket.once('close', () => {
+    onceClosed(socket, () => {
       watched.remove(fresh)
       // Minor collections keep a closed socket: everything that it refers to would stay until the next major one.
       fresh.response = fresh.observed = undefined
@@ -209,6 +209,20 @@ export function createSlowClients({ settings, report }: SlowClientsOptions): Slo
       streams.stop()
     },
   }
+}
+
+const CLOSE_LISTENERS = new WeakMap<Socket, (() => void)[]>()
+
+/** One listener for all instances of the process: Node warns of more than ten. */
+function onceClosed(socket: Socket, listener: () => void): void {
+  const listeners = CLOSE_LISTENERS.get(socket)
+  if (listeners) return void listeners.push(listener)
+  const own = [listener]
+  CLOSE_LISTENERS.set(socket, own)
+  socket.once('close', () => {
+    for (const listen of own) listen()
+    own.length = 0
+  })
 }
 
 /** Not for gRPC, whose calls may be silent like a WebSocket. */
