@@ -34,7 +34,7 @@ before(
   async () => {
     await setUpInstances()
     provider = opened.adopt(await startScriptedProvider({ expiresIn: LIFE }), provider => provider.close())
-    url = await start(['start'], { ...provider.settings, SECRET: 's'.repeat(32) })
+    url = await start(['start'], { ...provider.settings, SECRET: 's'.repeat(32) }, opened)
   },
   { timeout: 600_000 },
 )
@@ -63,7 +63,12 @@ const CACHED_ROUTE = `export const GET = () =>
   new Response('cached', { headers: { 'cache-control': 'public, max-age=600', 'set-cookie': 'theirs=1' } })
 `
 
-async function start(args: readonly string[], settings: Record<string, string>): Promise<string> {
+/** Resolves when Next answers. It ends with `stack`. */
+async function start(
+  args: readonly string[],
+  settings: Record<string, string>,
+  stack: AsyncDisposableStack,
+): Promise<string> {
   const port = String(await freePort())
   const address = `http://localhost:${port}`
   const child = spawn(process.execPath, ['node_modules/next/dist/bin/next', ...args, '-p', port], {
@@ -72,7 +77,7 @@ async function start(args: readonly string[], settings: Record<string, string>):
     stdio: ['ignore', 'ignore', 'inherit'],
   })
   const exited = once(child, 'exit')
-  opened.defer(async () => {
+  stack.defer(async () => {
     child.kill()
     await exited
   })
@@ -261,26 +266,25 @@ suite('a developer', () => {
         assert.ok(original.includes(from))
         writeFileSync(file, original.replace(from, to))
       }
-      const address = await start(['dev', bundler], { DEV_PROVIDER_PORT: String(await freePort()) })
+      // Next runs one development server in a folder.
+      await using stack = new AsyncDisposableStack()
+      stack.defer(() => writeFileSync(file, original))
+      const address = await start(['dev', bundler], { DEV_PROVIDER_PORT: String(await freePort()) }, stack)
       const developer = createClient(address)
       await signInAtDevProvider(developer, 'zhangsan')
       const reports = () => developer.get('/reports', { headers: PAGE })
       const becomes = (expected: number) => until(async () => (await reports()).status === expected, 120_000)
       const isSignedIn = async () => (await developer.get('/api/me', { headers: DATA })).status === 200
-      try {
-        await becomes(403)
-        assert.ok(await isSignedIn())
-        change("['developer']", "['common']")
-        await becomes(200)
-        assert.ok(await isSignedIn())
-        change("path: '/reports'", "path: 'reports'")
-        await becomes(500)
-        assert.match((await reports()).text, /rules\.1\.path: expected a plain path that starts with/)
-        change("['developer']", "['developer', 'common']")
-        await becomes(200)
-        assert.ok(await isSignedIn())
-      } finally {
-        writeFileSync(file, original)
-      }
+      await becomes(403)
+      assert.ok(await isSignedIn())
+      change("['developer']", "['common']")
+      await becomes(200)
+      assert.ok(await isSignedIn())
+      change("path: '/reports'", "path: 'reports'")
+      await becomes(500)
+      assert.match((await reports()).text, /rules\.1\.path: expected a plain path that starts with/)
+      change("['developer']", "['developer', 'common']")
+      await becomes(200)
+      assert.ok(await isSignedIn())
     })
 })
