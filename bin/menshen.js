@@ -18,7 +18,7 @@ if (isNewEnough(process.versions.node)) {
 } else {
   process.stderr.write(
     `Menshen needs Node ${major}.${minor} or newer, and this is ${process.versions.node}; ` +
-      'install a newer one from https://nodejs.org, or run npm ci without --omit=dev in a clone, which brings its own.\n',
+      'install a newer one from https://nodejs.org or with npm install node@26, or run npm ci without --omit=dev in a clone.\n',
   )
   process.exit(1)
 }

@@ -128,7 +128,7 @@ function commandsPage(): string {
   ]
   return `# Commands
 
-Run \`npx menshen\` where the package is installed, or in a clone after \`npm ci\`. Commands read the environment, \`.env\` and \`menshen.config.ts\` of
+Run \`npx menshen\` where the package is installed, or in a clone after \`npm ci\`. Commands read the environment, \`.env\` and the configuration file of
 the working directory ([configuring](configuring.md)). Results go to stdout, errors to stderr.
 
 ${table(['command', 'does'], overview)}

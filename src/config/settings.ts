@@ -535,8 +535,9 @@ const RUNNING_ROWS = {
   }),
   CONFIG: optional({
     ...kind.text('the path of a file', 'config/menshen.config.ts'),
-    defaultNote: '`./menshen.config.{ts,mts,js,mjs}`, if there is one',
-    description: 'The configuration file: rules, upstreams, [words](customizing.md). If set, the file must exist.',
+    defaultNote: '`./menshen.config.{ts,mts,js,mjs,yaml,yml,json}`, if there is one',
+    description:
+      'The configuration file: rules, upstreams, [words](customizing.md), in code or [as data](configuring.md#yaml-and-json). If set, the file must exist.',
     descriptionZh: '结构化配置文件：访问规则、后端应用、[文字](customizing.md)。在这里写明的文件必须存在。',
   }),
   NODE_ENV: optional({

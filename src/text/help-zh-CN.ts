@@ -11,7 +11,7 @@ export const helpZhCN = {
   heads: { usage: '用法：', commands: '命令：', options: '选项：', examples: '示例：', exitCodes: '退出码：' },
   command: '执行以下命令之一',
   more: 'menshen help COMMAND 查看各命令的说明。全部设置见 docs/settings.md，全部命令见 docs/commands.md。',
-  start: '启动门神，设置取自环境变量、.env 和 menshen.config.ts',
+  start: '启动门神，设置取自环境变量、.env 和配置文件',
   global: ['显示帮助；在命令之后使用时，显示该命令的帮助', '显示版本号'],
   good: '正常',
   exitCodes: {

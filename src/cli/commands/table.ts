@@ -245,7 +245,7 @@ export const COMMAND_NAMES = Object.keys(COMMANDS) as CommandName[]
 
 /** `menshen` without a command. */
 export const START = {
-  description: 'starts Menshen, with settings from the environment, .env and menshen.config.ts',
+  description: 'starts Menshen, with settings from the environment, .env and the configuration file',
   fails: 'a setting is invalid, a port is in use, the store or a file cannot be opened, or the shutdown was incomplete',
 }
 
