@@ -29,16 +29,7 @@ const CHANGES = [
 const SIGN_IN_BEFORE = 'menshen sessions'
 /** This one is repeated until it has all lines: Prometheus needs a moment. */
 const AWAITED = 'promtool query'
-const PROGRAMS = [
-  'curl',
-  'nginx',
-  'prometheus',
-  'promtool',
-  'redis-cli',
-  'redis-server',
-  'systemd-socket-activate',
-  'unshare',
-]
+const PROGRAMS = ['curl', 'nginx', 'prometheus', 'promtool', 'redis-cli', 'redis-server', 'unshare']
 
 /** As long as certificates of a public authority: `menshen doctor` warns of shorter ones. */
 const DAYS = 90

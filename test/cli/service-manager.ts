@@ -15,7 +15,7 @@ import { until } from '../kit/until.ts'
 const MAIN = fileURLToPath(new URL('../../bin/menshen.js', import.meta.url))
 
 /** Its arguments: the kind of socket and where it is, then the command. */
-const MANAGER = `
+export const MANAGER = `
 import os, socket, subprocess, sys
 kind, place, *command = sys.argv[1:]
 if kind == "unix":

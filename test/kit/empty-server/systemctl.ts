@@ -1,22 +1,28 @@
 // systemctl of a server without a running systemd: starts a service as its unit says, and signals it.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, copyFileSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { chownSync, copyFileSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { MANAGER } from '../../cli/service-manager.ts'
+import { PYTHON } from '../packages.ts'
 
 interface Service {
   readonly command: readonly string[]
   readonly cwd: string
-  /** Where it listens, if systemd listens in its place. */
-  readonly address?: string
+  /** Of a service for which systemd listens. */
+  readonly port?: number
 }
 
 /** Services of Debian's packages. */
 const DEBIAN: Readonly<Record<string, readonly string[]>> = {
   nginx: ['nginx', '-g', 'daemon off;'],
-  'redis-server': ['redis-server', '/etc/redis/redis.conf', '--daemonize', 'no', '--supervised', 'no'],
+  // Without the delay, it starts a copy at once instead of after five seconds.
+  'redis-server': [
+    ...['redis-server', '/etc/redis/redis.conf', '--daemonize', 'no', '--supervised', 'no'],
+    ...['--repl-diskless-sync-delay', '0'],
+  ],
   prometheus: [
     'prometheus',
     '--config.file=/etc/prometheus/prometheus.yml',
@@ -25,44 +31,36 @@ const DEBIAN: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 const UNITS = '/etc/systemd/system'
-/** Verbs with their signal; `undefined` starts the service. */
-const VERBS: Readonly<Record<string, NodeJS.Signals | undefined>> = {
-  '-q enable --now': undefined,
-  restart: 'SIGTERM',
-  reload: 'SIGHUP',
-  'kill -s KILL': 'SIGKILL',
+type Verb = (name: string) => void | Promise<void>
+const VERBS: Readonly<Record<string, Verb>> = {
+  '-q enable --now': start,
+  reload: name => send('SIGHUP', [pidOf(name)]),
+  'kill -s KILL': name => send('SIGKILL', descendants(pidOf(name))),
 }
 
 const line = process.argv.slice(2).join(' ')
-const verb = Object.keys(VERBS).find(each => line.startsWith(`${each} `))
-if (verb === undefined) throw new Error(`systemctl ${line} is not known here`)
+const [verb, act] = Object.entries(VERBS).find(([each]) => line.startsWith(`${each} `)) ?? []
+if (!verb || !act) throw new Error(`systemctl ${line} is not known here`)
 // A socket is opened with its service.
 const names = line
   .slice(verb.length + 1)
   .split(' ')
   .filter(name => !name.endsWith('.socket'))
-for (const name of names.map(each => each.replace(/\.service$/, ''))) {
-  const signal = VERBS[verb]
-  if (signal) process.kill(pidOf(name), signal)
-  if (signal === 'SIGTERM') while (existsSync(`/proc/${pidOf(name)}/exe`)) await pause(10)
-  if (!signal || signal === 'SIGTERM') await start(name)
-}
+for (const name of names) await act(name.replace(/\.service$/, ''))
 
 async function start(name: string): Promise<void> {
   const debian = DEBIAN[name]
-  const { command, cwd, address }: Service = debian ? { command: debian, cwd: '/' } : serviceOf(name)
+  const { command, cwd, port }: Service = debian ? { command: debian, cwd: '/' } : serviceOf(name)
   const log = openSync(`/var/log/${name}.log`, 'a')
   const [program = '', ...args] = command
   const child = spawn(program, args, { cwd, detached: true, stdio: ['ignore', log, log] })
   child.unref()
   writeFileSync(`/run/${name}.pid`, String(child.pid))
-  if (address) while (!(await connects(address))) await pause(10)
+  if (port) while (!(await connects(port))) await pause(10)
 }
 
-/** The first connection starts the service. */
-async function connects(address: string): Promise<boolean> {
-  const [host = '', port = ''] = address.split(':')
-  const socket = connect(Number(port), host)
+async function connects(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1')
   try {
     await once(socket, 'connect')
     return true
@@ -73,11 +71,24 @@ async function connects(address: string): Promise<boolean> {
   }
 }
 
+function send(signal: NodeJS.Signals, pids: readonly number[]): void {
+  for (const pid of pids) process.kill(pid, signal)
+}
+
 function pidOf(name: string): number {
   return Number(readFileSync(`/run/${name}.pid`, 'utf8'))
 }
 
-/** systemd's own program hands over the socket, at the first connection. */
+function descendants(pid: number): number[] {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+    .trim()
+    .split(' ')
+    .filter(Boolean)
+    .map(Number)
+  return children.flatMap(child => [child, ...descendants(child)])
+}
+
+/** Started again whenever it ends, with a socket that stays open. */
 function serviceOf(name: string): Service {
   const read = unitReader(name, '.service')
   const user = read('User')[0] ?? ''
@@ -96,14 +107,14 @@ function serviceOf(name: string): Service {
     chownSync(join(credentials, credential), id, id)
   }
   const files = read('EnvironmentFile').flatMap(file => readFileSync(file, 'utf8').trim().split('\n'))
-  const environment = [...read('Environment'), ...files].flatMap(each => ['-E', each])
-  const [address = ''] = unitReader(name, '.socket')('ListenStream')
-  const [start = ''] = read('ExecStart')
+  const environment = ['env', 'LISTEN_FDS=1', ...read('Environment'), ...files]
+  const [, port = ''] = unitReader(name, '.socket')('ListenStream')[0]?.split('127.0.0.1:') ?? []
   const setpriv = ['setpriv', `--reuid=${user}`, `--regid=${user}`, '--clear-groups', '--no-new-privs']
+  const program = read('ExecStart')[0]?.split(' ') ?? []
   return {
-    command: ['systemd-socket-activate', '-l', address, ...environment, ...setpriv, ...start.split(' ')],
+    command: [PYTHON, '-c', MANAGER, 'tcp', port, ...environment, ...setpriv, ...program],
     cwd: read('WorkingDirectory')[0] ?? '/',
-    address,
+    port: Number(port),
   }
 }
 
