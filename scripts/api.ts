@@ -73,7 +73,7 @@ function readDoors(): Door[] {
   )
 }
 
-/** Without a check, which `npm test` and `npm run build` make. */
+/** Without a check, which `npm test` makes. */
 function emitTypes(folder: string): void {
   for (const [config, out] of [
     ['tsconfig.build.json', 'dist'],

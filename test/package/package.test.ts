@@ -157,10 +157,13 @@ suite('the package', () => {
       join(own, 'menshen.config.ts'),
       `import { type Config, defineConfig } from 'menshen'\nconst config: Config = ${rules}\nexport default defineConfig(config)\n`,
     )
-    const ask = ['node_modules/menshen/bin/menshen.js', 'rules', 'check', '/internal', '--role', 'common']
-    const { stdout } = await run(process.execPath, ask, { cwd: own }).catch(({ stdout }) => ({ stdout }))
-    const checked = await run('npx', ['menshen', 'check'], { cwd: own, env: { PATH, HOME: process.env.HOME } })
-    assert.match(checked.stdout, /^✔ All settings are valid\.\n[\s\S]*menshen\.config\.ts, 1 rules\n/)
+    const menshen = (...args: string[]) =>
+      run(process.execPath, ['node_modules/menshen/bin/menshen.js', ...args], { cwd: own })
+    const [checked, { stdout }] = await Promise.all([
+      menshen('check'),
+      menshen('rules', 'check', '/internal', '--role', 'common').catch(({ stdout }) => ({ stdout })),
+    ])
+    assert.match(checked.stdout, /^✔ All settings are valid\.\n[\s\S]*menshen\.config\.ts, 1 rule\n/)
     assert.match(stdout, /^GET \/internal as common: refused, by the rule/)
   })
 
@@ -220,29 +223,28 @@ suite('the package', () => {
     assert.equal(results['require menshen'], 'ok')
   })
 
-  for (const [module, moduleResolution] of [
-    ['nodenext', 'nodenext'],
-    ['esnext', 'bundler'],
-  ] as const)
-    test(`the package has types that pass in a strict application with ${moduleResolution}`, async () => {
-      const place = join(application, moduleResolution)
-      mkdirSync(place)
-      linkTypes()
-      writeFileSync(join(place, 'package.json'), JSON.stringify({ type: 'module' }))
-      writeFileSync(
-        join(place, 'tsconfig.json'),
-        JSON.stringify({ compilerOptions: { ...STRICT, module, moduleResolution } }),
-      )
-      writeFileSync(join(place, 'application.ts'), readFileSync(new URL('consumer.ts', import.meta.url)))
-      writeFileSync(join(place, 'doors.ts'), DOORS.map((name, n) => `export * as door${n} from '${name}'\n`).join(''))
-      if (module === 'nodenext')
-        writeFileSync(
-          join(place, 'old.cts'),
-          "import menshen = require('menshen')\nexport const { createMenshen } = menshen\n",
-        )
-      const { stdout } = await run(process.execPath, [TSC, '-p', place]).catch((error: { stdout: string }) => error)
-      assert.equal(stdout, '')
+  test('the package has types that pass in a strict application, as a module, with a bundler and in CommonJS', async () => {
+    const place = join(application, 'types')
+    linkTypes()
+    const consumer = readFileSync(new URL('consumer.ts', import.meta.url))
+    const doors = DOORS.map((name, n) => `export * as door${n} from '${name}'\n`).join('')
+    const projects = (['nodenext', 'bundler'] as const).map(moduleResolution => {
+      const folder = join(place, moduleResolution)
+      mkdirSync(folder, { recursive: true })
+      const module = moduleResolution === 'bundler' ? 'esnext' : moduleResolution
+      const compilerOptions = { ...STRICT, module, moduleResolution }
+      writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions }))
+      writeFileSync(join(folder, 'package.json'), JSON.stringify({ type: 'module' }))
+      writeFileSync(join(folder, 'application.ts'), consumer)
+      writeFileSync(join(folder, 'doors.ts'), doors)
+      return folder
     })
+    const old = "import menshen = require('menshen')\nexport const { createMenshen } = menshen\n"
+    writeFileSync(join(place, 'nodenext', 'old.cts'), old)
+    const built = run(process.execPath, [TSC, '-b', ...projects])
+    const { stdout } = await built.catch((error: { stdout: string }) => error)
+    assert.equal(stdout, '')
+  })
 })
 
 const STRICT = {
