@@ -56,6 +56,16 @@ suite('the Dockerfile', () => {
     for (const name of ['.env', '.git', 'data', 'node_modules', 'test']) assert.ok(!sent.includes(name))
   })
 
+  test('the Dockerfile builds with every file that the build script imports or names', () => {
+    const sent = readContext()
+    const script = read('scripts/build.ts')
+    const imported = [...script.matchAll(/from '\.\/([\w-]+\.ts)'/g)].map(([, name]) => `scripts/${name}`)
+    const named = [...script.matchAll(/'(tsconfig[\w.]+\.json)'/g)].map(([, name = '']) => name)
+    // The formatter looks for its settings.
+    for (const name of [...imported, ...named, 'biome.json']) assert.ok(sent.includes(name), name)
+    assert.ok(imported.length > 0 && named.length > 0)
+  })
+
   test('the Dockerfile sets what is a setting', () => {
     const { NODE_ENV, HOST } = readSettings({ ...environmentOf(last) })
     assert.deepEqual([NODE_ENV, HOST], ['production', '0.0.0.0'])
