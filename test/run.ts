@@ -19,6 +19,8 @@ import { canShare, writeShares } from './kit/shared-process.ts'
 import { createWatchdog } from './kit/watchdog.ts'
 
 const MINUTE_MS = 60_000
+/** More than there are cores: a test waits half of its time for a process, a browser or a deadline. */
+const FILES_AT_A_TIME = availableParallelism() + 3
 const isLong = process.argv.includes('--long')
 const given = isLong ? takeLongOptions(process.argv.slice(2)) : process.argv.slice(2)
 const options = given.filter(argument => argument.startsWith('--') && !['--install', '--long'].includes(argument))
@@ -67,6 +69,7 @@ function allFiles(): string[] {
   const shares = writeShares(
     folder,
     all.filter(file => canShare(file)),
+    FILES_AT_A_TIME,
   )
   return isQuick ? shares : [...shares, ...all.filter(file => !canShare(file))]
 }
@@ -105,12 +108,12 @@ async function runTests(paths: readonly string[]): Promise<void> {
   const args = [
     ...watchdog.nodeOptions,
     '--import=./test/kit/keep-compiled.js',
+    '--import=./test/kit/resolve-quickly.js',
     '--test',
     `--test-reporter=${isStrict ? 'spec' : './test/kit/reporter.ts'}`,
     '--test-reporter-destination=stdout',
     ...(isFull || isQuick ? ['--test-reporter=./test/kit/slowest-files.ts', '--test-reporter-destination=stdout'] : []),
-    // More than there are cores: a test waits half of its time for a process, a browser or a deadline.
-    `--test-concurrency=${availableParallelism() + 3}`,
+    `--test-concurrency=${FILES_AT_A_TIME}`,
     // A test that hangs fails.
     '--test-timeout=300000',
     ...options,

@@ -49,7 +49,10 @@ export function createCommandRunner() {
     { cwd, args = [] }: ProcessOptions,
     onOutput: (text: string) => void,
   ): Promise<CommandResult> {
-    child ??= fork(HOST, { execArgv: ['--import=./test/kit/keep-compiled.js'], env: { PATH: process.env.PATH } })
+    child ??= fork(HOST, {
+      execArgv: ['--import=./test/kit/keep-compiled.js', '--import=./test/kit/resolve-quickly.js'],
+      env: { PATH: process.env.PATH },
+    })
     const host = child
     const folder = cwd ?? mkdtempSync(join(tmpdir(), 'menshen-'))
     const { PATH, HOME } = process.env

@@ -8,7 +8,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { TestContext } from 'node:test'
-import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type Client, createClient, type Response, signIn } from './client.ts'
 import { freePort } from './free-port.ts'
@@ -19,8 +18,10 @@ import { tempFolder } from './temp.ts'
 import { until } from './until.ts'
 
 const MAIN = fileURLToPath(new URL('../../bin/menshen.js', import.meta.url))
+const RESOLVE_QUICKLY = `--import=${new URL('./resolve-quickly.js', import.meta.url).href}`
 const DEADLINE_MS = 60_000
 const EXIT_DEADLINE_MS = 10_000
+const ASK_EVERY_MS = 150
 
 export type Environment = Record<string, string>
 
@@ -76,14 +77,15 @@ export async function startInstance(env: Environment, options: InstanceOptions =
   }
 
   const deadline = began + DEADLINE_MS
-  while (!(await isReady(url, options.probe))) {
+  do {
     const hasEnded = child.exitCode !== null || child.signalCode !== null
     if (hasEnded || performance.now() > deadline) {
       const { code, signal } = await killAll('SIGKILL')
       throw new Error(`Menshen did not get ready (exit: ${code ?? signal}):\n${output.join('\n')}`)
     }
-    await pause(30)
-  }
+    // Its log says when to ask; one that is silent is asked from time to time.
+    await once(written, 'line', { signal: AbortSignal.timeout(ASK_EVERY_MS) }).catch(() => {})
+  } while (!(await isReady(url, options.probe)))
 
   return {
     /** Where it listens; the same as BASE_URL unless that was given. */
@@ -147,7 +149,7 @@ process.once('exit', () => {
 function launch(env: Environment, { cwd, args = [] }: ProcessOptions) {
   const folder = cwd ?? mkdtempSync(join(tmpdir(), 'menshen-'))
   const { PATH, HOME } = process.env
-  const child: ChildProcess = spawn(process.execPath, [MAIN, ...args], {
+  const child: ChildProcess = spawn(process.execPath, [RESOLVE_QUICKLY, MAIN, ...args], {
     cwd: folder,
     env: { PATH, HOME, ...env },
     detached: true,

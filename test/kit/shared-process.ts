@@ -12,8 +12,6 @@ import { until } from './until.ts'
 const NEEDS_OWN_PROCESS =
   /^(node:(child_process|cluster|worker_threads)|playwright-core|@opentelemetry\/sdk-.*|@hono\/node-server)$/
 const IMPORTS = /^(?:import|export) (?!type )[^'"]*?from '([^']+)'|^import '([^']+)'|\bimport\('([^']+)'\)/gm
-/** Enough for several cores, and few enough that loading the modules takes little. */
-const PROCESSES = 8
 /** What keeps a process from ending. */
 const OPEN = ['TCPServerWrap', 'PipeServerWrap', 'FSEventWrap', 'StatWatcher', 'Timeout']
 const CLOSES_WITHIN_MS = 5000
@@ -33,7 +31,7 @@ export function canShare(file: string, seen = new Set<string>()): boolean {
 }
 
 /** Writes into `folder` a few files for the runner; each runs its share of the given files. */
-export function writeShares(folder: string, files: readonly string[], processes = PROCESSES): string[] {
+export function writeShares(folder: string, files: readonly string[], processes: number): string[] {
   const shares = Array.from({ length: processes }, (_, share) => files.filter((_, n) => n % processes === share))
   return shares.map((share, n) => {
     const path = join(folder, `shared-process-${n + 1}.test.mjs`)
