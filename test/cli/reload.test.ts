@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { get, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
-import test, { type TestContext } from 'node:test'
+import { suite, type TestContext, test } from 'node:test'
 import { createClient } from '../kit/client.ts'
 import { type Environment, type Instance, type Line, setUpInstances, signedIn } from '../kit/instance.ts'
 import { CLIENT_SECRET } from '../kit/strict-provider.ts'
@@ -44,303 +44,305 @@ async function openFiles(t: TestContext, env: Environment = {}) {
   return { ...scene, write, configure, start }
 }
 
-test('a reload refuses an application that is Menshen itself', async t => {
-  const { configure, start } = await openFiles(t)
-  const instance = await start()
-  configure({ upstreams: { '/': instance.url.replace('localhost', '127.0.0.1') } })
-  const line = await hangUp(instance)
-  assert.equal(line.event, 'config_refused')
-  assert.match(String(line.detail ?? line.reason), /^upstreams\.\/ is ".*", which is Menshen itself;/)
-})
-
-test('on SIGHUP rules, roles, upstreams and words apply at once to users who are signed in', async t => {
-  const [first, second] = [await startUpstream(t), await startUpstream(t)]
-  const { provider, folder, configure, write, start } = await openFiles(t)
-  configure({ upstreams: { '/': first.url } })
-  const instance = await start()
-  const user = await signedIn(instance, provider)
-  const boss = await signedIn(instance, provider, 'boss')
-  assert.equal((await user.get(instance, '/reports')).status, 200)
-  assert.equal(first.received.length, 1)
-  assert.equal((await boss.get(instance, '/_menshen/console')).status, 403)
-
-  configure({
-    upstreams: { '/': second.url },
-    roles: [{ role: 'developer', username: ['boss'] }],
-    rules: [{ path: '/reports', roles: ['developer'] }],
-    words: { 'login.title': '员工登录' },
-  })
-  const line = await hangUp(instance)
-  assert.deepEqual(
-    [line.event, line.changed, line.rules, line.upstreams],
-    ['config_reloaded', 'upstreams, roles, rules, words', 1, 1],
-  )
-  assert.equal((await user.get(instance, '/reports')).status, 403)
-  assert.equal((await user.get(instance, '/other')).status, 200)
-  assert.equal((await boss.get(instance, '/reports')).status, 200)
-  assert.deepEqual([first.received.length, second.received.length], [1, 2])
-  assert.match((await createClient(instance.url).get('/login')).text, /员工登录/)
-  await until(async () => {
-    const trail = await boss.get(instance, '/_menshen/console/audit?event=config_reloaded')
-    return /<strong>重新加载了设置<[\s\S]*<code>upstreams, roles, rules, words</.test(trail.text)
+suite('files that change while it runs', { concurrency: 3 }, () => {
+  test('a reload refuses an application that is Menshen itself', async t => {
+    const { configure, start } = await openFiles(t)
+    const instance = await start()
+    configure({ upstreams: { '/': instance.url.replace('localhost', '127.0.0.1') } })
+    const line = await hangUp(instance)
+    assert.equal(line.event, 'config_refused')
+    assert.match(String(line.detail ?? line.reason), /^upstreams\.\/ is ".*", which is Menshen itself;/)
   })
 
-  await t.test('an invalid configuration changes nothing, and the log says why', async () => {
-    const bad: [text: string, reason: RegExp][] = [
-      ['export default {', /cannot be loaded/],
-      ["export default { rules: [{ path: 'reports', public: true }] }", /rules\.0\.path: expected a plain path/],
-      [
-        "export default { rules: [{ path: '/admin/*', roles: ['developer'] }] }",
-        /rules\.0\.path: .*; a rule covers its path and everything below; write `\/admin`/,
-      ],
-      ["export default { words: { 'no.such': 'x' } }", /no\.such/],
-      ["export default { upstreams: { '/': 'ftp://x' } }", /upstreams/],
-      ["import './missing.ts'\nexport default {}", /missing\.ts/],
-      ['\n', /is empty/],
-    ]
-    for (const [text, reason] of bad) {
-      write('menshen.config.ts', text)
-      const { event, file, detail } = await hangUp(instance)
-      assert.equal(event, 'config_refused')
-      assert.match(String(file), /menshen\.config\.ts$/)
-      assert.match(String(detail), reason)
-    }
+  test('on SIGHUP rules, roles, upstreams and words apply at once to users who are signed in', async t => {
+    const [first, second] = [await startUpstream(t), await startUpstream(t)]
+    const { provider, folder, configure, write, start } = await openFiles(t)
+    configure({ upstreams: { '/': first.url } })
+    const instance = await start()
+    const user = await signedIn(instance, provider)
+    const boss = await signedIn(instance, provider, 'boss')
+    assert.equal((await user.get(instance, '/reports')).status, 200)
+    assert.equal(first.received.length, 1)
+    assert.equal((await boss.get(instance, '/_menshen/console')).status, 403)
+
+    configure({
+      upstreams: { '/': second.url },
+      roles: [{ role: 'developer', username: ['boss'] }],
+      rules: [{ path: '/reports', roles: ['developer'] }],
+      words: { 'login.title': '员工登录' },
+    })
+    const line = await hangUp(instance)
+    assert.deepEqual(
+      [line.event, line.changed, line.rules, line.upstreams],
+      ['config_reloaded', 'upstreams, roles, rules, words', 1, 1],
+    )
     assert.equal((await user.get(instance, '/reports')).status, 403)
-    assert.match((await boss.get(instance, '/_menshen/console/health')).text, /文件与正在使用的配置不一致/)
+    assert.equal((await user.get(instance, '/other')).status, 200)
+    assert.equal((await boss.get(instance, '/reports')).status, 200)
+    assert.deepEqual([first.received.length, second.received.length], [1, 2])
+    assert.match((await createClient(instance.url).get('/login')).text, /员工登录/)
+    await until(async () => {
+      const trail = await boss.get(instance, '/_menshen/console/audit?event=config_reloaded')
+      return /<strong>重新加载了设置<[\s\S]*<code>upstreams, roles, rules, words</.test(trail.text)
+    })
+
+    await t.test('an invalid configuration changes nothing, and the log says why', async () => {
+      const bad: [text: string, reason: RegExp][] = [
+        ['export default {', /cannot be loaded/],
+        ["export default { rules: [{ path: 'reports', public: true }] }", /rules\.0\.path: expected a plain path/],
+        [
+          "export default { rules: [{ path: '/admin/*', roles: ['developer'] }] }",
+          /rules\.0\.path: .*; a rule covers its path and everything below; write `\/admin`/,
+        ],
+        ["export default { words: { 'no.such': 'x' } }", /no\.such/],
+        ["export default { upstreams: { '/': 'ftp://x' } }", /upstreams/],
+        ["import './missing.ts'\nexport default {}", /missing\.ts/],
+        ['\n', /is empty/],
+      ]
+      for (const [text, reason] of bad) {
+        write('menshen.config.ts', text)
+        const { event, file, detail } = await hangUp(instance)
+        assert.equal(event, 'config_refused')
+        assert.match(String(file), /menshen\.config\.ts$/)
+        assert.match(String(detail), reason)
+      }
+      assert.equal((await user.get(instance, '/reports')).status, 403)
+      assert.match((await boss.get(instance, '/_menshen/console/health')).text, /文件与正在使用的配置不一致/)
+    })
+
+    await t.test('a configuration that is gone, or settings that need a restart, change nothing', async () => {
+      rmSync(join(folder, 'menshen.config.ts'))
+      const gone = await hangUp(instance)
+      assert.deepEqual([gone.event, /is gone/.test(String(gone.detail))], ['config_refused', true])
+      configure({})
+      write('.env', 'WORKERS=2\nAPP_NAME=采购平台\n')
+      const { event, detail, file } = await hangUp(instance)
+      assert.deepEqual([event, file], ['config_refused', '.env'])
+      assert.match(String(detail), /^WORKERS: changed, but takes effect only after a restart/)
+      assert.equal((await user.get(instance, '/reports')).status, 403)
+    })
   })
 
-  await t.test('a configuration that is gone, or settings that need a restart, change nothing', async () => {
-    rmSync(join(folder, 'menshen.config.ts'))
-    const gone = await hangUp(instance)
-    assert.deepEqual([gone.event, /is gone/.test(String(gone.detail))], ['config_refused', true])
+  test('a file that changes is enough: written, replaced, or behind the links of a volume', async t => {
+    const { provider, folder, configure, start } = await openFiles(t, { CONFIG: 'volume/menshen.config.ts' })
+    // As Kubernetes does: the file is a link into a folder that is a link.
+    const put = (name: string, config: object) => {
+      mkdirSync(join(folder, 'volume', name), { recursive: true })
+      writeFileSync(join(folder, 'volume', name, 'menshen.config.ts'), `export default ${JSON.stringify(config)}\n`)
+      symlinkSync(name, join(folder, 'volume', 'new'))
+      renameSync(join(folder, 'volume', 'new'), join(folder, 'volume', '..data'))
+    }
     configure({})
-    write('.env', 'WORKERS=2\nAPP_NAME=采购平台\n')
-    const { event, detail, file } = await hangUp(instance)
-    assert.deepEqual([event, file], ['config_refused', '.env'])
-    assert.match(String(detail), /^WORKERS: changed, but takes effect only after a restart/)
-    assert.equal((await user.get(instance, '/reports')).status, 403)
+    put('one', {})
+    symlinkSync('..data/menshen.config.ts', join(folder, 'volume', 'menshen.config.ts'))
+    const instance = await start()
+    const user = await signedIn(instance, provider)
+    const line = await nextOutcome(instance, () => put('two', { rules: [{ path: '/', roles: ['developer'] }] }))
+    assert.deepEqual([line.event, line.changed], ['config_reloaded', 'rules'])
+    assert.equal((await user.get(instance)).status, 403)
+
+    const secret = await nextOutcome(instance, () => {
+      writeFileSync(join(folder, 'client-secret.new'), 'brand-new-secret')
+      renameSync(join(folder, 'client-secret.new'), join(folder, 'client-secret'))
+    })
+    assert.deepEqual([secret.event, secret.changed], ['config_reloaded', 'content of CLIENT_SECRET_FILE'])
+    assert.ok(!JSON.stringify(instance.lines).includes('brand-new-secret'))
   })
-})
 
-test('a file that changes is enough: written, replaced, or behind the links of a volume', async t => {
-  const { provider, folder, configure, start } = await openFiles(t, { CONFIG: 'volume/menshen.config.ts' })
-  // As Kubernetes does: the file is a link into a folder that is a link.
-  const put = (name: string, config: object) => {
-    mkdirSync(join(folder, 'volume', name), { recursive: true })
-    writeFileSync(join(folder, 'volume', name, 'menshen.config.ts'), `export default ${JSON.stringify(config)}\n`)
-    symlinkSync(name, join(folder, 'volume', 'new'))
-    renameSync(join(folder, 'volume', 'new'), join(folder, 'volume', '..data'))
-  }
-  configure({})
-  put('one', {})
-  symlinkSync('..data/menshen.config.ts', join(folder, 'volume', 'menshen.config.ts'))
-  const instance = await start()
-  const user = await signedIn(instance, provider)
-  const line = await nextOutcome(instance, () => put('two', { rules: [{ path: '/', roles: ['developer'] }] }))
-  assert.deepEqual([line.event, line.changed], ['config_reloaded', 'rules'])
-  assert.equal((await user.get(instance)).status, 403)
-
-  const secret = await nextOutcome(instance, () => {
-    writeFileSync(join(folder, 'client-secret.new'), 'brand-new-secret')
-    renameSync(join(folder, 'client-secret.new'), join(folder, 'client-secret'))
-  })
-  assert.deepEqual([secret.event, secret.changed], ['config_reloaded', 'content of CLIENT_SECRET_FILE'])
-  assert.ok(!JSON.stringify(instance.lines).includes('brand-new-secret'))
-})
-
-test('secrets change while users are signed in, and in the middle of a sign-in', async t => {
-  const { write, start } = await openFiles(t, {
-    SECRET_FILE: './secret',
-    STATE_CHECK: 'bound',
-    PKCE: 'S256',
-  })
-  const [old, fresh] = ['o'.repeat(40), 'n'.repeat(40)]
-  write('secret', old)
-  const instance = await start()
-  const arrive = async () => {
-    const client = createClient(instance.url)
-    await client.get('/somewhere?x=1', { headers: { 'sec-fetch-dest': 'document' } })
-    const leaving = await client.post('/login', {}, { headers: { origin: instance.url } })
-    const back = await client.follow(leaving)
-    return { client, back }
-  }
-  const before = await arrive()
-  const early = (await before.client.follow(before.back)).headers.location
-  assert.equal(early, '/somewhere?x=1')
-
-  const middle = await arrive()
-  write('secret', `${fresh}\n${old}\n`)
-  assert.equal((await hangUp(instance)).changed, 'content of SECRET_FILE')
-  assert.equal((await middle.client.follow(middle.back)).headers.location, '/somewhere?x=1')
-  write('secret', fresh)
-  assert.equal((await hangUp(instance)).event, 'config_reloaded')
-  for (const { client } of [before, middle]) {
-    assert.equal((await client.get('/_menshen/me')).status, 200)
-    assert.match((await client.get('/_menshen/account')).text, /下线/)
-  }
-  // A start with the new one alone knows them, too: everything was sealed anew.
-  await instance.killAll('SIGTERM')
-  const restarted = await start()
-  assert.ok(!restarted.lines.some(({ event }) => event === 'data_keys_closed'))
-
-  write('client-secret', 'not-yet-known')
-  const wrong = await hangUp(restarted)
-  assert.equal(wrong.event, 'config_reloaded')
-  write('client-secret', '')
-  const empty = await hangUp(restarted)
-  assert.deepEqual([empty.event, empty.file], ['config_refused', './client-secret'])
-  write('client-secret', CLIENT_SECRET)
-  await hangUp(restarted)
-})
-
-test('what is in flight finishes with what it began with; a stream that the new rules would not admit ends', async t => {
-  const held = Promise.withResolvers<void>()
-  const streams: IncomingMessage[] = []
-  const first = await startUpstream(t, async (request, response) => {
-    if (request.url === '/slow') {
-      await held.promise
-      response.end('of before')
-    } else {
-      response.writeHead(200, { 'content-type': 'text/event-stream' })
-      response.write('data: 1\n\n')
-      streams.push(request)
+  test('secrets change while users are signed in, and in the middle of a sign-in', async t => {
+    const { write, start } = await openFiles(t, {
+      SECRET_FILE: './secret',
+      STATE_CHECK: 'bound',
+      PKCE: 'S256',
+    })
+    const [old, fresh] = ['o'.repeat(40), 'n'.repeat(40)]
+    write('secret', old)
+    const instance = await start()
+    const arrive = async () => {
+      const client = createClient(instance.url)
+      await client.get('/somewhere?x=1', { headers: { 'sec-fetch-dest': 'document' } })
+      const leaving = await client.post('/login', {}, { headers: { origin: instance.url } })
+      const back = await client.follow(leaving)
+      return { client, back }
     }
+    const before = await arrive()
+    const early = (await before.client.follow(before.back)).headers.location
+    assert.equal(early, '/somewhere?x=1')
+
+    const middle = await arrive()
+    write('secret', `${fresh}\n${old}\n`)
+    assert.equal((await hangUp(instance)).changed, 'content of SECRET_FILE')
+    assert.equal((await middle.client.follow(middle.back)).headers.location, '/somewhere?x=1')
+    write('secret', fresh)
+    assert.equal((await hangUp(instance)).event, 'config_reloaded')
+    for (const { client } of [before, middle]) {
+      assert.equal((await client.get('/_menshen/me')).status, 200)
+      assert.match((await client.get('/_menshen/account')).text, /下线/)
+    }
+    // A start with the new one alone knows them, too: everything was sealed anew.
+    await instance.killAll('SIGTERM')
+    const restarted = await start()
+    assert.ok(!restarted.lines.some(({ event }) => event === 'data_keys_closed'))
+
+    write('client-secret', 'not-yet-known')
+    const wrong = await hangUp(restarted)
+    assert.equal(wrong.event, 'config_reloaded')
+    write('client-secret', '')
+    const empty = await hangUp(restarted)
+    assert.deepEqual([empty.event, empty.file], ['config_refused', './client-secret'])
+    write('client-secret', CLIENT_SECRET)
+    await hangUp(restarted)
   })
-  const { provider, configure, start } = await openFiles(t)
-  configure({ upstreams: { '/': first.url }, rules: [{ path: '/open', public: true }] })
-  const instance = await start()
-  const user = await signedIn(instance, provider)
-  const openStream = async (path: string, cookie: string) => {
-    const request = get(instance.url + path, { headers: { cookie } })
-    const [response] = (await once(request, 'response')) as [IncomingMessage]
-    const ended = new Promise(resolve => response.on('error', () => {}).on('close', resolve))
-    response.resume()
-    return { response, ended }
-  }
-  const slow = user.get(instance, '/slow')
-  const kept = await openStream('/kept', user.cookie)
-  const closed = await openStream('/closed', user.cookie)
-  const visitors = await openStream('/open', '')
-  await until(() => first.received.some(({ target }) => target === '/slow'))
 
-  const second = await startUpstream(t)
-  configure({ upstreams: { '/': second.url }, rules: [{ path: '/closed', roles: ['developer'] }] })
-  await hangUp(instance)
-  await Promise.all([closed.ended, visitors.ended])
-  assert.equal(kept.response.destroyed, false)
-  assert.equal((await user.get(instance, '/now')).text, 'hello')
-  held.resolve()
-  assert.equal((await slow).text, 'of before')
-  streams[0]?.socket.destroy()
-  await kept.ended
-})
+  test('what is in flight finishes with what it began with; a stream that the new rules would not admit ends', async t => {
+    const held = Promise.withResolvers<void>()
+    const streams: IncomingMessage[] = []
+    const first = await startUpstream(t, async (request, response) => {
+      if (request.url === '/slow') {
+        await held.promise
+        response.end('of before')
+      } else {
+        response.writeHead(200, { 'content-type': 'text/event-stream' })
+        response.write('data: 1\n\n')
+        streams.push(request)
+      }
+    })
+    const { provider, configure, start } = await openFiles(t)
+    configure({ upstreams: { '/': first.url }, rules: [{ path: '/open', public: true }] })
+    const instance = await start()
+    const user = await signedIn(instance, provider)
+    const openStream = async (path: string, cookie: string) => {
+      const request = get(instance.url + path, { headers: { cookie } })
+      const [response] = (await once(request, 'response')) as [IncomingMessage]
+      const ended = new Promise(resolve => response.on('error', () => {}).on('close', resolve))
+      response.resume()
+      return { response, ended }
+    }
+    const slow = user.get(instance, '/slow')
+    const kept = await openStream('/kept', user.cookie)
+    const closed = await openStream('/closed', user.cookie)
+    const visitors = await openStream('/open', '')
+    await until(() => first.received.some(({ target }) => target === '/slow'))
 
-test('scripts that the configuration imports are read again, whatever they are', async t => {
-  const { folder, write, start } = await openFiles(t)
-  const rules = (count: number) => Array.from({ length: count }, (_, n) => ({ path: `/${n}`, public: true }))
-  write('more.cjs', `module.exports = ${JSON.stringify(rules(1))}\n`)
-  write('menshen.config.ts', "import rules from './more.cjs'\nexport default { rules }\n")
-  const instance = await start()
-  write('more.cjs', `module.exports = ${JSON.stringify(rules(2))}\n`)
-  assert.equal((await hangUp(instance)).rules, 2)
-
-  await t.test('a script that is mended is noticed, even if it was never in use', async () => {
-    rmSync(join(folder, 'more.cjs'))
-    write('menshen.config.ts', "import rules from './new.ts'\nexport default { rules }\n")
-    assert.match(String((await hangUp(instance)).detail), /new\.ts/)
-    const broken = await nextOutcome(instance, () => write('new.ts', 'export default [\n'))
-    assert.equal(broken.event, 'config_refused')
-    const mended = await nextOutcome(instance, () => write('new.ts', `export default ${JSON.stringify(rules(4))}\n`))
-    assert.deepEqual([mended.event, mended.rules], ['config_reloaded', 4])
+    const second = await startUpstream(t)
+    configure({ upstreams: { '/': second.url }, rules: [{ path: '/closed', roles: ['developer'] }] })
+    await hangUp(instance)
+    await Promise.all([closed.ended, visitors.ended])
+    assert.equal(kept.response.destroyed, false)
+    assert.equal((await user.get(instance, '/now')).text, 'hello')
+    held.resolve()
+    assert.equal((await slow).text, 'of before')
+    streams[0]?.socket.destroy()
+    await kept.ended
   })
-})
 
-test('what changes while it starts is noticed', async t => {
-  const { write, start } = await openFiles(t)
-  // Once it was loaded, it and the secret are others.
-  write(
-    'menshen.config.ts',
-    `import { existsSync, renameSync } from 'node:fs'
+  test('scripts that the configuration imports are read again, whatever they are', async t => {
+    const { folder, write, start } = await openFiles(t)
+    const rules = (count: number) => Array.from({ length: count }, (_, n) => ({ path: `/${n}`, public: true }))
+    write('more.cjs', `module.exports = ${JSON.stringify(rules(1))}\n`)
+    write('menshen.config.ts', "import rules from './more.cjs'\nexport default { rules }\n")
+    const instance = await start()
+    write('more.cjs', `module.exports = ${JSON.stringify(rules(2))}\n`)
+    assert.equal((await hangUp(instance)).rules, 2)
+
+    await t.test('a script that is mended is noticed, even if it was never in use', async () => {
+      rmSync(join(folder, 'more.cjs'))
+      write('menshen.config.ts', "import rules from './new.ts'\nexport default { rules }\n")
+      assert.match(String((await hangUp(instance)).detail), /new\.ts/)
+      const broken = await nextOutcome(instance, () => write('new.ts', 'export default [\n'))
+      assert.equal(broken.event, 'config_refused')
+      const mended = await nextOutcome(instance, () => write('new.ts', `export default ${JSON.stringify(rules(4))}\n`))
+      assert.deepEqual([mended.event, mended.rules], ['config_reloaded', 4])
+    })
+  })
+
+  test('what changes while it starts is noticed', async t => {
+    const { write, start } = await openFiles(t)
+    // Once it was loaded, it and the secret are others.
+    write(
+      'menshen.config.ts',
+      `import { existsSync, renameSync } from 'node:fs'
 if (existsSync('next')) {
   renameSync('next', 'menshen.config.ts')
   renameSync('next-secret', 'client-secret')
 }
 export default {}
 `,
-  )
-  write('next', "export default { rules: [{ path: '/x', public: true }] }\n")
-  write('next-secret', 'brand-new-secret')
-  const instance = await start()
-  const { changed, rules } = await instance.said(({ event }) => event === 'config_reloaded')
-  assert.deepEqual([changed, rules], ['content of CLIENT_SECRET_FILE, rules', 1])
-})
-
-test('signals during a reload are one more after it', async t => {
-  const { configure, write, start } = await openFiles(t)
-  // It takes its time to be loaded.
-  write('menshen.config.ts', 'await new Promise(done => setTimeout(done, 300))\nexport default {}\n')
-  const instance = await start()
-  await nextOutcome(instance, () => {
-    for (let n = 0; n < 5; n++) process.kill(instance.pid, 'SIGHUP')
+    )
+    write('next', "export default { rules: [{ path: '/x', public: true }] }\n")
+    write('next-secret', 'brand-new-secret')
+    const instance = await start()
+    const { changed, rules } = await instance.said(({ event }) => event === 'config_reloaded')
+    assert.deepEqual([changed, rules], ['content of CLIENT_SECRET_FILE, rules', 1])
   })
-  configure({ rules: [{ path: '/x', public: true }] })
-  process.kill(instance.pid, 'SIGHUP')
-  await until(() => outcomes(instance).at(-1)?.rules === 1)
-  assert.ok(outcomes(instance).length <= 3, `${outcomes(instance).length} reloads`)
 
-  await t.test('a configuration whose import never ends is refused, and does not hold up the next', async () => {
-    write('menshen.config.ts', 'await new Promise(() => {})\nexport default {}\n')
+  test('signals during a reload are one more after it', async t => {
+    const { configure, write, start } = await openFiles(t)
+    // It takes its time to be loaded.
+    write('menshen.config.ts', 'await new Promise(done => setTimeout(done, 300))\nexport default {}\n')
+    const instance = await start()
+    await nextOutcome(instance, () => {
+      for (let n = 0; n < 5; n++) process.kill(instance.pid, 'SIGHUP')
+    })
+    configure({ rules: [{ path: '/x', public: true }] })
     process.kill(instance.pid, 'SIGHUP')
-    await instance.said(({ detail }) => /is not loaded after 5 seconds/.test(String(detail)))
-    configure({})
-    process.kill(instance.pid, 'SIGHUP')
-    await until(() => outcomes(instance).at(-1)?.rules === 0)
-  })
-})
+    await until(() => outcomes(instance).at(-1)?.rules === 1)
+    assert.ok(outcomes(instance).length <= 3, `${outcomes(instance).length} reloads`)
 
-test('a changed file of an upstream applies after a reload, and one that is missing changes nothing', async t => {
-  const app = await startUpstream(t)
-  const { configure, write, start } = await openFiles(t)
-  const upstreams = (file: string) => ({
-    rules: [{ path: '/', public: true }],
-    upstreams: { '/': { url: app.url, headers: { 'X-Key': { file } } } },
+    await t.test('a configuration whose import never ends is refused, and does not hold up the next', async () => {
+      write('menshen.config.ts', 'await new Promise(() => {})\nexport default {}\n')
+      process.kill(instance.pid, 'SIGHUP')
+      await instance.said(({ detail }) => /is not loaded after 5 seconds/.test(String(detail)))
+      configure({})
+      process.kill(instance.pid, 'SIGHUP')
+      await until(() => outcomes(instance).at(-1)?.rules === 0)
+    })
   })
-  write('key', 'first-CANARY\n')
-  configure(upstreams('./key'))
-  const instance = await start()
-  const sent = async () => {
-    await createClient(instance.url).get('/')
-    return app.last().headers['x-key']
-  }
-  assert.equal(await sent(), 'first-CANARY')
-  write('key', 'second-CANARY\n')
-  const changed = await hangUp(instance)
-  assert.deepEqual([changed.event, changed.changed], ['config_reloaded', 'content of upstreams./.headers.X-Key'])
-  assert.equal(await sent(), 'second-CANARY')
-  configure(upstreams('./none'))
-  const refused = await hangUp(instance)
-  assert.equal(refused.event, 'config_refused')
-  assert.match(String(refused.detail), /upstreams\.\/\.headers\.X-Key: \.\/none cannot be read \(ENOENT\);/)
-  assert.equal(await sent(), 'second-CANARY')
-  // Nobody says that the file is there now.
-  assert.equal((await nextOutcome(instance, () => write('none', 'third-CANARY\n'))).event, 'config_reloaded')
-  assert.equal(await sent(), 'third-CANARY')
-  assert.doesNotMatch(JSON.stringify(instance.lines), /-CANARY/)
-})
 
-test('rules know the applications of the configuration in use: no request acts on two of them after a reload', async t => {
-  const [files, other] = [await startUpstream(t), await startUpstream(t)]
-  const { configure, start } = await openFiles(t)
-  const rules = [{ path: '/', public: true }]
-  configure({ rules, upstreams: { '/': files.url } })
-  const instance = await start()
-  const move = async () => {
-    const client = createClient(instance.url)
-    return (await client.request({ method: 'MOVE', path: '/files/a', headers: { destination: '/other/b' } })).status
-  }
-  assert.equal(await move(), 200)
-  configure({ rules, upstreams: { '/': files.url, '/other': other.url } })
-  assert.equal((await hangUp(instance)).event, 'config_reloaded')
-  assert.equal(await move(), 400)
-  assert.equal(files.received.length, 1)
+  test('a changed file of an upstream applies after a reload, and one that is missing changes nothing', async t => {
+    const app = await startUpstream(t)
+    const { configure, write, start } = await openFiles(t)
+    const upstreams = (file: string) => ({
+      rules: [{ path: '/', public: true }],
+      upstreams: { '/': { url: app.url, headers: { 'X-Key': { file } } } },
+    })
+    write('key', 'first-CANARY\n')
+    configure(upstreams('./key'))
+    const instance = await start()
+    const sent = async () => {
+      await createClient(instance.url).get('/')
+      return app.last().headers['x-key']
+    }
+    assert.equal(await sent(), 'first-CANARY')
+    write('key', 'second-CANARY\n')
+    const changed = await hangUp(instance)
+    assert.deepEqual([changed.event, changed.changed], ['config_reloaded', 'content of upstreams./.headers.X-Key'])
+    assert.equal(await sent(), 'second-CANARY')
+    configure(upstreams('./none'))
+    const refused = await hangUp(instance)
+    assert.equal(refused.event, 'config_refused')
+    assert.match(String(refused.detail), /upstreams\.\/\.headers\.X-Key: \.\/none cannot be read \(ENOENT\);/)
+    assert.equal(await sent(), 'second-CANARY')
+    // Nobody says that the file is there now.
+    assert.equal((await nextOutcome(instance, () => write('none', 'third-CANARY\n'))).event, 'config_reloaded')
+    assert.equal(await sent(), 'third-CANARY')
+    assert.doesNotMatch(JSON.stringify(instance.lines), /-CANARY/)
+  })
+
+  test('rules know the applications of the configuration in use: no request acts on two of them after a reload', async t => {
+    const [files, other] = [await startUpstream(t), await startUpstream(t)]
+    const { configure, start } = await openFiles(t)
+    const rules = [{ path: '/', public: true }]
+    configure({ rules, upstreams: { '/': files.url } })
+    const instance = await start()
+    const move = async () => {
+      const client = createClient(instance.url)
+      return (await client.request({ method: 'MOVE', path: '/files/a', headers: { destination: '/other/b' } })).status
+    }
+    assert.equal(await move(), 200)
+    configure({ rules, upstreams: { '/': files.url, '/other': other.url } })
+    assert.equal((await hangUp(instance)).event, 'config_reloaded')
+    assert.equal(await move(), 400)
+    assert.equal(files.received.length, 1)
+  })
 })

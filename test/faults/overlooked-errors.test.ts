@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type TestContext, test } from 'node:test'
+import { suite, type TestContext, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createPauses } from '../../src/cli/workers.ts'
 import { createClient, signIn } from '../kit/client.ts'
@@ -16,65 +16,68 @@ process.on('SIGUSR2', () => void Promise.reject(new Error('planted rejection')))
 process.on('SIGALRM', () => setImmediate(() => { throw new Error('planted exception') }))
 `
 
-for (const WORKERS of ['1', '2']) {
-  test(`a rejection that no code handles is logged and counted, and the same processes answer on, with WORKERS=${WORKERS}`, async t => {
-    const { provider, menshen } = await startPlanted(t, WORKERS)
+suite('errors that no code handles', { concurrency: 2 }, () => {
+  for (const WORKERS of ['1', '2']) {
+    test(`a rejection that no code handles is logged and counted, and the same processes answer on, with WORKERS=${WORKERS}`, async t => {
+      const { provider, menshen } = await startPlanted(t, WORKERS)
+      const user = await signedIn(menshen, provider)
+      const workers = menshen.workers()
+      for (const worker of workers) process.kill(worker, 'SIGUSR2')
+      await until(() => errorsOf(menshen, 'rejection').length === workers.length)
+      for (const { err } of errorsOf(menshen, 'rejection'))
+        assert.match(String(stackOf(err)), /planted rejection\n +at /)
+      assert.ok(isServed(await user.get(menshen)))
+      const { text } = await createClient(menshen.url).get('/_menshen/metrics')
+      assert.match(text, new RegExp(`^menshen_internal_errors_total ${workers.length}$`, 'm'))
+      assert.deepEqual(menshen.workers(), workers)
+      assert.deepEqual(await menshen.stop(), { code: 0, signal: null })
+    })
+
+    test(`after an exception that no code handles, requests in flight are answered and another worker serves, with WORKERS=${WORKERS}`, async t => {
+      const { provider, menshen } = await startPlanted(t, WORKERS)
+      const user = await signedIn(menshen, provider)
+      const workers = menshen.workers()
+      const before = provider.callsTo('token').length
+      const release = provider.hold('token')
+      const client = createClient(menshen.url)
+      const attempt = signIn(client, provider, { username: 'lisi' })
+      await provider.called('token', before + 1)
+      const visits = keepVisiting(t, () => user.get(menshen))
+      for (const worker of workers) process.kill(worker, 'SIGALRM')
+      await until(() => errorsOf(menshen, 'exception').length === workers.length)
+      await until(() => eventsOf(menshen, 'stopping').length === workers.length)
+      release()
+      assert.equal((await attempt).headers.location, '/', 'the sign-in that was in flight succeeds')
+      await until(() => !workers.some(isAlive))
+      await until(() => menshen.workers().length === workers.length)
+      assert.deepEqual(await visits.end(), [], 'no request is lost in between')
+      assert.ok(isServed(await client.get('/')))
+      assert.ok(isServed(await user.get(menshen)), 'sessions stay')
+      await until(() => eventsOf(menshen, 'worker_died').length === workers.length)
+      for (const { exitCode } of eventsOf(menshen, 'worker_died')) assert.equal(exitCode, 1)
+      assert.ok(isAlive(menshen.pid))
+      assert.deepEqual(await menshen.stop(), { code: 0, signal: null })
+    })
+  }
+
+  test('the only worker is replaced when it is killed', async t => {
+    const { provider, menshen } = await startPlanted(t, '1')
     const user = await signedIn(menshen, provider)
-    const workers = menshen.workers()
-    for (const worker of workers) process.kill(worker, 'SIGUSR2')
-    await until(() => errorsOf(menshen, 'rejection').length === workers.length)
-    for (const { err } of errorsOf(menshen, 'rejection')) assert.match(String(stackOf(err)), /planted rejection\n +at /)
-    assert.ok(isServed(await user.get(menshen)))
-    const { text } = await createClient(menshen.url).get('/_menshen/metrics')
-    assert.match(text, new RegExp(`^menshen_internal_errors_total ${workers.length}$`, 'm'))
-    assert.deepEqual(menshen.workers(), workers)
+    const [worker = 0] = menshen.workers()
+    process.kill(worker, 'SIGKILL')
+    await menshen.said(({ event, signal }) => event === 'worker_died' && signal === 'SIGKILL')
+    await until(() => user.get(menshen).then(isServed, () => false))
     assert.deepEqual(await menshen.stop(), { code: 0, signal: null })
   })
 
-  test(`after an exception that no code handles, requests in flight are answered and another worker serves, with WORKERS=${WORKERS}`, async t => {
-    const { provider, menshen } = await startPlanted(t, WORKERS)
-    const user = await signedIn(menshen, provider)
-    const workers = menshen.workers()
-    const before = provider.callsTo('token').length
-    const release = provider.hold('token')
-    const client = createClient(menshen.url)
-    const attempt = signIn(client, provider, { username: 'lisi' })
-    await provider.called('token', before + 1)
-    const visits = keepVisiting(t, () => user.get(menshen))
-    for (const worker of workers) process.kill(worker, 'SIGALRM')
-    await until(() => errorsOf(menshen, 'exception').length === workers.length)
-    await until(() => eventsOf(menshen, 'stopping').length === workers.length)
-    release()
-    assert.equal((await attempt).headers.location, '/', 'the sign-in that was in flight succeeds')
-    await until(() => !workers.some(isAlive))
-    await until(() => menshen.workers().length === workers.length)
-    assert.deepEqual(await visits.end(), [], 'no request is lost in between')
-    assert.ok(isServed(await client.get('/')))
-    assert.ok(isServed(await user.get(menshen)), 'sessions stay')
-    await until(() => eventsOf(menshen, 'worker_died').length === workers.length)
-    for (const { exitCode } of eventsOf(menshen, 'worker_died')) assert.equal(exitCode, 1)
-    assert.ok(isAlive(menshen.pid))
-    assert.deepEqual(await menshen.stop(), { code: 0, signal: null })
+  test('workers that die again and again are replaced ever later', () => {
+    let now = 0
+    const pauseMs = createPauses(1, () => now)
+    const pauses = Array.from({ length: 8 }, pauseMs)
+    assert.deepEqual(pauses, [500, 500, 1000, 2000, 4000, 8000, 15_000, 15_000])
+    now = 60_000
+    assert.equal(pauseMs(), 500, 'a minute without a death')
   })
-}
-
-test('the only worker is replaced when it is killed', async t => {
-  const { provider, menshen } = await startPlanted(t, '1')
-  const user = await signedIn(menshen, provider)
-  const [worker = 0] = menshen.workers()
-  process.kill(worker, 'SIGKILL')
-  await menshen.said(({ event, signal }) => event === 'worker_died' && signal === 'SIGKILL')
-  await until(() => user.get(menshen).then(isServed, () => false))
-  assert.deepEqual(await menshen.stop(), { code: 0, signal: null })
-})
-
-test('workers that die again and again are replaced ever later', () => {
-  let now = 0
-  const pauseMs = createPauses(1, () => now)
-  const pauses = Array.from({ length: 8 }, pauseMs)
-  assert.deepEqual(pauses, [500, 500, 1000, 2000, 4000, 8000, 15_000, 15_000])
-  now = 60_000
-  assert.equal(pauseMs(), 500, 'a minute without a death')
 })
 
 async function startPlanted(t: TestContext, WORKERS: string) {

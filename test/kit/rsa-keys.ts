@@ -8,7 +8,7 @@ import type { CryptoKey } from 'jose'
 
 const FOLDER = fileURLToPath(new URL('../../node_modules/.cache/menshen-test-keys', import.meta.url))
 /** More than one test needs at the same time. */
-const PAIRS = 24
+const PAIRS = 8
 const RS256 = { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256' }
 
 /** Processes that start together create different pairs. */

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
-import test, { type TestContext } from 'node:test'
+import { suite, type TestContext, test } from 'node:test'
 import { createClient, type Response, signIn } from '../kit/client.ts'
 import { type Instance, setUpInstances, signedIn } from '../kit/instance.ts'
 import { startRedis } from '../kit/redis-server.ts'
@@ -90,51 +90,56 @@ async function keepsAll(t: TestContext, env: Record<string, string>, readStore: 
   })
 }
 
-test('SQLite keeps the audit trail:', async t => {
-  await keepsAll(t, {}, async folder => bytesOf(join(folder, 'data')))
-})
-
-test('Redis keeps the audit trail:', async t => {
-  const redis = await startRedis()
-  t.after(() => redis.stop())
-  await keepsAll(t, { STORE: `redis://${redis.host}` }, async () => {
-    const keys = (await redis.command('KEYS', '*')).split('\n')
-    const dumps = await Promise.all(keys.map(key => redis.command('DUMP', key)))
-    return [...keys, ...dumps].join('\n')
+suite('the audit trail', { concurrency: 2 }, () => {
+  test('SQLite keeps the audit trail:', async t => {
+    await keepsAll(t, {}, async folder => bytesOf(join(folder, 'data')))
   })
-})
 
-test('a store that hangs holds no one up, and gets what it missed when it is back', async t => {
-  const redis = await startRedis()
-  t.after(() => redis.stop())
-  const STORE = `redis://${redis.host}`
-  const { provider, folder, start } = await setUpInstances(t, { STORE })
-  const instance = await start()
-  redis.pause()
-  t.after(() => redis.resume())
-  for (let n = 0; n < 50; n++)
-    assert.equal((await createClient(instance.url).get('/callback?error=access_denied')).status, 302)
-  const { to, count } = await instance.said(({ event }) => event === 'audit_not_written')
-  assert.equal(to, 'store')
-  assert.ok(Number(count) > 0)
-  redis.resume()
-  await instance.said(({ event }) => event === 'audit_written_again')
-  await instance.killAll('SIGTERM')
-  const events = await auditOf(folder, { ...provider.settings, STORE })
-  assert.deepEqual([...new Set(codes(events))], ['sign_in_failed'])
-  assert.equal(
-    events.reduce((sum, { count = 1 }) => sum + Number(count), 0),
-    50,
-  )
-})
+  test('Redis keeps the audit trail:', async t => {
+    const redis = await startRedis()
+    t.after(() => redis.stop())
+    await keepsAll(t, { STORE: `redis://${redis.host}` }, async () => {
+      const keys = (await redis.command('KEYS', '*')).split('\n')
+      const dumps = await Promise.all(keys.map(key => redis.command('DUMP', key)))
+      return [...keys, ...dumps].join('\n')
+    })
+  })
 
-test('two workers write to one trail, and say which of them', async t => {
-  const { provider, folder, start } = await setUpInstances(t, { WORKERS: '2', AUDIT_KEEP: '30' })
-  const instance = await start()
-  const user = await signedIn(instance, provider, 'lisi')
-  await Promise.all(Array.from({ length: 60 }, () => user.get(instance, '/_menshen/console')))
-  await instance.killAll('SIGTERM')
-  const events = await auditOf(folder, { ...provider.settings, STORE: `sqlite:${join(folder, 'data', 'menshen.db')}` })
-  assert.deepEqual(codes(events), ['sign_in', ...Array(29).fill('refused')], 'AUDIT_KEEP is for all of them together')
-  for (const { worker } of events) assert.ok(worker === 1 || worker === 2)
+  test('a store that hangs holds no one up, and gets what it missed when it is back', async t => {
+    const redis = await startRedis()
+    t.after(() => redis.stop())
+    const STORE = `redis://${redis.host}`
+    const { provider, folder, start } = await setUpInstances(t, { STORE })
+    const instance = await start()
+    redis.pause()
+    t.after(() => redis.resume())
+    for (let n = 0; n < 50; n++)
+      assert.equal((await createClient(instance.url).get('/callback?error=access_denied')).status, 302)
+    const { to, count } = await instance.said(({ event }) => event === 'audit_not_written')
+    assert.equal(to, 'store')
+    assert.ok(Number(count) > 0)
+    redis.resume()
+    await instance.said(({ event }) => event === 'audit_written_again')
+    await instance.killAll('SIGTERM')
+    const events = await auditOf(folder, { ...provider.settings, STORE })
+    assert.deepEqual([...new Set(codes(events))], ['sign_in_failed'])
+    assert.equal(
+      events.reduce((sum, { count = 1 }) => sum + Number(count), 0),
+      50,
+    )
+  })
+
+  test('two workers write to one trail, and say which of them', async t => {
+    const { provider, folder, start } = await setUpInstances(t, { WORKERS: '2', AUDIT_KEEP: '30' })
+    const instance = await start()
+    const user = await signedIn(instance, provider, 'lisi')
+    await Promise.all(Array.from({ length: 60 }, () => user.get(instance, '/_menshen/console')))
+    await instance.killAll('SIGTERM')
+    const events = await auditOf(folder, {
+      ...provider.settings,
+      STORE: `sqlite:${join(folder, 'data', 'menshen.db')}`,
+    })
+    assert.deepEqual(codes(events), ['sign_in', ...Array(29).fill('refused')], 'AUDIT_KEEP is for all of them together')
+    for (const { worker } of events) assert.ok(worker === 1 || worker === 2)
+  })
 })
