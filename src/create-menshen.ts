@@ -1,6 +1,8 @@
-// createMenshen as applications import it. What it starts is loaded by the first call, so that `import 'menshen'` is fast.
+// createMenshen and defineConfig as applications import them. What they start and check is loaded by the first call, so that
+// `import 'menshen'` is fast.
 
-import type { DEFAULT_ROLE, DefaultRole, Role } from './config/file.ts'
+import type { Config } from './config/file.ts'
+import type { DEFAULT_ROLE, DefaultRole, Role } from './config/role-names.ts'
 import type { Menshen } from './menshen.ts'
 import type { MenshenOptions } from './options.ts'
 
@@ -10,4 +12,11 @@ export async function createMenshen<R extends Role = DefaultRole, F extends stri
 ): Promise<Menshen<R | typeof DEFAULT_ROLE, F>> {
   const { startMenshen } = await import('./options.ts')
   return startMenshen(options)
+}
+
+/** Gives the file its types: the roles that it names, and no others, are those of its rules. */
+export function defineConfig<R extends Role = DefaultRole, F extends string = never>(
+  config: Config<R, F>,
+): Config<R, F> {
+  return config
 }

@@ -1,11 +1,11 @@
 // The exports of the library.
 
-export { defineConfig } from './config/define-config.ts'
-export type { Config, DefaultRole, Role, RoleConfig, Rule } from './config/file.ts'
+export type { Config, RoleConfig, Rule } from './config/file.ts'
 export type { ProviderConfig } from './config/provider.ts'
 export { readSettings } from './config/read.ts'
+export type { DefaultRole, Role } from './config/role-names.ts'
 export type { Environment, Settings } from './config/settings.ts'
-export { createMenshen } from './create-menshen.ts'
+export { createMenshen, defineConfig } from './create-menshen.ts'
 export { MenshenError, type Problem } from './errors.ts'
 export type { Admitted, RequestSource, TokenExchange, WithHeaders } from './gateway/embedded.ts'
 export { type AnswerWithCookies, addCookies } from './http/add-cookies.ts'

@@ -2,18 +2,12 @@
 
 import { isLoopback, isProduction } from './config/deployment.ts'
 import { DEVELOPMENT_CLIENT, type DevProviderConfig, subOf } from './config/dev-provider.ts'
-import {
-  CONFIG_NAMES,
-  type Config,
-  checkConfig,
-  type DEFAULT_ROLE,
-  type DefaultRole,
-  type Role,
-} from './config/file.ts'
+import { CONFIG_NAMES, type Config, checkConfig } from './config/file.ts'
 import { fingerprintOf } from './config/fingerprint.ts'
 import { placedProblem } from './config/issue-text.ts'
 import { tryConfiguration } from './config/load.ts'
 import { namesProvider, readOver } from './config/read.ts'
+import type { DEFAULT_ROLE, DefaultRole, Role } from './config/role-names.ts'
 import { readReference, readSecrets, secretReference } from './config/secret-references.ts'
 import { type Environment, isSetting, type Name, type Row, SETTINGS, type Settings } from './config/settings.ts'
 import { checkShape } from './config/shape-problems.ts'

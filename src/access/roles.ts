@@ -1,5 +1,6 @@
 // Which role a user has: that of the first row that fits, and `common` if none does.
-import { CONSOLE_ROLE, DEFAULT_ROLE, DEFAULT_ROLE_NAMES, type RoleConfig } from '../config/file.ts'
+import type { RoleConfig } from '../config/file.ts'
+import { CONSOLE_ROLE, DEFAULT_ROLE, DEFAULT_ROLE_NAMES } from '../config/role-names.ts'
 import { notAmong } from '../util/json-path.ts'
 
 /** What a rule can look at; names as createScopedName writes them. */

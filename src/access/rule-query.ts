@@ -1,8 +1,8 @@
 // What would happen to a request, and by which rule, without sending one.
 
 import type { Rule } from '../config/file.ts'
-import { DEFAULT_ROLE } from '../config/file.ts'
 import { MACHINE_PREFIX } from '../config/machines.ts'
+import { DEFAULT_ROLE } from '../config/role-names.ts'
 import { isOwnPath, isResourceMetadataPath, OWN_PATHS } from '../paths.ts'
 import { type DestinationProblem, decideRequest, shadowDecision } from './affected-paths.ts'
 import { type Conditions, type LocalTime, type RefusalCode, type UnmetCondition, unmetOf } from './conditions.ts'

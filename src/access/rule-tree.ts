@@ -1,5 +1,6 @@
 // The rules as a tree of path segments: which of them decides is found by a walk along the path, however many there are.
-import { ANY_ROLE, type Rule } from '../config/file.ts'
+import type { Rule } from '../config/file.ts'
+import { ANY_ROLE } from '../config/role-names.ts'
 
 export interface RuleNode {
   /** As the first rule here spells it. */

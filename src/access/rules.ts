@@ -8,7 +8,8 @@
 //
 // Both results are the same for all users. They are computed once and cached for recent paths.
 
-import { ANY_ROLE, CONSOLE_ROLE, type Rule } from '../config/file.ts'
+import type { Rule } from '../config/file.ts'
+import { ANY_ROLE, CONSOLE_ROLE } from '../config/role-names.ts'
 import { OWN_PATHS, OWN_PREFIX } from '../paths.ts'
 import { createLongestPrefix } from '../util/longest-prefix.ts'
 import {

@@ -3,9 +3,10 @@
 import type { EventCode } from '../events.ts'
 import { type Phrase, phrase } from '../text/text.ts'
 import { isLoopback, isProduction, isUnknownEnvironment, portIn } from './deployment.ts'
-import { CONSOLE_ROLE, type Config, countRules, effectiveRules, type RoleConfig } from './file.ts'
+import { type Config, countRules, effectiveRules, type RoleConfig } from './file.ts'
 import { APP_PRESETS } from './provider-fields.ts'
 import { isSecure } from './read.ts'
+import { CONSOLE_ROLE } from './role-names.ts'
 import type { Settings } from './settings.ts'
 
 /** What is wrong is the row `advice.<code>` of the texts, in English the sentence of the event. */

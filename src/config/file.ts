@@ -14,6 +14,7 @@ import { pathPrefix } from './path-prefix.ts'
 import { type PortalKeys, portalShape, refuseForeignStarts } from './portal.ts'
 import { type Accepted, type ProviderConfig, providerObject } from './provider.ts'
 import { accepted } from './provider-fields.ts'
+import { ANY_ROLE, DEFAULT_ROLE_NAMES, type DefaultRole, type Role } from './role-names.ts'
 import { conditionShapes, conditionsOfUsers, type RuleConditions } from './rule-conditions.ts'
 import { checkShape, type ShapeProblem } from './shape-problems.ts'
 import { likelyMeantOf, settingNamed } from './suggestions.ts'
@@ -133,22 +134,6 @@ function isHarmless(href: string): boolean {
   if (/^\/(?![/\\])/.test(href)) return !/[\\\s]/.test(href)
   return URL.canParse(href) && ['https:', 'http:', 'mailto:', 'tel:'].includes(new URL(href).protocol)
 }
-
-// Roles with a built-in meaning. All others are the operator's.
-
-/** The role that sees the console. */
-export const CONSOLE_ROLE = 'developer'
-/** The role of a user whom no row of `roles` fits. */
-export const DEFAULT_ROLE = 'common'
-/** Means every role, and so for every signed-in user. */
-export const ANY_ROLE = '*'
-/** The roles that exist without any configuration. */
-export const DEFAULT_ROLE_NAMES: readonly string[] = [CONSOLE_ROLE, DEFAULT_ROLE]
-
-export type Role = string
-
-/** The roles that exist where the configuration names none. */
-export type DefaultRole = typeof CONSOLE_ROLE | typeof DEFAULT_ROLE
 
 export interface Rule<R extends Role = Role> extends RuleConditions {
   /** A path and everything below it. */

@@ -13,7 +13,8 @@ import {
   VISITOR,
 } from '../access/rule-query.ts'
 import { isBuiltIn, isClosed } from '../access/rules.ts'
-import { ANY_ROLE, type Rule } from '../config/file.ts'
+import type { Rule } from '../config/file.ts'
+import { ANY_ROLE } from '../config/role-names.ts'
 import { languageOf, type OwnAnswer, pageAnswer } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'
 import type { SignedInCaller } from '../identify/admission.ts'

@@ -1,7 +1,7 @@
 // The transport of embedding applications: answers are values instead of writes to a response.
 
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import type { Role } from '../config/file.ts'
+import type { Role } from '../config/role-names.ts'
 import type { TokenExchangeConfig } from '../config/upstreams.ts'
 import { MenshenError } from '../errors.ts'
 import { type AnswerWithCookies, addCookies } from '../http/add-cookies.ts'

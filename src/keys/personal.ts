@@ -10,7 +10,7 @@
 
 import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
-import { DEFAULT_ROLE } from '../config/file.ts'
+import { DEFAULT_ROLE } from '../config/role-names.ts'
 import { errorFields } from '../errors.ts'
 import type { Report } from '../events.ts'
 import type { DataKeyring } from '../session/data-keys.ts'

@@ -2,7 +2,8 @@
 
 import { html } from 'hono/html'
 import type { RefusalCode } from '../access/conditions.ts'
-import { CONSOLE_ROLE, type Rule } from '../config/file.ts'
+import type { Rule } from '../config/file.ts'
+import { CONSOLE_ROLE } from '../config/role-names.ts'
 import { DAYS, type Hours } from '../config/rule-conditions.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { Session } from '../session/record.ts'

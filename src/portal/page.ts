@@ -2,7 +2,7 @@
 // portal.js filters while the user types.
 
 import { html, raw } from 'hono/html'
-import { CONSOLE_ROLE } from '../config/file.ts'
+import { CONSOLE_ROLE } from '../config/role-names.ts'
 import { icon as drawing } from '../pages/icon.ts'
 import { document, type Html, quietLanguageSwitch } from '../pages/layout.ts'
 import { hoursText } from '../pages/notices.ts'

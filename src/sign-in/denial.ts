@@ -11,8 +11,8 @@
 
 import type { RefusalCode } from '../access/conditions.ts'
 import { isLoopback } from '../config/deployment.ts'
-import type { Role } from '../config/file.ts'
 import { isTrusted } from '../config/networks.ts'
+import type { Role } from '../config/role-names.ts'
 import {
   errorAnswer,
   jsonAnswer,

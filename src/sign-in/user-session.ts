@@ -1,6 +1,6 @@
 // What an application learns of a signed-in user. Never a token.
 
-import type { Role } from '../config/file.ts'
+import type { Role } from '../config/role-names.ts'
 import type { Providers } from '../provider/providers.ts'
 import type { UserInfo } from '../provider/user.ts'
 import { publicId, type SessionUser } from '../session/fields.ts'

@@ -273,8 +273,14 @@ suite('a developer', () => {
       const developer = createClient(address)
       await signInAtDevProvider(developer, 'zhangsan')
       const reports = () => developer.get('/reports', { headers: PAGE })
-      const becomes = (expected: number) => until(async () => (await reports()).status === expected, 120_000)
-      const isSignedIn = async () => (await developer.get('/api/me', { headers: DATA })).status === 200
+      // Next may compile for longer than the client waits.
+      const statusOf = (answer: ReturnType<typeof reports>) => answer.then(({ status }) => status).catch(() => 0)
+      const becomes = (expected: number) => until(async () => (await statusOf(reports())) === expected, 240_000)
+      const isSignedIn = async () => {
+        const me = () => statusOf(developer.get('/api/me', { headers: DATA }))
+        await until(async () => (await me()) !== 0, 240_000)
+        return (await me()) === 200
+      }
       await becomes(403)
       assert.ok(await isSignedIn())
       change("['developer']", "['common']")

@@ -24,12 +24,13 @@ const PARTS = {
 const STARTED = {
   'anything of the console': /\/src\/console\//,
   'anything of the doctor': /\/src\/doctor\//,
+  'the checks of a configuration': /\/src\/config\/file\.ts$/,
   gateway: /\/src\/(assembly|gateway|menshen|proxy|provider|session\/sessions|sign-in)\b/,
   packages: /\/node_modules\/(undici|jose|pino|rate-limiter-flexible|hono|bowser|uplot)\//,
 }
 
 suite('loading', () => {
-  test("import 'menshen' loads neither console, doctor, development provider, Redis client nor gateway", async t => {
+  test("import 'menshen' loads neither console, doctor, development provider, Redis client, gateway nor the checks of a configuration", async t => {
     const [loaded] = await loadedAt(t, `await import('menshen'); step()`)
     assert.deepEqual(foundIn(loaded, { ...PARTS, ...STARTED }), [])
     assert.ok(loaded?.includes(LIBRARY))
