@@ -3,7 +3,6 @@
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { MenshenError } from '../errors.ts'
-import type { Phrase } from '../text/text.ts'
 import type { Environment } from './settings.ts'
 
 export const ENV_FILE = '.env'
@@ -11,14 +10,7 @@ export const ENV_FILE = '.env'
 /** The environment wins over the file, except for empty variables, which are treated as not set. */
 export function withEnvFile(environment: Environment, file: string): Environment {
   const set = Object.entries(environment).filter(([, value]) => value)
-  return { ...readEnvFile(file), ...Object.fromEntries(set) }
-}
-
-function readEnvFile(file: string): Environment {
-  const text = readText(file)
-  const line = unreadLine(text)
-  if (line !== undefined) throw lineError(file, line)
-  return parseEnvText(text)
+  return { ...parseEnvText(readText(file)), ...Object.fromEntries(set) }
 }
 
 function readText(file: string): string {
@@ -35,8 +27,8 @@ const ASSIGNMENT = /^[ \t]*(?:export[ \t]+)?[\w.-]+[ \t]*=[ \t]*/
 const COMMENT_OR_EMPTY = /^\s*(?:#.*)?$/
 
 /** The number of the first line that Node would skip: neither `NAME=value` nor a comment. A value in quotes may have several. */
-function unreadLine(text: string): number | undefined {
-  const lines = text.split(/\r?\n/)
+export function unreadLineIn(file: string): number | undefined {
+  const lines = readText(file).split(/\r?\n/)
   for (let n = 0; n < lines.length; n++) {
     const line = lines[n] ?? ''
     const assignment = ASSIGNMENT.exec(line)
@@ -52,13 +44,6 @@ function unreadLine(text: string): number | undefined {
     n = end
   }
   return undefined
-}
-
-/** Without the line itself, which may be part of a secret. The sentence is `config.env_line`: this file imports no texts. */
-function lineError(file: string, line: number): MenshenError {
-  const message = `${file}:${line}: expected NAME=value on one line, or a comment that begins with #; put a value of several lines in quotes.`
-  const phrase: Phrase = { code: 'config.env_line', values: { file, line } }
-  return new MenshenError('bad_settings', message, undefined, phrase)
 }
 
 const UNQUOTED = /^\s*(?:export\s+)?(?<name>[\w.-]+)[ \t]*=(?![ \t]*['"`])(?<value>[^\r\n]*#[^\r\n]*)/gm

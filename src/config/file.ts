@@ -403,7 +403,7 @@ function settingAdvice(key: string): Phrase | undefined {
 }
 
 /** Refuses with one problem for each thing that is wrong. `source` is a file or a function, `whole` its name for the configuration. */
-export function checkConfig(config: unknown, source: string, whole: string): Config {
+export function checkConfig(config: unknown, source: string, whole: string | Phrase): Config {
   const result = inspectConfig(config)
   if ('config' in result) return result.config
   throw new MenshenError(

@@ -27,7 +27,7 @@ export function placedProblem(
   source: string | undefined,
   path: string,
   given: Phrase,
-  name = path,
+  name: string | Phrase = path,
   more: Omit<Problem, 'message'> = {},
 ): Problem {
   const message = phrase('config.at_path', { path: name, message: withFullStop(given) })

@@ -11,7 +11,7 @@ import { type Phrase, phrase, phrasedProblem, phrasesOf } from '../text/text.ts'
 import { refuseTakenHeaders, refuseTakenPaths } from './conflicts.ts'
 import { DATA_ENDINGS, isDataFile, readDataFile } from './data/file.ts'
 import { DEVELOPMENT_CLIENT } from './dev-provider.ts'
-import { ENV_FILE, withEnvFile } from './env-file.ts'
+import { ENV_FILE, withEnvFile as mergeEnvFile, unreadLineIn } from './env-file.ts'
 import { type Config, checkConfig } from './file.ts'
 import { refuseHosts } from './host-names.ts'
 import { checkSettings, readOver, readSettings, wantsDevProvider } from './read.ts'
@@ -19,7 +19,7 @@ import { readSecrets } from './secret-references.ts'
 import { type Environment, isSetting, type Row, SETTINGS, type Settings } from './settings.ts'
 import { assertUpstreamFiles, filesOfUpstreams } from './upstream-files.ts'
 
-export { ENV_FILE, withEnvFile }
+export { ENV_FILE }
 
 export interface ConfigurationSources {
   /** Settings as text, by their names. */
@@ -250,7 +250,7 @@ async function importConfig(file: string, files: Set<string>): Promise<Config> {
   try {
     // Node remembers where a symbolic link led at first.
     const { default: config } = await import(pathToFileURL(realpathSync(file)).href + mark)
-    return checkConfig(config, file, 'the default export')
+    return checkConfig(config, file, phrase('config.whole_export'))
   } catch (error) {
     throw error instanceof MenshenError ? error : cannotBeLoaded(file, error)
   } finally {
@@ -318,6 +318,13 @@ function positionIn(stack: string): string {
   if (file === import.meta.url) return ''
   if (!file) return ''
   return ` (${file.startsWith('file:') ? fileURLToPath(file) : file}:${line})`
+}
+
+/** Refuses a line that would be ignored. The line itself may be part of a secret: its number is enough. */
+export function withEnvFile(environment: Environment, file: string): Environment {
+  const line = unreadLineIn(file)
+  if (line !== undefined) throw refusal(phrase('config.env_line', { file, line }))
+  return mergeEnvFile(environment, file)
 }
 
 function environmentOf({ environment, envFile }: ConfigurationSources): Environment {

@@ -1563,6 +1563,8 @@ export const en: Sentences<typeof zhCN> = {
   'config.at_least': 'at least {limit}',
   'config.at_most': 'at most {limit}',
   'config.not_allowed': 'this value is not allowed here',
+  'config.whole_file': 'the configuration',
+  'config.whole_export': 'the default export',
   'config.no_such_key': 'there is no {key}',
   'config.key_is_setting':
     '{key} is the setting {setting}, which is not part of the configuration; set it in the environment or in .env',

@@ -1412,6 +1412,8 @@ export const zhCN = {
   'config.at_least': '不小于 {limit} 的值',
   'config.at_most': '不大于 {limit} 的值',
   'config.not_allowed': '此处不能使用该值',
+  'config.whole_file': '整个配置',
+  'config.whole_export': '默认导出',
   'config.no_such_key': '没有 {key} 这一项',
   'config.key_is_setting': '{key} 是设置项 {setting}，不属于配置文件；请在环境变量或 .env 中设置',
   'config.no_such_key_of': '没有 {key} 这一项；应为 {known} 之一',

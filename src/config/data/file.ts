@@ -45,7 +45,7 @@ export async function readDataFile(file: string): Promise<DataFile> {
       const offset = key === undefined ? nodeAt(data, path).offset : keyOffsetAt(data, path, key)
       const isUnquoted = isTextExpected && nodeAt(data, path).kind === 'scalar'
       const message = isUnquoted ? phrase('config.put_in_quotes', { message: given }) : given
-      return placedProblem(at(offset), path, message, path || 'the configuration')
+      return placedProblem(at(offset), path, message, path || phrase('config.whole_file'))
     }),
   )
 }

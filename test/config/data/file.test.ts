@@ -510,6 +510,17 @@ test('a secret of several lines is refused, wherever it is read from: one line b
   assert.ok(!errors.config?.message.includes(CANARY))
 })
 
+test('a problem of the whole configuration names it in the language of the operator', async t => {
+  for (const [name, content, sentence] of [
+    ['menshen.config.yaml', 'rulez: []\n', '：整个配置：没有 "rulez" 这一项；您是不是想写 rules？'],
+    ['menshen.config.mjs', 'export default []\n', '：默认导出：应为对象，不能是列表。'],
+  ] as const) {
+    const { errors } = await tryConfiguration({ environment: {}, folder: folderWith(t, { [name]: content }) })
+    const [said = ''] = phrasesOf(errors.config ?? assert.fail()).map(given => phraseIn('zh-CN', given))
+    assert.ok(said.endsWith(sentence), said)
+  }
+})
+
 test('a setting in the configuration file is named as one, with where to set it', async t => {
   for (const [key, setting] of [
     ['store', 'STORE'],
