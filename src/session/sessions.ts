@@ -4,6 +4,7 @@
 //   refresh.ts                    new tokens when they are due; then identity-refresh.ts asks who the user is now
 //   idle.ts, limit.ts             ends without activity, and beyond SESSIONS_PER_USER; end-reasons.ts stores why
 //   end-signals.ts                the end of a session as an AbortSignal, for applications
+//   data-changes.ts               the application's data, replaced by several requests at the same time
 //   last-seen.ts                  the time of the last request, for the console
 //   listing.ts                    sessions without their tickets, for the console
 
@@ -15,6 +16,7 @@ import { errorFields } from '../errors.ts'
 import type { Measure } from '../measure.ts'
 import type { LoadedSession } from './cache.ts'
 import { isUnknownClaim, type StoredClaims, selectClaims } from './claims.ts'
+import { createDataChanges } from './data-changes.ts'
 import { createEndReasons, type EndReason } from './end-reasons.ts'
 import { watchEnds } from './ends.ts'
 import { identityOf, type SessionUser, sessionFields, userFields } from './fields.ts'
@@ -176,7 +178,7 @@ export function createSessions(given: SessionsOptions): Sessions {
     get: getAlive,
     reload: load,
     changeDevice: (ticket, loaded, device) => save(ticket, loaded, { device }),
-    changeData: (ticket, loaded, data) => save(ticket, loaded, { data }),
+    changeData: createDataChanges((ticket, loaded, data) => save(ticket, loaded, { data })),
     close: stored.take,
     enforceLimit: (loaded, fields = sessionFields(loaded)) =>
       limit.enforce(loaded).catch((error: unknown) => {
