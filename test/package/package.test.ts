@@ -27,7 +27,7 @@ import { tempFolder } from '../kit/temp.ts'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const TSC = join(ROOT, 'node_modules/.bin/tsc')
 /** A fifth of it is sentences in two languages. */
-const MOST_BYTES = 620_000
+const MOST_BYTES = 630_000
 const { exports, peerDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
 /** `menshen`, `menshen/assertion`, …: whatever an application can import. */
 const DOORS = Object.keys(exports)
