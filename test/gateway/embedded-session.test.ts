@@ -3,39 +3,18 @@
 import assert from 'node:assert/strict'
 import { getEventListeners, once } from 'node:events'
 import { join } from 'node:path'
-import { suite, type TestContext, test } from 'node:test'
-import { createMenshen, type Menshen, type MenshenOptions, type Session } from '../../src/index.ts'
+import { suite, test } from 'node:test'
+import type { Menshen, Session } from '../../src/index.ts'
 import { keySha256, newKey } from '../../src/util/key-form.ts'
-import { openScriptedProvider, type ScriptedProvider } from '../kit/scripted-provider.ts'
+import { EMBEDDED_URL, setUpEmbedded, TOKEN_LIFE } from '../kit/embedded.ts'
 import { tempFolder } from '../kit/temp.ts'
-import { createTestLog } from '../kit/test-log.ts'
 import { until } from '../kit/until.ts'
 
-const BASE = 'http://localhost:3000'
-const LIFE = 7200
-
 const request = (cookie?: string, method = 'GET', path = '/') =>
-  new Request(BASE + path, { method, headers: { origin: BASE, ...(cookie !== undefined && { cookie }) } })
-
-async function setUp(t: TestContext, options: MenshenOptions = {}) {
-  const provider = await openScriptedProvider(t, { expiresIn: LIFE })
-  const clock = { now: Date.parse('2026-03-01T08:00:00Z') }
-  const { log, lines } = createTestLog()
-  const open = async () => {
-    const usual = { ...provider.options, baseUrl: BASE, log, now: () => clock.now }
-    const menshen = await createMenshen({ ...usual, ...options } as MenshenOptions)
-    t.after(() => menshen.close())
-    return menshen
-  }
-  const menshen = await open()
-  return { menshen, provider, clock, lines, open, signIn: () => signInBy(menshen, provider) }
-}
-
-async function signInBy(menshen: Menshen, provider: ScriptedProvider): Promise<string> {
-  const answer = await menshen.fetch(request('', 'GET', `/callback?code=${provider.codeFor({})}&state=abc_idp`))
-  const cookie = answer?.headers.getSetCookie().find(one => one.startsWith('menshen_session='))
-  return cookie?.split(';')[0] ?? assert.fail('no session')
-}
+  new Request(EMBEDDED_URL + path, {
+    method,
+    headers: { origin: EMBEDDED_URL, ...(cookie !== undefined && { cookie }) },
+  })
 
 async function sessionOf(menshen: Menshen, cookie: string): Promise<Session> {
   return (await menshen.session(request(cookie))) ?? assert.fail('no session')
@@ -53,7 +32,7 @@ suite('the id of a session', () => {
   test('a session has the same public id in every request, and the log has its first ten characters', async t => {
     const ended: (string | undefined)[] = []
     const begun: (string | undefined)[] = []
-    const { menshen, signIn, lines } = await setUp(t, {
+    const { menshen, signIn, lines } = await setUpEmbedded(t, {
       onSignIn: ({ id }) => void begun.push(id),
       onSignOut: ({ id }) => void ended.push(id),
     })
@@ -71,7 +50,7 @@ suite('the id of a session', () => {
 
 suite('the signal of a session', () => {
   test('the signal aborts when the user signs out, in every request that has read it', async t => {
-    const { menshen, signIn } = await setUp(t)
+    const { menshen, signIn } = await setUpEmbedded(t)
     const [cookie, other] = [await signIn(), await signIn()]
     const { user } = await menshen.admit(request(cookie))
     const signals = [signalOf(user ?? assert.fail()), signalOf(await sessionOf(menshen, cookie))]
@@ -82,7 +61,7 @@ suite('the signal of a session', () => {
   })
 
   test('the signal aborts in another process that uses the same store, and with the last token of the session', async t => {
-    const { menshen, open, signIn, clock, provider } = await setUp(t, {
+    const { menshen, open, signIn, clock, provider } = await setUpEmbedded(t, {
       store: `sqlite:${join(tempFolder(t), 'menshen.db')}`,
     })
     provider.behaviour.refreshTokens = false
@@ -93,27 +72,27 @@ suite('the signal of a session', () => {
     await menshen.fetch(request(cookie, 'POST', '/logout'))
     await aborted(elsewhere)
     assert.equal(late.aborted, false)
-    clock.now += LIFE * 1000
+    clock.now += TOKEN_LIFE * 1000
     await aborted(late)
   })
 
   test('the signal aborts when the provider refuses the refresh that an open stream needs', async t => {
-    const { menshen, signIn, clock, provider } = await setUp(t)
+    const { menshen, signIn, clock, provider } = await setUpEmbedded(t)
     const signal = signalOf(await sessionOf(menshen, await signIn()))
     const ended = once(signal, 'abort')
-    clock.now += (LIFE - 60) * 1000
+    clock.now += (TOKEN_LIFE - 60) * 1000
     await provider.called('refresh')
     provider.answer('refresh', { kind: 'json', status: 400, body: { error: 'invalid_grant' } })
-    clock.now += LIFE * 1000
+    clock.now += TOKEN_LIFE * 1000
     await ended
   })
 
   test('a signal without listeners neither refreshes its session nor keeps it from ending', async t => {
-    const { menshen, signIn, clock, provider } = await setUp(t)
+    const { menshen, signIn, clock, provider } = await setUpEmbedded(t)
     const signal = signalOf(await sessionOf(menshen, await signIn()))
-    clock.now += (LIFE - 60) * 1000
+    clock.now += (TOKEN_LIFE - 60) * 1000
     const looked = signalOf(await sessionOf(menshen, await signIn()))
-    clock.now += LIFE * 1000
+    clock.now += TOKEN_LIFE * 1000
     // Both are looked at in the same turn. A listener now would ask for a refresh.
     await until(() => signal.aborted && looked.aborted)
     assert.equal(provider.callsTo('refresh').length, 0)
@@ -121,7 +100,7 @@ suite('the signal of a session', () => {
 
   test('a signal that is not read sets no timer, and is not among the fields of the user', async t => {
     const setTimer = t.mock.method(globalThis, 'setInterval')
-    const { menshen, signIn } = await setUp(t)
+    const { menshen, signIn } = await setUpEmbedded(t)
     const cookie = await signIn()
     const { user } = await menshen.admit(request(cookie))
     const session = await sessionOf(menshen, cookie)
@@ -142,7 +121,7 @@ suite('the signal of a session', () => {
     const onWarning = (warning: Error) => warnings.push(warning)
     process.on('warning', onWarning)
     t.after(() => process.off('warning', onWarning))
-    const { menshen, signIn } = await setUp(t)
+    const { menshen, signIn } = await setUpEmbedded(t)
     const cookie = await signIn()
     const signals = new Set<AbortSignal>()
     for (let n = 0; n < 3000; n++) signals.add(signalOf(await sessionOf(menshen, cookie)))
@@ -160,11 +139,11 @@ suite('the signal of a session', () => {
 
   test('a caller with a key has neither an id nor a signal, and no data to update', async t => {
     const key = newKey()
-    const { menshen } = await setUp(t, {
+    const { menshen } = await setUpEmbedded(t, {
       machines: [{ name: 'backup', keySha256: keySha256(key) }],
       rules: [{ path: '/api', users: ['machine:backup'], keys: true }],
     })
-    const machine = new Request(`${BASE}/api`, { headers: { 'x-menshen-key': key } })
+    const machine = new Request(`${EMBEDDED_URL}/api`, { headers: { 'x-menshen-key': key } })
     const { user } = await menshen.admit(machine)
     assert.equal(user?.machine, true)
     assert.deepEqual([user.id, user.signal], [undefined, undefined])
@@ -174,7 +153,7 @@ suite('the signal of a session', () => {
   })
 
   test('close aborts every signal, even one that is read later: nothing is watched from then on', async t => {
-    const { menshen, signIn } = await setUp(t)
+    const { menshen, signIn } = await setUpEmbedded(t)
     const cookie = await signIn()
     const [session, unread] = [await sessionOf(menshen, cookie), await sessionOf(menshen, cookie)]
     const signal = signalOf(session)
@@ -186,7 +165,7 @@ suite('the signal of a session', () => {
 
 suite('updateData', () => {
   test('updateData replaces the data of the session for all requests and processes', async t => {
-    const { menshen, open, signIn } = await setUp(t, {
+    const { menshen, open, signIn } = await setUpEmbedded(t, {
       store: `sqlite:${join(tempFolder(t), 'menshen.db')}`,
       onSignIn: () => ({ tenant: 7, theme: 'dark' }),
     })
@@ -204,14 +183,14 @@ suite('updateData', () => {
   })
 
   test('updateData during a refresh loses neither the data nor the new tokens', async t => {
-    const { menshen, open, signIn, clock, provider } = await setUp(t, {
+    const { menshen, open, signIn, clock, provider } = await setUpEmbedded(t, {
       store: `sqlite:${join(tempFolder(t), 'menshen.db')}`,
     })
     const other = await open()
     const cookie = await signIn()
     const before = await menshen.accessToken(request(cookie))
     // Its request takes part in no refresh.
-    clock.now += (LIFE - 60) * 1000
+    clock.now += (TOKEN_LIFE - 60) * 1000
     const release = provider.hold('refresh')
     const refreshing = menshen.accessToken(request(cookie))
     await provider.called('refresh')
@@ -228,7 +207,7 @@ suite('updateData', () => {
   })
 
   test('updateData takes what onSignIn may return, up to 16 KB, and changes nothing otherwise', async t => {
-    const { menshen, signIn } = await setUp(t)
+    const { menshen, signIn } = await setUpEmbedded(t)
     const cookie = await signIn()
     const fits = { text: 'x'.repeat(16 * 1024 - '{"text":""}'.length) }
     await menshen.updateData(request(cookie), fits)
@@ -246,7 +225,7 @@ suite('updateData', () => {
   })
 
   test('updateData rejects without a session, and does not bring back one that has ended', async t => {
-    const { menshen, signIn } = await setUp(t)
+    const { menshen, signIn } = await setUpEmbedded(t)
     const cookie = await signIn()
     await assert.rejects(menshen.updateData(request(), { a: 1 }), {
       code: 'no_session',

@@ -10,54 +10,19 @@ import {
 } from 'node:http'
 import { createServer as createHttp2Server } from 'node:http2'
 import { suite, type TestContext, test } from 'node:test'
-import {
-  addCookies,
-  createMenshen,
-  type MenshenOptions,
-  readSettings,
-  type Session,
-  sendAnswer,
-  type WithHeaders,
-} from '../../src/index.ts'
+import { addCookies, createMenshen, readSettings, type Session, sendAnswer, type WithHeaders } from '../../src/index.ts'
 import { createClient } from '../kit/client.ts'
+import { EMBEDDED_URL, setUpEmbedded, TOKEN_LIFE } from '../kit/embedded.ts'
 import { freePort } from '../kit/free-port.ts'
 import { openHttp2 } from '../kit/http2-client.ts'
 import { listen } from '../kit/listen.ts'
 import { startOidcServer } from '../kit/oidc-server.ts'
-import { openScriptedProvider, type ScriptedProvider } from '../kit/scripted-provider.ts'
-import type { User } from '../kit/strict-provider.ts'
-import { createTestLog } from '../kit/test-log.ts'
 
-const BASE = 'http://localhost:3000'
-const LIFE = 7200
 const PAGE = { accept: 'text/html' }
 
-async function setUp(t: TestContext, options: MenshenOptions = {}) {
-  const provider = await openScriptedProvider(t, { expiresIn: LIFE })
-  const clock = { now: Date.parse('2026-03-01T08:00:00Z') }
-  const { log, lines } = createTestLog()
-  const usual = { ...provider.options, baseUrl: BASE, log, now: () => clock.now }
-  const menshen = await createMenshen({ ...usual, ...options } as MenshenOptions)
-  t.after(() => menshen.close())
-  const get = (path: string, headers: Record<string, string> = {}, source = {}) =>
-    menshen.fetch(new Request(BASE + path, { headers }), source)
-  const signIn = async (user: Partial<User> = {}) => signInBy(get, provider, user)
-  return { menshen, provider, clock, lines, get, signIn }
-}
-
 type AnyResponse = Pick<ServerResponse, 'getHeader' | 'setHeader' | 'headersSent' | 'writeHead' | 'end'>
-type Get = (path: string) => Promise<Response | undefined>
-
-/** The cookie of somebody who has just signed in. */
-async function signInBy(get: Get, provider: ScriptedProvider, user: Partial<User>): Promise<string> {
-  const answer = await get(`/callback?code=${provider.codeFor(user)}&state=abc_idp`)
-  assert.equal(answer?.headers.get('location'), '/')
-  const cookie = answer.headers.getSetCookie().find(one => one.startsWith('menshen_session='))
-  return cookie?.split(';')[0] ?? assert.fail('no session')
-}
-
 const request = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
-  new Request(BASE + path, { method, headers })
+  new Request(EMBEDDED_URL + path, { method, headers })
 
 /** An application of node:http, and its address. */
 async function serve(t: TestContext, listener: RequestListener): Promise<string> {
@@ -66,14 +31,14 @@ async function serve(t: TestContext, listener: RequestListener): Promise<string>
 
 suite('session', () => {
   test('session says who is signed in, of a Request and of a message of node:http, and nothing secret', async t => {
-    const { menshen, signIn, clock } = await setUp(t)
+    const { menshen, signIn, clock } = await setUpEmbedded(t)
     const cookie = await signIn({ username: 'admin', nickname: '管理员' })
     const session = await menshen.session(request('/', { cookie }))
     assert.equal(session?.userInfo.username, 'admin')
     assert.deepEqual(Object.keys(session), ['id', 'userInfo', 'userRole', 'groups', 'expiresAt'])
     assert.equal(session.userRole, 'developer')
     assert.deepEqual(session.groups, [])
-    assert.equal(session.expiresAt, clock.now + LIFE * 1000)
+    assert.equal(session.expiresAt, clock.now + TOKEN_LIFE * 1000)
     const url = await serve(t, async (message, response) => {
       response.end(JSON.stringify((await menshen.session(message, response)) ?? null))
     })
@@ -82,7 +47,7 @@ suite('session', () => {
   })
 
   test('session is each caller’s own copy', async t => {
-    const { menshen, signIn } = await setUp(t)
+    const { menshen, signIn } = await setUpEmbedded(t)
     const cookie = await signIn()
     const spoilt = (await menshen.session(request('/', { cookie }))) as unknown as { userInfo: { username: string } }
     spoilt.userInfo.username = 'admin'
@@ -90,7 +55,7 @@ suite('session', () => {
   })
 
   test('session has no user for a forged cookie, two cookies, no headers; a list of cookies is treated as one header', async t => {
-    const { menshen, signIn } = await setUp(t)
+    const { menshen, signIn } = await setUpEmbedded(t)
     const cookie = await signIn()
     const nobody = [
       {},
@@ -107,9 +72,9 @@ suite('session', () => {
   })
 
   test('session is refreshed once for all who ask, and the renewed cookie goes to each kind of response', async t => {
-    const { menshen, signIn, clock, provider } = await setUp(t)
+    const { menshen, signIn, clock, provider } = await setUpEmbedded(t)
     const cookie = await signIn()
-    clock.now += (LIFE - 60) * 1000
+    clock.now += (TOKEN_LIFE - 60) * 1000
     const response = new Response('page', { headers: { 'set-cookie': 'theirs=1' } })
     const headers = new Headers()
     const url = await serve(t, async (message, response) => {
@@ -124,9 +89,9 @@ suite('session', () => {
       createClient(url).get('/', { headers: { cookie } }),
     ])
     assert.equal(provider.callsTo('refresh').length, 1)
-    assert.equal(one?.expiresAt, clock.now + LIFE * 1000)
+    assert.equal(one?.expiresAt, clock.now + TOKEN_LIFE * 1000)
     assert.deepEqual(other, one)
-    const renewed = `${cookie}; Path=/; Max-Age=${LIFE}; HttpOnly; SameSite=Lax`
+    const renewed = `${cookie}; Path=/; Max-Age=${TOKEN_LIFE}; HttpOnly; SameSite=Lax`
     assert.deepEqual(response.headers.getSetCookie(), ['theirs=1', renewed])
     assert.deepEqual(headers.getSetCookie(), [renewed])
     assert.deepEqual(answer.setCookies, ['theirs=1', renewed])
@@ -135,9 +100,9 @@ suite('session', () => {
   })
 
   test('session brings its cookie and no-store whatever the application sets afterwards, by HTTP/1.1 and HTTP/2', async t => {
-    const { menshen, signIn, clock } = await setUp(t)
+    const { menshen, signIn, clock } = await setUpEmbedded(t)
     const cookie = await signIn()
-    clock.now += (LIFE - 60) * 1000
+    clock.now += (TOKEN_LIFE - 60) * 1000
     const theirs = { 'set-cookie': 'theirs=1', 'cache-control': 'public', 'surrogate-control': 'max-age=60' }
     const listener = async (message: WithHeaders & { url?: string }, response: AnyResponse) => {
       await menshen.session(message, response)
@@ -155,16 +120,16 @@ suite('session', () => {
         [headers, setCookies],
         [byHttp2, byHttp2['set-cookie']],
       ] as const) {
-        assert.deepEqual(cookies, ['theirs=1', `${cookie}; Path=/; Max-Age=${LIFE}; HttpOnly; SameSite=Lax`])
+        assert.deepEqual(cookies, ['theirs=1', `${cookie}; Path=/; Max-Age=${TOKEN_LIFE}; HttpOnly; SameSite=Lax`])
         assert.deepEqual([answer['cache-control'], answer['surrogate-control']], ['no-store', undefined])
       }
     }
   })
 
   test('session ends with a refresh that fails, and the cookie is cleared', async t => {
-    const { menshen, signIn, clock, provider } = await setUp(t)
+    const { menshen, signIn, clock, provider } = await setUpEmbedded(t)
     const cookie = await signIn()
-    clock.now += (LIFE - 60) * 1000
+    clock.now += (TOKEN_LIFE - 60) * 1000
     provider.answer('refresh', { kind: 'json', status: 400, body: { error: 'invalid_grant' } })
     const headers = new Headers()
     assert.equal(await menshen.session(request('/', { cookie }), headers), undefined)
@@ -176,7 +141,7 @@ suite('session', () => {
 
   test('session has the fields that the configuration maps, empty where the provider says nothing', async t => {
     const fields = { employee_no: ['email'], floor: ['nowhere'] }
-    const { menshen, signIn } = await setUp(t, { provider: { preset: 'idaas', fields } })
+    const { menshen, signIn } = await setUpEmbedded(t, { provider: { preset: 'idaas', fields } })
     const session = await menshen.session(request('/', { cookie: await signIn({ email: 'a@b.example' }) }))
     const { employee_no, floor }: Record<string, string> = session?.userInfo ?? assert.fail()
     assert.deepEqual({ employee_no, floor }, { employee_no: 'a@b.example', floor: '' })
@@ -186,7 +151,7 @@ suite('session', () => {
 suite('onSignIn and onSignOut', () => {
   test('what onSignIn returns is kept with the session, through a refresh, until onSignOut hears of its end', async t => {
     const heard: [hook: string, user: Session][] = []
-    const { menshen, signIn, clock } = await setUp(t, {
+    const { menshen, signIn, clock } = await setUpEmbedded(t, {
       onSignIn: async user => {
         heard.push(['in', user])
         return { tenant: 7, 部门: ['财务'], at: new Date(0) }
@@ -198,9 +163,9 @@ suite('onSignIn and onSignOut', () => {
     const session = await menshen.session(request('/', { cookie }))
     assert.deepEqual(session?.data, data)
     Object.assign(session.data ?? {}, { tenant: 8 })
-    clock.now += (LIFE - 60) * 1000
+    clock.now += (TOKEN_LIFE - 60) * 1000
     assert.deepEqual((await menshen.session(request('/', { cookie })))?.data, data)
-    const post = new Request(`${BASE}/logout`, { method: 'POST', headers: { cookie, origin: BASE } })
+    const post = new Request(`${EMBEDDED_URL}/logout`, { method: 'POST', headers: { cookie, origin: EMBEDDED_URL } })
     assert.equal((await menshen.fetch(post))?.status, 303)
     assert.deepEqual(
       heard.map(([hook, { userInfo, userRole, data: known }]) => [hook, userInfo.username, userRole, known]),
@@ -222,7 +187,7 @@ suite('onSignIn and onSignOut', () => {
       ['callback_error', () => ({ within: new (class Tenant {})() })],
     ]
     for (const [error, result] of results) {
-      const { get, provider, lines } = await setUp(t, { onSignIn: result as never })
+      const { get, provider, lines } = await setUpEmbedded(t, { onSignIn: result as never })
       const answer = await get(`/callback?code=${provider.codeFor({})}&state=abc_idp`)
       assert.equal(answer?.headers.get('location'), `/login?error=${error}`)
       assert.deepEqual(
@@ -241,7 +206,7 @@ suite('onSignIn and onSignOut', () => {
 
   test('true, null and nothing keep no data', async t => {
     for (const result of [true, null, undefined]) {
-      const { menshen, signIn } = await setUp(t, { onSignIn: () => result })
+      const { menshen, signIn } = await setUpEmbedded(t, { onSignIn: () => result })
       const session = await menshen.session(request('/', { cookie: await signIn() }))
       assert.ok(session && !('data' in session))
     }
@@ -250,11 +215,13 @@ suite('onSignIn and onSignOut', () => {
   test('a hook that fails is said on the console where there is no log', async t => {
     const said = t.mock.method(console, 'error', () => {})
     const failure = new Error('no such tenant')
-    const { get, provider } = await setUp(t, { log: undefined, onSignIn: () => Promise.reject(failure) })
+    const { get, provider } = await setUpEmbedded(t, { log: undefined, onSignIn: () => Promise.reject(failure) })
     await get(`/callback?code=${provider.codeFor({ username: 'lisi' })}&state=abc_idp`)
-    const out = await setUp(t, { log: undefined, onSignOut: () => Promise.reject(failure) })
+    const out = await setUpEmbedded(t, { log: undefined, onSignOut: () => Promise.reject(failure) })
     const cookie = await out.signIn({ username: 'lisi' })
-    await out.menshen.fetch(new Request(`${BASE}/logout`, { method: 'POST', headers: { cookie, origin: BASE } }))
+    await out.menshen.fetch(
+      new Request(`${EMBEDDED_URL}/logout`, { method: 'POST', headers: { cookie, origin: EMBEDDED_URL } }),
+    )
     assert.deepEqual(
       said.mock.calls.map(call => call.arguments),
       ['onSignIn', 'onSignOut'].map(hook => [`Menshen: ${hook} failed for lisi:`, failure]),
@@ -262,9 +229,9 @@ suite('onSignIn and onSignOut', () => {
   })
 
   test('a hook that fails does not prevent a sign-out, and one that is not a function stops the start', async t => {
-    const { menshen, signIn, lines } = await setUp(t, { onSignOut: () => Promise.reject(new Error('away')) })
+    const { menshen, signIn, lines } = await setUpEmbedded(t, { onSignOut: () => Promise.reject(new Error('away')) })
     const cookie = await signIn()
-    const post = new Request(`${BASE}/logout`, { method: 'POST', headers: { cookie, origin: BASE } })
+    const post = new Request(`${EMBEDDED_URL}/logout`, { method: 'POST', headers: { cookie, origin: EMBEDDED_URL } })
     assert.equal((await menshen.fetch(post))?.status, 303)
     assert.equal(await menshen.session(request('/', { cookie })), undefined)
     assert.ok(lines.some(({ event }) => event === 'hook_failed'))
@@ -284,9 +251,11 @@ suite('a hook that never ends', () => {
 
   test('a hook that never ends does not prevent a sign-out', async t => {
     const called = Promise.withResolvers<void>()
-    const { menshen, signIn, lines } = await setUp(t, { onSignOut: never(t, called.resolve) })
+    const { menshen, signIn, lines } = await setUpEmbedded(t, { onSignOut: never(t, called.resolve) })
     const cookie = await signIn()
-    const answer = menshen.fetch(new Request(`${BASE}/logout`, { method: 'POST', headers: { cookie, origin: BASE } }))
+    const answer = menshen.fetch(
+      new Request(`${EMBEDDED_URL}/logout`, { method: 'POST', headers: { cookie, origin: EMBEDDED_URL } }),
+    )
     await called.promise
     t.mock.timers.tick(10_000)
     t.mock.timers.reset()
@@ -301,7 +270,7 @@ suite('a hook that never ends', () => {
   test('a hook that never ends signs no one in, and holds up no one else', async t => {
     const called = Promise.withResolvers<void>()
     const hang = never(t, called.resolve)
-    const { get, signIn, provider, lines } = await setUp(t, {
+    const { get, signIn, provider, lines } = await setUpEmbedded(t, {
       providerParallelCalls: 1,
       onSignIn: ({ userInfo }) => (userInfo.username === 'slow' ? hang() : undefined),
     })
@@ -321,16 +290,16 @@ suite('a hook that never ends', () => {
 
 suite('accessToken', () => {
   test('accessToken is that of the session, refreshed if due, and never one that has expired', async t => {
-    const { menshen, signIn, clock, provider } = await setUp(t)
+    const { menshen, signIn, clock, provider } = await setUpEmbedded(t)
     const cookie = await signIn()
     const first = await menshen.accessToken(request('/', { cookie }))
     assert.ok(first && provider.livingTokens.includes(first))
-    clock.now += (LIFE - 60) * 1000
+    clock.now += (TOKEN_LIFE - 60) * 1000
     const [second, same] = await Promise.all([1, 2].map(() => menshen.accessToken(request('/', { cookie }))))
     assert.equal(second, same)
     assert.notEqual(second, first)
     assert.ok(second && provider.livingTokens.includes(second))
-    clock.now += LIFE * 1000
+    clock.now += TOKEN_LIFE * 1000
     assert.equal(await menshen.accessToken(request('/', { cookie })), undefined)
     assert.equal(await menshen.accessToken(request('/')), undefined)
   })
@@ -338,7 +307,7 @@ suite('accessToken', () => {
 
 suite('fetch', () => {
   test('fetch answers our own routes, and no others', async t => {
-    const { get } = await setUp(t)
+    const { get } = await setUpEmbedded(t)
     const login = await get('/login')
     assert.equal(login?.status, 200)
     assert.match(login.headers.get('content-type') ?? '', /^text\/html/)
@@ -351,9 +320,9 @@ suite('fetch', () => {
   })
 
   test('fetch reads a form within the limit, and takes none that was read before', async t => {
-    const { menshen, lines } = await setUp(t, { stateCheck: 'bound', clientTimeoutMs: 100 })
-    const post = (body: BodyInit | null, headers: Record<string, string> = { origin: BASE }) =>
-      new Request(`${BASE}/login`, { method: 'POST', body, headers, duplex: 'half' } as RequestInit)
+    const { menshen, lines } = await setUpEmbedded(t, { stateCheck: 'bound', clientTimeoutMs: 100 })
+    const post = (body: BodyInit | null, headers: Record<string, string> = { origin: EMBEDDED_URL }) =>
+      new Request(`${EMBEDDED_URL}/login`, { method: 'POST', body, headers, duplex: 'half' } as RequestInit)
     assert.equal((await menshen.fetch(post(new URLSearchParams({ provider: '' }))))?.status, 303)
     assert.equal((await menshen.fetch(post(null)))?.status, 303)
     assert.equal((await menshen.fetch(post('x'.repeat(16 * 1024 + 1))))?.status, 413)
@@ -367,7 +336,7 @@ suite('fetch', () => {
   })
 
   test('fetch counts by the address that it is given, and no one where there is none', async t => {
-    const { get, lines } = await setUp(t, { rateLimitPerMinute: 1, trustedProxies: '10.0.0.1' })
+    const { get, lines } = await setUpEmbedded(t, { rateLimitPerMinute: 1, trustedProxies: '10.0.0.1' })
     const state = '/callback?code=x&state=abc_idp'
     const status = async (source: object, headers = {}) => (await get(state, headers, source))?.status
     assert.equal(await status({ address: '192.0.2.1' }), 302)
@@ -386,7 +355,7 @@ suite('admit', () => {
   ]
 
   test('admit lets users through, leads visitors to the login page, tells scripts, and refuses by the rules', async t => {
-    const { menshen, signIn } = await setUp(t, { rules })
+    const { menshen, signIn } = await setUpEmbedded(t, { rules })
     const cookie = await signIn({ username: 'lisi' })
     const admitted = await menshen.admit(request('/page', { cookie }))
     assert.equal(admitted.answer, undefined)
@@ -407,7 +376,7 @@ suite('admit', () => {
   })
 
   test('admit can be asked for more than the rules say: a user, or one of a few roles', async t => {
-    const { menshen, signIn, lines } = await setUp(t, { rules })
+    const { menshen, signIn, lines } = await setUpEmbedded(t, { rules })
     const cookie = await signIn({ username: 'lisi' })
     const user = await menshen.admit(request('/public/a', { ...PAGE, cookie }))
     assert.equal(user.require(), undefined)
@@ -431,7 +400,7 @@ suite('admit', () => {
   })
 
   test('admit judges the path in its one canonical form, as the application could read it', async t => {
-    const { menshen, signIn } = await setUp(t, { rules })
+    const { menshen, signIn } = await setUpEmbedded(t, { rules })
     const cookie = await signIn({ username: 'lisi' })
     const url = await serve(t, async (message, response) => {
       const { answer } = await menshen.admit(message)
@@ -477,42 +446,44 @@ suite('admit', () => {
   })
 
   test('admit opens no socket for a page of another site', async t => {
-    const { menshen, signIn, lines } = await setUp(t)
+    const { menshen, signIn, lines } = await setUpEmbedded(t)
     const cookie = await signIn()
     const upgrade = { cookie, upgrade: 'websocket', connection: 'upgrade' }
     const statusFor = async (origin: string) =>
       (await menshen.admit(request('/socket', { ...upgrade, origin }))).answer?.status
-    assert.equal(await statusFor(BASE), undefined)
+    assert.equal(await statusFor(EMBEDDED_URL), undefined)
     assert.equal(await statusFor('https://evil.example'), 403)
     assert.ok(lines.some(({ event }) => event === 'foreign_origin'))
   })
 
   test('admit of a request without headers is that of a visitor', async t => {
-    const { menshen } = await setUp(t)
+    const { menshen } = await setUpEmbedded(t)
     const bare = { method: 'GET', url: '/' } as unknown as IncomingMessage
     assert.equal((await menshen.admit(bare)).answer?.status, 302)
-    assert.equal((await menshen.admit(new Request(BASE))).answer?.status, 302)
+    assert.equal((await menshen.admit(new Request(EMBEDDED_URL))).answer?.status, 302)
   })
 
   test('admit of a message that a framework has cut short is about the whole of it', async t => {
-    const { menshen } = await setUp(t, { rules })
+    const { menshen } = await setUpEmbedded(t, { rules })
     const message = { method: 'GET', url: '/', originalUrl: '/finance/', headers: PAGE, socket: {} }
     assert.equal((await menshen.admit(message as unknown as IncomingMessage)).answer?.status, 302)
   })
 
   test('admit brings the cookies of a renewed session for the application’s answer', async t => {
-    const { menshen, signIn, clock } = await setUp(t)
+    const { menshen, signIn, clock } = await setUpEmbedded(t)
     const cookie = await signIn()
-    clock.now += (LIFE - 60) * 1000
+    clock.now += (TOKEN_LIFE - 60) * 1000
     const { user, cookies } = await menshen.admit(request('/', { cookie }))
     assert.ok(user)
     const answer = new Response('x')
     addCookies(answer, cookies)
-    assert.deepEqual(answer.headers.getSetCookie(), [`${cookie}; Path=/; Max-Age=${LIFE}; HttpOnly; SameSite=Lax`])
+    assert.deepEqual(answer.headers.getSetCookie(), [
+      `${cookie}; Path=/; Max-Age=${TOKEN_LIFE}; HttpOnly; SameSite=Lax`,
+    ])
   })
 
   test('admit answers for a store that is away, as the gateway does', async t => {
-    const { menshen } = await setUp(t, { store: `redis://127.0.0.1:${await freePort()}` })
+    const { menshen } = await setUpEmbedded(t, { store: `redis://127.0.0.1:${await freePort()}` })
     const headers = { ...PAGE, cookie: `menshen_session=${'A'.repeat(43)}` }
     const { answer, user } = await menshen.admit(request('/', headers))
     assert.equal(answer?.status, 503)
@@ -522,7 +493,7 @@ suite('admit', () => {
   })
 
   test('admit takes the form that a framework has read already', async t => {
-    const { menshen } = await setUp(t, { stateCheck: 'bound' })
+    const { menshen } = await setUpEmbedded(t, { stateCheck: 'bound' })
     const url = await serve(t, async (message: IncomingMessage & { body?: unknown }, response) => {
       const text = (await message.toArray()).join('')
       if (message.headers['x-parsed']) message.body = Object.fromEntries(new URLSearchParams(text))
@@ -530,7 +501,7 @@ suite('admit', () => {
       if (answer) await sendAnswer(response, answer)
     })
     const post = (headers: Record<string, string>) =>
-      createClient(url).post('/login', { provider: 'default' }, { headers: { origin: BASE, ...headers } })
+      createClient(url).post('/login', { provider: 'default' }, { headers: { origin: EMBEDDED_URL, ...headers } })
     assert.equal((await post({ 'x-parsed': 'yes' })).status, 303)
     assert.equal((await post({})).status, 400)
   })
