@@ -11,7 +11,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { globSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { basename, delimiter, dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
 import { installMissingPackages, linkPrograms } from './kit/packages.ts'
@@ -21,6 +21,17 @@ import { createWatchdog } from './kit/watchdog.ts'
 const MINUTE_MS = 60_000
 /** More than there are cores: a test waits half of its time for a process, a browser or a deadline. */
 const FILES_AT_A_TIME = availableParallelism() + 3
+/** In test/browser: files that take long, and two that import modules with an `await` of their own, which mixes up suites. */
+const OWN_BROWSER = [
+  'console',
+  'journeys',
+  'page-variants',
+  'pages',
+  'portal',
+  'session-script',
+  'providers',
+  'sign-in-again',
+]
 const isLong = process.argv.includes('--long')
 const given = isLong ? takeLongOptions(process.argv.slice(2)) : process.argv.slice(2)
 const options = given.filter(argument => argument.startsWith('--') && !['--install', '--long'].includes(argument))
@@ -71,7 +82,12 @@ function allFiles(): string[] {
     all.filter(file => canShare(file)),
     FILES_AT_A_TIME,
   )
-  return isQuick ? shares : [...shares, ...all.filter(file => !canShare(file))]
+  if (isQuick) return shares
+  // Loading their modules takes as long as their tests.
+  const isShort = (file: string) =>
+    dirname(file) === 'test/browser' && !OWN_BROWSER.includes(basename(file, '.test.ts'))
+  const inBrowsers = writeShares(folder, all.filter(isShort), 2, 'shared-browser')
+  return [...shares, ...inBrowsers, ...all.filter(file => !canShare(file) && !isShort(file))]
 }
 
 function longFiles(names: readonly string[]): string[] {

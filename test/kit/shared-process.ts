@@ -31,10 +31,15 @@ export function canShare(file: string, seen = new Set<string>()): boolean {
 }
 
 /** Writes into `folder` a few files for the runner; each runs its share of the given files. */
-export function writeShares(folder: string, files: readonly string[], processes: number): string[] {
+export function writeShares(
+  folder: string,
+  files: readonly string[],
+  processes: number,
+  name = 'shared-process',
+): string[] {
   const shares = Array.from({ length: processes }, (_, share) => files.filter((_, n) => n % processes === share))
   return shares.map((share, n) => {
-    const path = join(folder, `shared-process-${n + 1}.test.mjs`)
+    const path = join(folder, `${name}-${n + 1}.test.mjs`)
     writeFileSync(
       path,
       `import { runHere } from ${JSON.stringify(import.meta.url)}\nrunHere(${JSON.stringify(share, null, 2)})\n`,
