@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { SETTINGS } from '../src/config/settings.ts'
 import { PRESETS } from '../src/provider/presets/presets.ts'
+import { snippetsIn } from './kit/snippets.ts'
 
 const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')
 const translated = readdirSync(new URL('../docs/zh-CN', import.meta.url)).map(name => [
@@ -19,15 +20,23 @@ for (const [english = '', chinese = ''] of [['README.md', 'README.zh-CN.md'], ..
   })
 }
 
-test('first steps, the first production day, deploying, MCP, providers and troubleshooting are there in Chinese', () => {
+test('first steps, the first production day, deploying, the library, MCP, providers and troubleshooting are there in Chinese', () => {
   assert.deepEqual(readdirSync(new URL('../docs/zh-CN', import.meta.url)).sort(), [
     'deploying.md',
     'first-production-day.md',
     'first-steps.md',
+    'library.md',
     'mcp.md',
     'providers.md',
     'troubleshooting.md',
   ])
+})
+
+test('the page of the library has the same code in both languages', () => {
+  const [english, chinese] = ['docs/library.md', 'docs/zh-CN/library.md'].map(page =>
+    snippetsIn(page, read(page)).map(({ language, text }) => ({ language, text })),
+  )
+  assert.deepEqual(chinese, english)
 })
 
 test('every preset has its section in both languages', () => {
