@@ -117,7 +117,7 @@ async function runTests(paths: readonly string[]): Promise<void> {
   announce('tests')
   using watchdog = createWatchdog({
     blockedAfterMs: 2 * MINUTE_MS,
-    fileTimeoutMs: isLong ? 120 * MINUTE_MS : 8 * MINUTE_MS,
+    fileTimeoutMs: isLong ? 120 * MINUTE_MS : 15 * MINUTE_MS,
     checkEveryMs: 5000,
     print: text => void process.stderr.write(text),
   })

@@ -41,7 +41,7 @@ export async function setUpEmbedded(t: TestContext, options: MenshenOptions = {}
   }
 }
 
-export async function signInEmbedded(
+async function signInEmbedded(
   get: (path: string) => Promise<Response | undefined>,
   provider: ScriptedProvider,
   user: Partial<User> = {},

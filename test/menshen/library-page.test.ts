@@ -10,6 +10,8 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { after, type TestContext, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
+// An application of the page imports it. It replaces Request and Response, so this file needs its own process.
+import '@hono/node-server'
 import { WebSocket, WebSocketServer } from 'ws'
 import type { Session } from '../../src/index.ts'
 import { createTestMenshen, type TestMenshen } from '../../src/testing.ts'
