@@ -73,7 +73,7 @@ const UNTIMED: readonly Conditions[] = []
 const LOOK_EVERY_MS = 1000
 
 export function createOpenStreams(
-  sessions: Pick<Sessions, 'isCurrent' | 'getFresh'>,
+  sessions: Pick<Sessions, 'isCurrent' | 'get' | 'getFresh'>,
   rulesNow: () => Rules,
   report: Report,
   now: () => number,
@@ -107,7 +107,7 @@ export function createOpenStreams(
     }
   }
 
-  /** Each separately: a slow refresh must not keep the streams of others open. */
+  /** Each separately: a slow store must not keep the streams of others open. */
   async function watch(stream: Stream): Promise<void> {
     stream.isWatched = true
     if (!(await runInRequest(stream.request.observed, () => isOpen(stream)))) stream.close()
@@ -170,7 +170,11 @@ export function createOpenStreams(
 
   /** An open stream keeps its session refreshed. */
   function sessionOwner(ticket: string, opened: LoadedSession): StreamOwner {
-    const session = followSession(opened, sessions.isCurrent, () => sessions.getFresh(ticket))
+    const session = followSession(opened, {
+      isCurrent: sessions.isCurrent,
+      read: () => sessions.get(ticket),
+      refresh: () => sessions.getFresh(ticket),
+    })
     return {
       isCurrent: session.isCurrent,
       async identify() {

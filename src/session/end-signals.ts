@@ -6,7 +6,6 @@ import { errorFields } from '../errors.ts'
 import type { Report } from '../events.ts'
 import { createWatchList, type WatchItem } from '../util/watch-list.ts'
 import type { LoadedSession } from './cache.ts'
-import type { RefreshResult } from './identity-refresh.ts'
 import type { Sessions } from './sessions.ts'
 
 export interface EndSignals {
@@ -20,23 +19,54 @@ export interface EndSignals {
 export interface FollowedSession {
   /** Whether nothing has changed, as far as this process knows without waiting; mostly true. */
   isCurrent(): boolean
-  /** The session as it is now; `undefined` if it has ended. */
+  /** The session as the store has it; `undefined` if it has ended. Rejects if that, or the last refresh, has failed. */
   latest(): Promise<LoadedSession | undefined>
 }
 
-/** It stays in the memory of this process, whatever else the cache has to hold. */
-export function followSession(
-  opened: LoadedSession,
-  isCurrent: (loaded: LoadedSession) => boolean,
-  read: () => Promise<RefreshResult>,
-): FollowedSession {
+interface FollowedBy {
+  isCurrent(loaded: LoadedSession): boolean
+  /** Reads the session, without a refresh. */
+  read(): Promise<LoadedSession | undefined>
+  /** Refreshes it if that is due. */
+  refresh(): Promise<unknown>
+}
+
+/**
+ * It stays in the memory of this process, whatever else the cache has to hold. A refresh takes as long as the provider does, and
+ * the session may end in the meantime: it is started, and the next look sees what has become of it.
+ */
+export function followSession(opened: LoadedSession, { isCurrent, read, refresh }: FollowedBy): FollowedSession {
   let loaded = opened
+  let isRefreshing = false
+  /** Of the last refresh. */
+  let failure: { readonly error: unknown } | undefined
+
+  function isUnchanged(): boolean {
+    const unchanged = isCurrent(loaded)
+    if (unchanged) failure = undefined
+    return unchanged
+  }
+
+  async function startRefresh(): Promise<void> {
+    isRefreshing = true
+    try {
+      await refresh()
+      failure = undefined
+    } catch (error) {
+      failure = { error }
+    }
+    isRefreshing = false
+  }
+
   return {
-    isCurrent: () => isCurrent(loaded),
+    isCurrent: isUnchanged,
     async latest() {
       const latest = await read()
-      if (latest === undefined || latest === 'ended') return undefined
+      if (!latest) return undefined
       loaded = latest
+      if (isUnchanged()) return latest
+      if (!isRefreshing) void startRefresh()
+      if (failure) throw failure.error
       return latest
     },
   }
@@ -123,11 +153,11 @@ export function createEndSignals(
       }
       // Without a listener nothing is open, and the session is neither refreshed nor seen.
       const isOpen = () => getEventListeners(controller.signal, 'abort').length > 0
-      const session = followSession(
-        loaded,
-        latest => (isOpen() ? sessions.isCurrent(latest) : sessions.isAlive(latest)),
-        () => (isOpen() ? sessions.getFresh(ticket) : sessions.get(ticket)),
-      )
+      const session = followSession(loaded, {
+        isCurrent: latest => (isOpen() ? sessions.isCurrent(latest) : sessions.isAlive(latest)),
+        read: () => sessions.get(ticket),
+        refresh: async () => isOpen() && sessions.getFresh(ticket),
+      })
       const signal = { key: loaded.key, controller, session, isChecked: false, index: 0 }
       byKey.set(loaded.key, signal)
       watched.add(signal)

@@ -33,7 +33,7 @@ test('100 open streams write one warning for an outage of the store, and one for
     return undefined
   }
   const streams = createOpenStreams(
-    { isCurrent: () => false, getFresh },
+    { isCurrent: () => false, get: getFresh, getFresh },
     () => RULES,
     code => reported.push(code),
     Date.now,
@@ -66,7 +66,7 @@ test('a stream that ends in an outage, even while it is looked at, does not hide
   t.mock.timers.enable({ apis: ['setInterval'] })
   const reported: string[] = []
   const streams = createOpenStreams(
-    { isCurrent: () => false, getFresh: async () => undefined },
+    { isCurrent: () => false, get: async () => undefined, getFresh: async () => undefined },
     () => RULES,
     code => reported.push(code),
     Date.now,
@@ -89,6 +89,39 @@ test('a stream that ends in an outage, even while it is looked at, does not hide
     await new Promise(setImmediate)
     assert.equal(reported.length, outage)
   }
+})
+
+test('a stream ends with its session while the provider does not answer the refresh that it needs', async t => {
+  t.mock.timers.enable({ apis: ['setInterval'] })
+  const { loaded } = await createScene()
+    .instance('one')
+    .open(signedIn(tokens('first')))
+  let [hasEnded, refreshes, closed] = [false, 0, 0]
+  const streams = createOpenStreams(
+    {
+      isCurrent: () => false,
+      get: async () => (hasEnded ? undefined : loaded),
+      getFresh() {
+        refreshes++
+        return new Promise(() => {})
+      },
+    },
+    () => RULES,
+    () => {},
+    Date.now,
+  )
+  t.after(() => streams.stop())
+  streams.addSession(ADMITTED, 'ticket', loaded, () => closed++)
+  const second = async () => {
+    t.mock.timers.tick(1000)
+    await new Promise(setImmediate)
+  }
+  await second()
+  await second()
+  assert.deepEqual([refreshes, closed], [1, 0])
+  hasEnded = true
+  await second()
+  assert.deepEqual([refreshes, closed], [1, 1])
 })
 
 test('10,000 open streams cost one timer and no read of the store, however small the cache; an ended session costs its own', async t => {
@@ -164,7 +197,7 @@ test('a stream outlasts maxAge and ends with the hours, also in an outage, or by
   let isAway = false
   const who = { role: 'common', username: 'zhangsan', groups: [] }
   const streams = createOpenStreams(
-    { isCurrent: () => false, getFresh: async () => undefined },
+    { isCurrent: () => false, get: async () => undefined, getFresh: async () => undefined },
     () => rules,
     () => {},
     () => now,

@@ -58,3 +58,38 @@ test('signals of 2,000 changed sessions are checked within one look, with at mos
   for (let n = 0; n < 200 && open.all < 2000; n++) await turn()
   assert.deepEqual([open.all, open.most], [2000, 50])
 })
+
+test('a provider that answers no refresh delays the signal of no session that ends, be it due for a refresh or not', async t => {
+  t.mock.timers.enable({ apis: ['setInterval'] })
+  const ended = new Set<string>()
+  let refreshes = 0
+  const signals = createEndSignals(
+    {
+      isCurrent: () => false,
+      isAlive: ({ key }) => !ended.has(key),
+      get: async ticket => (ended.has(ticket) ? undefined : loadedOf(ticket)),
+      getFresh() {
+        refreshes++
+        return new Promise(() => {})
+      },
+    },
+    () => {},
+  )
+  t.after(() => signals.stop())
+  const open = Array.from({ length: 200 }, (_, n) => signals.signalFor(`due-${n}`, loadedOf(`due-${n}`)))
+  for (const signal of open) signal.addEventListener('abort', () => {})
+  const unread = signals.signalFor('other', loadedOf('other'))
+  const look = async () => {
+    t.mock.timers.tick(1000)
+    for (let n = 0; n < 20; n++) await turn()
+  }
+  await look()
+  assert.equal(refreshes, 200)
+  for (const key of ['due-0', 'due-199', 'other']) ended.add(key)
+  await look()
+  assert.deepEqual(
+    [open[0], open[199], unread].map(signal => signal?.aborted),
+    [true, true, true],
+  )
+  assert.deepEqual([open.filter(({ aborted }) => aborted).length, refreshes], [2, 200])
+})
