@@ -24,6 +24,7 @@ const FILES_AT_A_TIME = availableParallelism() + 3
 /** In test/browser: files that take long, and two that import modules with an `await` of their own, which mixes up suites. */
 const OWN_BROWSER = [
   'console',
+  'console-axe',
   'journeys',
   'page-variants',
   'pages',
