@@ -307,8 +307,17 @@ function refuseWithoutProvider(settings: Settings, config: Config, byOptions: bo
   if (missing.length === 0) return
   throw new MenshenError(
     'bad_settings',
-    `createMenshen: users could not sign in, and NODE_ENV is "${settings.NODE_ENV}"; expected ${missing.join(', ')}.`,
+    `createMenshen: users could not sign in, and NODE_ENV is "${settings.NODE_ENV}"; expected ${missingText(missing, settings, config)}.`,
   )
+}
+
+/** OpenID Connect takes an issuer in place of `authUrl`. */
+function missingText(missing: readonly string[], { PROVIDER }: Settings, { provider }: Config): string {
+  const preset = PROVIDER ?? (typeof provider === 'string' ? provider : provider?.preset)
+  const takesIssuer = preset === undefined || preset === 'oidc'
+  return missing
+    .map(name => (takesIssuer && name === 'authUrl' ? 'authUrl (or issuer, for OpenID Connect)' : name))
+    .join(', ')
 }
 
 /** What a sign-in needs and is not given, by the names that the program knows. */
@@ -517,7 +526,7 @@ export function reportStart({ settings, config, users, log, now, byOptions }: St
     warn(
       `the development provider is in use (${settings.AUTH_URL}): ${LETS_IN} ${users.join(', ')}. Not for production.`,
     )
-  if (missing.length > 0) warn(`users cannot sign in: missing ${missing.join(', ')}; ${REMEDY}.`)
+  if (missing.length > 0) warn(`users cannot sign in: missing ${missingText(missing, settings, config)}; ${REMEDY}.`)
 }
 
 /** Usually a forgotten BASE_URL: the provider would send every browser to its own machine. */

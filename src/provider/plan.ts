@@ -100,16 +100,23 @@ export function planProvider(given: ProviderConfig | string | undefined, setting
   const config = typeof given === 'object' ? given : {}
   const name = settings.PROVIDER ?? (typeof given === 'string' ? given : config.preset)
   const inConfig = typeof given === 'string' ? 'provider' : 'provider.preset'
+  const whole = mergeConfig(config, fromEnvironment(settings))
   const preset = presetNamed(
-    name ?? (given === undefined && settings.ISSUER && !settings.AUTH_URL ? 'oidc' : 'idaas'),
+    name ?? (isOnlyIssuer(whole) ? 'oidc' : 'idaas'),
     settings.PROVIDER === undefined ? { path: inConfig } : { setting: 'PROVIDER' },
   )
-  return plan(ONLY_PROVIDER, mergeConfig(config, fromEnvironment(settings)), preset, settings)
+  return plan(ONLY_PROVIDER, whole, preset, settings)
+}
+
+/** Without an address to send browsers to, only OpenID Connect can do something with an issuer. */
+function isOnlyIssuer({ issuer, vars, authorizationUrl }: ProviderConfig): boolean {
+  return issuer !== undefined && vars?.auth_url === undefined && authorizationUrl === undefined
 }
 
 /** One of the configuration's `providers`. No settings apply to it. */
 export function planNamedProvider(id: string, config: ProviderConfig): ProviderPlan {
-  return plan(id, config, presetNamed(config.preset ?? 'oauth2', { path: `providers.${id}.preset` }), {})
+  const name = config.preset ?? (isOnlyIssuer(config) ? 'oidc' : 'oauth2')
+  return plan(id, config, presetNamed(name, { path: `providers.${id}.preset` }), {})
 }
 
 /** `where` is the setting or the path that has the name. */

@@ -107,12 +107,30 @@ suite('createMenshen', () => {
     })
   })
 
-  test('issuer without provider and authUrl means OpenID Connect', async t => {
-    const { log, lines } = createTestLog()
-    const options = { store: 'memory:', issuer: 'https://idp.example.com', clientId: 'app', clientSecret: 'x', log }
-    const menshen = await createMenshen(options)
-    t.after(() => menshen.close())
-    assert.ok(!lines.some(({ event }) => event === 'settings_missing'))
+  test('issuer without a preset and an address means OpenID Connect, as an option and in provider and providers', async t => {
+    const [issuer, clientId, clientSecret] = ['https://idp.example.com', 'app', 'x']
+    const provider = { issuer, clientId, clientSecret }
+    for (const options of [
+      provider,
+      { provider },
+      { provider: { fields: { dept: ['dept'] } }, ...provider },
+      { providers: { staff: provider } },
+    ]) {
+      const { log, lines } = createTestLog()
+      const menshen = await createMenshen({ store: 'memory:', log, ...options })
+      t.after(() => menshen.close())
+      assert.ok(!lines.some(({ event }) => event === 'settings_missing'), JSON.stringify(options))
+    }
+  })
+
+  test('createMenshen names issuer beside authUrl where OpenID Connect is possible', async () => {
+    const options = { nodeEnv: 'production', baseUrl: 'https://app.example.com', store: 'memory:' }
+    const either = /expected authUrl \(or issuer, for OpenID Connect\), clientId, clientSecret\.$/
+    await assert.rejects(createMenshen(options), { message: either })
+    await assert.rejects(createMenshen({ ...options, provider: 'oidc' }), { message: either })
+    await assert.rejects(createMenshen({ ...options, provider: 'idaas' }), {
+      message: /expected authUrl, clientId, clientSecret\.$/,
+    })
   })
 
   test('createMenshen knows what sessionSecret and cookieSecret mean', async () => {
