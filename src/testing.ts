@@ -12,7 +12,6 @@ import { cookieNames, readCookie } from './http/cookies.ts'
 import { type Core, createCore, type Menshen } from './menshen.ts'
 import { asLibrary, type MenshenOptions, nodeEnvironment, readStart } from './options.ts'
 import type { UserInfo } from './provider/user.ts'
-import type { SessionData } from './session/record.ts'
 import { checkedData } from './sign-in/hooks.ts'
 import type { UserSession } from './sign-in/user-session.ts'
 
@@ -23,7 +22,7 @@ export type TestUser<R extends Role = Role, F extends string = never> = UserFiel
   /** Without it, `roles` of the options decide, as for every user. */
   readonly role?: R | undefined
   /** As `onSignIn` would have returned it. */
-  readonly data?: SessionData | undefined
+  readonly data?: object | undefined
   /** In seconds: 3600 unless given. */
   readonly expiresIn?: number | undefined
   /** Which of `providers`: the first unless given. */
@@ -93,7 +92,7 @@ function refuseProduction(nodeEnv: string | undefined): void {
   if (isProduction({ NODE_ENV: nodeEnv }))
     throw new MenshenError(
       'bad_settings',
-      `createTestMenshen: NODE_ENV is "${nodeEnv}"; it signs in any user, and starts only in tests.`,
+      `createTestMenshen: NODE_ENV is "${nodeEnv}"; it signs in any user, and starts only in tests; expected test or development.`,
     )
 }
 
@@ -125,7 +124,10 @@ async function openSession({ sessions }: Core, user: TestUser, { roles, provider
   if (role !== undefined && !roles.includes(role)) throw refused(unknownName('role', role, roles))
   if (provider !== undefined && !providers.includes(provider))
     throw refused(unknownName('provider', provider, providers))
-  if (!Number.isFinite(expiresIn) || expiresIn <= 0) throw refused('expiresIn: expected a number of seconds above 0')
+  if (!Number.isFinite(expiresIn) || expiresIn <= 0)
+    throw refused(
+      'expiresIn: expected a number of seconds above 0; for an expired session, advance the clock that `now` of createTestMenshen returns',
+    )
   if (!Array.isArray(groups) || !groups.every(isText)) throw refused('groups: expected a list of names')
   const wrong = Object.entries(fields).find(([, value]) => value !== undefined && !isText(value))
   if (wrong) throw refused(`${wrong[0]}: expected text`)

@@ -5,15 +5,7 @@ import { headers } from 'next/headers.js'
 import { notFound, redirect } from 'next/navigation.js'
 import { NextResponse } from 'next/server.js'
 import { createShared, newEvaluation } from '../dev-reload.ts'
-import {
-  addCookies,
-  type Menshen,
-  MenshenError,
-  type Role,
-  type Session,
-  type SessionData,
-  type TokenExchange,
-} from '../index.ts'
+import { addCookies, type Menshen, MenshenError, type Role, type Session, type TokenExchange } from '../index.ts'
 import { assertInstance, assertRoles } from './registered.ts'
 
 /** `R` are the roles, and `F` the further fields of the user info, that the options of `createMenshen` name. */
@@ -25,7 +17,7 @@ export interface NextMenshen<R extends Role = Role, F extends string = string> {
   /** The access token for calls in the user's name, never one that has expired; with `target`, one for another application. */
   accessToken(this: void, target?: TokenExchange): Promise<string | undefined>
   /** Replaces `data` of the session: an object (JSON, at most 16 KB). Rejects if no user is signed in. */
-  updateData(this: void, data: SessionData): Promise<void>
+  updateData(this: void, data: object): Promise<void>
   /** The signed-in user; a visitor is led to the login page. */
   requireUser(this: void): Promise<Session<R, F>>
   /** The signed-in user if they have one of these roles; for all others the page is not found. */

@@ -20,7 +20,7 @@ import type { Peer, RequestHead } from '../http/request.ts'
 import { identify, noteActivity } from '../identify/session.ts'
 import { type ObservedRequest, REQUEST_ID } from '../observe/observed-request.ts'
 import type { LoadedSession } from '../session/cache.ts'
-import { type SessionData, tokenExpiresAt } from '../session/record.ts'
+import { tokenExpiresAt } from '../session/record.ts'
 import { createRequire } from '../sign-in/denial.ts'
 import { checkedData } from '../sign-in/hooks.ts'
 import { createToUserSession, type UserSession, withSignal } from '../sign-in/user-session.ts'
@@ -72,9 +72,10 @@ export interface Embedded<R extends Role = Role, F extends string = string> {
   accessToken(request: WithHeaders, target?: TokenExchange): Promise<string | undefined>
   /**
    * Replaces `data` of the session, for all requests and processes: an object (JSON, at most 16 KB). Of two calls at the same
-   * time the last one wins. Rejects with a `MenshenError` if no user is signed in (`no_session`) or the data cannot be stored.
+   * time the last one wins. A `user` that `admit` has already returned keeps the old data. Rejects with a `MenshenError` if no
+   * user is signed in (`no_session`) or the data cannot be stored.
    */
-  updateData(request: WithHeaders, data: SessionData): Promise<void>
+  updateData(request: WithHeaders, data: object): Promise<void>
   /** Our own routes and the rules, for every request before the application sees it. Keys are removed from its headers. */
   admit(request: IncomingMessage | Request, source?: RequestSource): Promise<Admitted<R, F>>
   /** The path of the login page: `/login`, unless LOGIN_PATH is another one. */

@@ -130,11 +130,26 @@ const EXPECTED = {
 /** The data as it will be read back. */
 export function checkedData(source: DataSource, data: unknown): SessionData {
   const isObject = typeof data === 'object' && data !== null && !Array.isArray(data)
-  const written = isObject ? JSON.stringify(data, (_, value) => plain(source, value)) : undefined
+  const written = isObject ? writeJson(source, data) : undefined
   if (!written?.startsWith('{')) throw new MenshenError('bad_settings', `${source}: expected ${EXPECTED[source]}.`)
-  if (Buffer.byteLength(written) > MOST_DATA_BYTES)
-    throw new MenshenError('bad_settings', `${source}: the data exceeds ${MOST_DATA_BYTES} bytes of JSON.`)
+  const bytes = Buffer.byteLength(written)
+  if (bytes > MOST_DATA_BYTES)
+    throw new MenshenError(
+      'bad_settings',
+      `${source}: the data has ${bytes} bytes of JSON; expected at most ${MOST_DATA_BYTES}, for example the key of a row in your database.`,
+    )
   return JSON.parse(written)
+}
+
+/** JSON cannot keep a bigint, or an object that contains itself. */
+function writeJson(source: DataSource, data: object): string | undefined {
+  try {
+    return JSON.stringify(data, (_, value) => plain(source, value))
+  } catch (error) {
+    if (error instanceof MenshenError) throw error
+    const [reason] = String((error as Error).message).split('\n')
+    throw new MenshenError('bad_settings', `${source}: the data cannot be written as JSON: ${reason}.`, error)
+  }
 }
 
 /** JSON loses a Map, or an object of a class, in whole or in part. */

@@ -211,8 +211,12 @@ suite('updateData', () => {
     const cookie = await signIn()
     const fits = { text: 'x'.repeat(16 * 1024 - '{"text":""}'.length) }
     await menshen.updateData(request(cookie), fits)
+    const circular: Record<string, unknown> = {}
+    circular.self = circular
     const wrong: [unknown, RegExp][] = [
-      [{ text: `${fits.text}x` }, /^updateData: the data exceeds 16384 bytes of JSON\.$/],
+      [{ text: `${fits.text}x` }, /^updateData: the data has 16385 bytes of JSON; expected at most 16384, /],
+      [{ big: 1n }, /^updateData: the data cannot be written as JSON: .*BigInt\.$/],
+      [circular, /^updateData: the data cannot be written as JSON: Converting circular structure to JSON\.$/],
       [[1], /^updateData: expected an object\.$/],
       [null, /^updateData: expected an object\.$/],
       ['text', /^updateData: expected an object\.$/],

@@ -65,7 +65,7 @@ test('signIn refuses what could not be a session, and names the field', async t 
   const auth = await open(t)
   const wrong: [object, RegExp][] = [
     [{}, /expected a username/],
-    [{ username: 'a', expiresIn: 0 }, /expiresIn/],
+    [{ username: 'a', expiresIn: 0 }, /expiresIn: .* advance the clock that `now` of createTestMenshen returns/],
     [{ username: 'a', groups: 'x' }, /groups/],
     [{ username: 'a', email: 7 }, /email: expected text/],
     [{ username: 'a', data: [] }, /signIn: expected data to be an object/],
@@ -122,6 +122,7 @@ test('a test instance refuses to start in production, whatever else is given', a
   process.env.NODE_ENV = 'production'
   await assert.rejects(createTestMenshen(), {
     code: 'bad_settings',
-    message: 'createTestMenshen: NODE_ENV is "production"; it signs in any user, and starts only in tests.',
+    message:
+      'createTestMenshen: NODE_ENV is "production"; it signs in any user, and starts only in tests; expected test or development.',
   })
 })
