@@ -123,6 +123,19 @@ test('an instance with a real provider, one with hooks, one with types and one t
   assert.equal(await post({}), 403)
 })
 
+test('the function of the page changes one field of the session data and keeps the others', async t => {
+  const auth = await createTestMenshen()
+  t.after(() => auth.close())
+  const { cookie } = await auth.signIn({ username: 'ann', data: { tenant: 7 } })
+  const { setTheme } = (await load(snippetWith('interface Data'))) as {
+    setTheme: (auth: TestMenshen, request: object, theme: string) => Promise<void>
+  }
+  const request = { headers: { cookie } }
+  await setTheme(auth as TestMenshen, request, 'dark')
+  await setTheme(auth as TestMenshen, request, 'light')
+  assert.deepEqual((await auth.session(request))?.data, { tenant: 7, theme: 'light' })
+})
+
 test('the script of the page leads a visitor to the login page, and back to where it was', async t => {
   const auth = await createTestMenshen()
   t.after(() => auth.close())
