@@ -26,7 +26,7 @@ export type Intercept = (call: OidcCall, response: ServerResponse) => unknown
 export type OidcServer = Awaited<ReturnType<typeof startOidcServer>>
 
 export async function startOidcServer(t: TestContext, { metadata = {} }: { metadata?: object } = {}) {
-  const { publicKey, privateKey } = takeRs256Pair()
+  const { publicKey, privateKey } = takeRs256Pair(t)
   const jwk = { ...(await exportJWK(publicKey)), kid: 'k1', alg: 'RS256', use: 'sig' }
   const clientId = `client-${randomUUID()}`
   const calls: OidcCall[] = []

@@ -3,28 +3,32 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { CryptoKey } from 'jose'
 
 const FOLDER = fileURLToPath(new URL('../../node_modules/.cache/menshen-test-keys', import.meta.url))
-/** More than one test needs at the same time. */
-const PAIRS = 8
 const RS256 = { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256' }
 
-/** Processes that start together create different pairs. */
-let next = process.pid % PAIRS
+let taken = 0
+/** Pairs of tests that have ended. */
+const free: number[] = []
 
-/** Different from the pairs that were taken before it, up to `PAIRS` of them. */
-export function takeRsaPair(): { readonly publicKey: KeyObject; readonly privateKey: KeyObject } {
-  next = (next + 1) % PAIRS
-  const file = join(FOLDER, `${next}.pem`)
+/** A pair that nothing else in this process has: until the end of the test, or for ever without one. */
+export function takeRsaPair(t?: Pick<TestContext, 'after'>): {
+  readonly publicKey: KeyObject
+  readonly privateKey: KeyObject
+} {
+  const number = free.pop() ?? taken++
+  t?.after(() => void free.push(number))
+  const file = join(FOLDER, `${number}.pem`)
   const privateKey = readKey(file) ?? createKey(file)
   return { publicKey: createPublicKey(privateKey), privateKey }
 }
 
 /** The same for code that expects keys of the Web Crypto API. */
-export function takeRs256Pair() {
-  const { publicKey, privateKey } = takeRsaPair()
+export function takeRs256Pair(t?: Pick<TestContext, 'after'>) {
+  const { publicKey, privateKey } = takeRsaPair(t)
   return {
     publicKey: publicKey.toCryptoKey(RS256, true, ['verify']) as CryptoKey,
     privateKey: privateKey.toCryptoKey(RS256, true, ['sign']) as CryptoKey,
