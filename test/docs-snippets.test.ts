@@ -1,10 +1,11 @@
 // Every snippet of the documentation works: it is given to the program that it is written for.
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import test, { type TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { parser as goParser } from '@lezer/go'
 import { parser as javaParser } from '@lezer/java'
 import { loadConfiguration } from '../src/config/load.ts'
@@ -201,24 +202,24 @@ function checkPrometheus(t: TestContext, { text }: Snippet): void {
   run(requireProgram('promtool'), ['check', 'config', file])
 }
 
-function checkTypes(_t: TestContext, snippet: Snippet): void {
-  const errors = SNIPPETS.includes(snippet) ? documentedTypeErrors() : compile([snippet])
+async function checkTypes(_t: TestContext, snippet: Snippet): Promise<void> {
+  const errors = SNIPPETS.includes(snippet) ? await documentedTypeErrors() : await compile([snippet])
   assert.deepEqual(
     errors.filter(error => error.includes(fileOf(snippet))),
     [],
   )
 }
 
-let found: string[] | undefined
+let found: Promise<string[]> | undefined
 
 /** All at once: the compiler reads the library for each run. */
-function documentedTypeErrors(): string[] {
+function documentedTypeErrors(): Promise<string[]> {
   found ??= compile(SNIPPETS.filter(({ language }) => CHECKS[language] === checkTypes))
   return found
 }
 
 /** Where `menshen` and the packages that we use are found, as they are in a project that has installed them. */
-function compile(snippets: readonly Snippet[]): string[] {
+async function compile(snippets: readonly Snippet[]): Promise<string[]> {
   const folder = mkdtempSync(join(ROOT, 'node_modules', '.snippets-'))
   try {
     for (const snippet of snippets) writeFileSync(join(folder, fileOf(snippet)), snippet.text)
@@ -243,11 +244,17 @@ function compile(snippets: readonly Snippet[]): string[] {
     writeFileSync(join(folder, 'package.json'), JSON.stringify({ type: 'module' }))
     // Several checkers would each work out the types of the library.
     const args = [TSC, '-p', folder, '--checkers', '1']
-    const { stdout } = spawnSync(process.execPath, args, { encoding: 'utf8', cwd: ROOT })
+    const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: ROOT }).catch(asRefused)
     return stdout.split('\n').filter(Boolean)
   } finally {
     rmSync(folder, { recursive: true })
   }
+}
+
+/** A compiler that finds errors exits with 2. */
+function asRefused(error: Error & { readonly stdout?: string; readonly code?: unknown }): { readonly stdout: string } {
+  if (typeof error.code !== 'number') throw error
+  return { stdout: error.stdout ?? '' }
 }
 
 test('every snippet and example that names a provider’s address names its preset too', () => {
