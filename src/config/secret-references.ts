@@ -25,14 +25,23 @@ export interface ResolvedReference extends SecretReference {
 const MOST_BYTES = 64 * 1024
 const EITHER = issueText(phrase('config.data_reference_either'))
 
+/** Made of the letters of `env` or `file`. Any other key is probably the secret, in braces that YAML reads as a map: it is not quoted. */
+const MISSPELT = /^(?:[env]{2,4}|[file]{3,5})$/i
+
 export const secretReference = z
-  .strictObject({
-    env: z
-      .string()
-      .regex(/^[A-Za-z_]\w{0,199}$/, issueText(phrase('config.data_reference_name')))
-      .optional(),
-    file: z.string().min(1).optional(),
-  })
+  .strictObject(
+    {
+      env: z
+        .string()
+        .regex(/^[A-Za-z_]\w{0,199}$/, issueText(phrase('config.data_reference_name')))
+        .optional(),
+      file: z.string().min(1).optional(),
+    },
+    {
+      error: issue =>
+        issue.code === 'unrecognized_keys' && !issue.keys.every(key => MISSPELT.test(key)) ? EITHER : undefined,
+    },
+  )
   .refine(({ env, file }) => (env === undefined) !== (file === undefined), {
     message: EITHER,
     when: ({ issues }) => issues.length === 0,

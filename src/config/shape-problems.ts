@@ -33,6 +33,8 @@ const TYPES: Readonly<Record<string, Phrase>> = {
   record: phrase('config.type_object'),
 }
 const LONGEST_SHOWN = 60
+/** To word and to place thousands takes minutes. Further ones are named once these are corrected. */
+const MOST_PROBLEMS = 50
 
 export function checkShape<T>(
   schema: z.ZodType<T>,
@@ -46,7 +48,7 @@ export function checkShape<T>(
   }
   const result = schema.safeParse(value, { error })
   if (result.success) return { data: result.data }
-  const problems = problemsIn(result.error.issues, knownKeys)
+  const problems = problemsIn(result.error.issues.slice(0, MOST_PROBLEMS), knownKeys).slice(0, MOST_PROBLEMS)
   return {
     problems: problems.map(({ path, message, ...rest }) => ({ ...rest, path: path.join('.'), ...described(message) })),
   }
@@ -68,7 +70,10 @@ function problemsIn(issues: readonly Issue[], knownKeys: KnownKeys): PathProblem
     if (issue.code === 'invalid_union') return problemsOfUnion(issue, knownKeys)
     if (issue.code !== 'unrecognized_keys')
       return [{ path, message: issue.message, ...(expectsText(issue) && { isTextExpected: true }) }]
-    return issue.keys.map(key => ({ path, key, message: issueText(unknownKey(key, knownKeys.get(issue.keys) ?? [])) }))
+    const known = knownKeys.get(issue.keys)
+    // The schema has its own message.
+    if (!known) return [{ path, message: issue.message }]
+    return issue.keys.slice(0, MOST_PROBLEMS).map(key => ({ path, key, message: issueText(unknownKey(key, known)) }))
   })
 }
 

@@ -486,6 +486,29 @@ test('a reference is either a variable or a file, and nothing else', async t => 
   )
 })
 
+test('a secret in braces, which is a key in YAML, is not quoted', async t => {
+  const either = 'expected either env, the name of a variable, or file, the path of a file.'
+  for (const text of [`{${CANARY}}`, `{ ${CANARY}: 1, evn: A }`, `\n    ${CANARY}: 1`])
+    for (const content of [
+      `provider:\n  clientSecret: ${text}\n`,
+      `upstreams:\n  /a:\n   url: http://127.0.0.1:9\n   headers:\n    X-Key: ${text.replace('\n', '\n  ')}\n`,
+    ]) {
+      const message = await refusal(t, 'menshen.config.yaml', content)
+      assert.ok(message.endsWith(either), message)
+      assert.ok(!message.includes(CANARY), message)
+    }
+})
+
+test('of thousands of mistakes in a file the first fifty are named', async t => {
+  const keys = Array.from({ length: 20_000 }, (_, n) => `"key-${n}":1`)
+  const rules = Array.from({ length: 20_000 }, () => '{"paht":1}')
+  for (const content of [`{${keys}}`, `{"rules":[${rules}]}`]) {
+    const lines = (await refusal(t, 'menshen.config.json', content)).split('\n')
+    assert.equal(lines.length, 50)
+    for (const line of lines) assert.match(line, /^menshen\.config\.json:1:\d+: /)
+  }
+})
+
 test('a variable as shells and other products write it is refused in place of becoming the secret', async t => {
   const written = ['${OIDC_SECRET}', '"${OIDC_SECRET}"']
   for (const text of written)
