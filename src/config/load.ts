@@ -309,7 +309,9 @@ function cannotBeLoaded(file: string, error: unknown): MenshenError {
     .replace(/\s+/g, ' ')
     // JSON.parse quotes the text around the error, which may be a secret.
     .replace(/Unexpected token .* is not valid JSON/, 'not valid JSON')
-  return refusal(phrase('config.script_fails', { file, reason: `${reason}${positionIn(stack)}` }), {}, error)
+  // That of a missing module is in the loader; its message names the file that imports it.
+  const position = Object(error).code === 'ERR_MODULE_NOT_FOUND' ? '' : positionIn(stack)
+  return refusal(phrase('config.script_fails', { file, reason: `${reason}${position}` }), {}, error)
 }
 
 /** The first line of the stack that names a file, unless that is this one: the call that loads the configuration. */
