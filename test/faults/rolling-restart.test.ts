@@ -1,33 +1,31 @@
-// A rolling restart behind a real nginx, as docs/behind-a-proxy.md configures several instances: no request is lost, and none is
-// done twice.
+// A rolling restart behind a real nginx with the configuration of the examples: no request is lost, and none is done twice.
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { Agent, request as httpRequest } from 'node:http'
 import { join } from 'node:path'
 import test, { type TestContext } from 'node:test'
 import { freePort } from '../kit/free-port.ts'
 import { isReady, setUpInstances, signedIn } from '../kit/instance.ts'
 import { requireProgram } from '../kit/requirements.ts'
-import { readPage, snippetsIn } from '../kit/snippets.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
 import { startUpstream } from '../kit/upstream.ts'
 import { prepareNginx } from '../proxies/nginx.ts'
 
-const PAGE = 'docs/behind-a-proxy.md'
+const EXAMPLE = new URL('../../examples/nginx/gateway.conf', import.meta.url)
 const CLIENTS = 8
 
-/** As the page has it, with its second instance, and without TLS. */
+/** Without TLS, and without the redirect to it. */
 function configOf([one, other]: readonly string[], proxy: number): string {
-  const snippet = snippetsIn(PAGE, readPage(PAGE)).find(({ language }) => language === 'nginx')
-  return (snippet?.text ?? assert.fail(`${PAGE} has no snippet for nginx`))
+  return readFileSync(EXAMPLE, 'utf8')
+    .replace(/^server \{\n {2}listen 80;.*?^\}$/ms, '')
     .replaceAll(/ssl_certificate.*;/g, '')
     .replace('listen 443 ssl;', `listen 127.0.0.1:${proxy};`)
     .replace('127.0.0.1:3000', `127.0.0.1:${one}`)
-    .replace('#server 127.0.0.1:3001', `server 127.0.0.1:${other}`)
+    .replace('127.0.0.1:3001', `127.0.0.1:${other}`)
 }
 
 async function startNginx(t: TestContext, config: string, url: string): Promise<void> {
