@@ -130,7 +130,8 @@ async function runTests(paths: readonly string[]): Promise<void> {
     `--test-reporter=${isStrict ? 'spec' : './test/kit/reporter.ts'}`,
     '--test-reporter-destination=stdout',
     ...(isFull || isQuick ? ['--test-reporter=./test/kit/slowest-files.ts', '--test-reporter-destination=stdout'] : []),
-    `--test-concurrency=${FILES_AT_A_TIME}`,
+    // Long tests measure, and pack the package in the same folder.
+    `--test-concurrency=${isLong ? 1 : FILES_AT_A_TIME}`,
     // A test that hangs fails.
     '--test-timeout=300000',
     ...options,

@@ -8,6 +8,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { after, before, suite, type TestContext, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { createClient } from '../kit/client.ts'
@@ -57,6 +58,13 @@ suite('a development server', () => {
         join(folder, 'application.ts'),
         scene.application(`{ ${scene.options}, store: 'memory:', instanceName: 'app', rules: [${rule}] }`),
       )
+    /** Vite overlooks a change that follows another one within milliseconds: the file is written again until it is seen. */
+    const change = (rule: string, expected: number) =>
+      until(async () => {
+        write(rule)
+        await pause(500)
+        return (await scene.page()) === expected
+      }, 120_000)
     writeFileSync(
       join(folder, 'vite-server.js'),
       `import { createServer } from 'node:http'
@@ -76,10 +84,8 @@ suite('a development server', () => {
     start(t, ['vite-server.js'])
     await scene.signIn()
     assert.equal(await scene.page(), 403)
-    write("{ path: 'page', roles: ['common'] }")
-    await scene.becomes(500)
-    write("{ path: '/page', roles: ['common'] }")
-    await scene.becomes(200)
+    await change("{ path: 'page', roles: ['common'] }", 500)
+    await change("{ path: '/page', roles: ['common'] }", 200)
   })
 })
 
