@@ -9,7 +9,7 @@ import type { Report } from '../events.ts'
 import type { Caller, Identification, ProxyRequest } from '../http/caller.ts'
 import { runInRequest } from '../observe/observed-request.ts'
 import type { LoadedSession } from '../session/cache.ts'
-import { followSession } from '../session/end-signals.ts'
+import { FollowedSession } from '../session/end-signals.ts'
 import { authenticationOf } from '../session/record.ts'
 import type { Sessions } from '../session/sessions.ts'
 import { createWatchList, type WatchItem } from '../util/watch-list.ts'
@@ -57,7 +57,8 @@ export function watchCaller(
     : streams.add(opened, VISITOR, close)
 }
 
-interface Stream extends WatchItem, StreamOwner {
+interface Stream extends WatchItem {
+  readonly owner: StreamOwner
   readonly request: ProxyRequest
   close(): void
   isWatched: boolean
@@ -66,6 +67,14 @@ interface Stream extends WatchItem, StreamOwner {
   readonly currentRules?: OpenedRequest['currentRules']
   /** Its rules that have hours; absent before the first check. */
   timed?: readonly Conditions[] | undefined
+}
+
+/** An open stream keeps its session refreshed. */
+class SessionOwner extends FollowedSession implements StreamOwner {
+  async identify(): Promise<StreamCaller | undefined> {
+    const latest = await this.latest()
+    return latest && { who: latest.who, authentication: authenticationOf(latest) }
+  }
 }
 
 const UNTIMED: readonly Conditions[] = []
@@ -98,7 +107,7 @@ export function createOpenStreams(
   function isAsItWas(stream: Stream): boolean {
     if (stream.rules !== rulesOf(stream)) return false
     try {
-      const isCurrent = stream.isCurrent?.() ?? false
+      const isCurrent = stream.owner.isCurrent?.() ?? false
       if (isCurrent) unchecked.delete(stream)
       return isCurrent
     } catch {
@@ -117,7 +126,7 @@ export function createOpenStreams(
   /** A store or a provider that cannot answer proves nothing: the stream stays. */
   async function isOpen(stream: Stream): Promise<boolean> {
     try {
-      const owner = await stream.identify()
+      const owner = await stream.owner.identify()
       unchecked.delete(stream)
       return owner !== undefined && mayStay(stream, owner)
     } catch (error) {
@@ -158,9 +167,8 @@ export function createOpenStreams(
     return timed.length === 0 ? UNTIMED : timed
   }
 
-  function add(opened: OpenedRequest, { isCurrent, identify }: StreamOwner, close: () => void): () => void {
-    const rest = { ...opened, identify, close, isWatched: false, index: 0 }
-    const stream: Stream = isCurrent ? { isCurrent, ...rest } : rest
+  function add(opened: OpenedRequest, owner: StreamOwner, close: () => void): () => void {
+    const stream: Stream = { ...opened, owner, close, isWatched: false, index: 0 }
     streams.add(stream)
     return () => {
       streams.remove(stream)
@@ -168,25 +176,9 @@ export function createOpenStreams(
     }
   }
 
-  /** An open stream keeps its session refreshed. */
-  function sessionOwner(ticket: string, opened: LoadedSession): StreamOwner {
-    const session = followSession(opened, {
-      isCurrent: sessions.isCurrent,
-      read: () => sessions.get(ticket),
-      refresh: () => sessions.getFresh(ticket),
-    })
-    return {
-      isCurrent: session.isCurrent,
-      async identify() {
-        const latest = await session.latest()
-        return latest && { who: latest.who, authentication: authenticationOf(latest) }
-      },
-    }
-  }
-
   return {
     add,
-    addSession: (opened, ticket, loaded, close) => add(opened, sessionOwner(ticket, loaded), close),
+    addSession: (opened, ticket, loaded, close) => add(opened, new SessionOwner(loaded, ticket, sessions), close),
     stop: () => streams.stop(),
   }
 }

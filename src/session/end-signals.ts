@@ -15,60 +15,60 @@ export interface EndSignals {
   stop(): void
 }
 
-/** A session that something follows without requests: a stream, or a signal. */
-export interface FollowedSession {
-  /** Whether nothing has changed, as far as this process knows without waiting; mostly true. */
-  isCurrent(): boolean
-  /** The session as the store has it; `undefined` if it has ended. Rejects if that, or the last refresh, has failed. */
-  latest(): Promise<LoadedSession | undefined>
-}
-
+/** How a session is read and refreshed. */
 interface FollowedBy {
   isCurrent(loaded: LoadedSession): boolean
-  /** Reads the session, without a refresh. */
-  read(): Promise<LoadedSession | undefined>
+  get(ticket: string): Promise<LoadedSession | undefined>
   /** Refreshes it if that is due. */
-  refresh(): Promise<unknown>
+  getFresh(ticket: string): Promise<unknown>
 }
 
 /**
- * It stays in the memory of this process, whatever else the cache has to hold. A refresh takes as long as the provider does, and
- * the session may end in the meantime: it is started, and the next look sees what has become of it.
+ * A session that something follows without requests: a stream, or a signal. It stays in the memory of this process, whatever else
+ * the cache has to hold. A refresh takes as long as the provider does, and the session may end in the meantime: it is started,
+ * and the next look sees what has become of it. A class, because every answer of an application makes one.
  */
-export function followSession(opened: LoadedSession, { isCurrent, read, refresh }: FollowedBy): FollowedSession {
-  let loaded = opened
-  let isRefreshing = false
+export class FollowedSession {
+  readonly #ticket: string
+  readonly #by: FollowedBy
+  #loaded: LoadedSession
+  #isRefreshing = false
   /** Of the last refresh. */
-  let failure: { readonly error: unknown } | undefined
+  #failure: { readonly error: unknown } | undefined
 
-  function isUnchanged(): boolean {
-    const unchanged = isCurrent(loaded)
-    if (unchanged) failure = undefined
-    return unchanged
+  constructor(opened: LoadedSession, ticket: string, by: FollowedBy) {
+    this.#loaded = opened
+    this.#ticket = ticket
+    this.#by = by
   }
 
-  async function startRefresh(): Promise<void> {
-    isRefreshing = true
+  /** Whether nothing has changed, as far as this process knows without waiting; mostly true. */
+  isCurrent(): boolean {
+    const isUnchanged = this.#by.isCurrent(this.#loaded)
+    if (isUnchanged) this.#failure = undefined
+    return isUnchanged
+  }
+
+  /** The session as the store has it; `undefined` if it has ended. Rejects if that, or the last refresh, has failed. */
+  async latest(): Promise<LoadedSession | undefined> {
+    const latest = await this.#by.get(this.#ticket)
+    if (!latest) return undefined
+    this.#loaded = latest
+    if (this.isCurrent()) return latest
+    if (!this.#isRefreshing) void this.#refresh()
+    if (this.#failure) throw this.#failure.error
+    return latest
+  }
+
+  async #refresh(): Promise<void> {
+    this.#isRefreshing = true
     try {
-      await refresh()
-      failure = undefined
+      await this.#by.getFresh(this.#ticket)
+      this.#failure = undefined
     } catch (error) {
-      failure = { error }
+      this.#failure = { error }
     }
-    isRefreshing = false
-  }
-
-  return {
-    isCurrent: isUnchanged,
-    async latest() {
-      const latest = await read()
-      if (!latest) return undefined
-      loaded = latest
-      if (isUnchanged()) return latest
-      if (!isRefreshing) void startRefresh()
-      if (failure) throw failure.error
-      return latest
-    },
+    this.#isRefreshing = false
   }
 }
 
@@ -153,10 +153,10 @@ export function createEndSignals(
       }
       // Without a listener nothing is open, and the session is neither refreshed nor seen.
       const isOpen = () => getEventListeners(controller.signal, 'abort').length > 0
-      const session = followSession(loaded, {
+      const session = new FollowedSession(loaded, ticket, {
         isCurrent: latest => (isOpen() ? sessions.isCurrent(latest) : sessions.isAlive(latest)),
-        read: () => sessions.get(ticket),
-        refresh: async () => isOpen() && sessions.getFresh(ticket),
+        get: sessions.get,
+        getFresh: async ticket => isOpen() && sessions.getFresh(ticket),
       })
       const signal = { key: loaded.key, controller, session, isChecked: false, index: 0 }
       byKey.set(loaded.key, signal)

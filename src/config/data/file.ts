@@ -6,11 +6,11 @@ import { phrase, phrasedProblem } from '../../text/text.ts'
 import { readSmallText, SmallFileError } from '../../util/small-file.ts'
 import { type Config, inspectConfig } from '../file.ts'
 import { placedProblem, withFullStop } from '../issue-text.ts'
-import { DataError, type DataNode, keyOffsetAt, mapNode, nodeAt, positionOf, toValue } from './node.ts'
 import { parseJson } from './json.ts'
+import { DataError, type DataNode, keyOffsetAt, mapNode, nodeAt, positionOf, toValue } from './node.ts'
 
 export const DATA_ENDINGS = ['yaml', 'yml', 'json']
-/** YAML of this size takes about a second. */
+/** YAML of this size takes about a second; one that is written to be slow, up to ten. Only operators write it. */
 const MOST_BYTES = 512 * 1024
 /** Text of another encoding, or a file that is not text. */
 const CONTROL = /[^\t\n\r\P{Cc}]/u

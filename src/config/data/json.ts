@@ -1,8 +1,8 @@
 // Strict JSON (RFC 8259) with the position of every value, and of the first mistake. JSON.parse has neither, accepts a key twice, and
 // quotes the text around a mistake, which may be a secret.
 
-import { assertDepth, type DataEntry, DataError, type DataNode, listNode, mapNode, scalarNode } from './node.ts'
 import { type Phrase, phrase } from '../../text/text.ts'
+import { assertDepth, type DataEntry, DataError, type DataNode, listNode, mapNode, scalarNode } from './node.ts'
 
 const SPACE = /[ \t\n\r]*/y
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:e[+-]?\d+)?/iy
@@ -50,8 +50,7 @@ export function parseJson(text: string): DataNode | undefined {
     if (text[at] === '"') return scalarNode(start, readString())
     const number = match(NUMBER)
     if (number !== undefined) {
-      if (/[\d.a-z_+-]/i.test(text[at] ?? ''))
-        fail(phrase('config.data_json_number'), start)
+      if (/[\d.a-z_+-]/i.test(text[at] ?? '')) fail(phrase('config.data_json_number'), start)
       return scalarNode(start, Number(number))
     }
     for (const [word, value] of Object.entries(WORDS))
@@ -59,11 +58,7 @@ export function parseJson(text: string): DataNode | undefined {
         at += word.length
         return scalarNode(start, value)
       }
-    return fail(
-      text[at] === "'"
-        ? phrase('config.data_json_double_quotes')
-        : phrase('config.data_json_value'),
-    )
+    return fail(text[at] === "'" ? phrase('config.data_json_double_quotes') : phrase('config.data_json_value'))
   }
 
   function readString(): string {

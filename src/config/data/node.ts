@@ -52,7 +52,8 @@ export function assertDepth(offset: number, level: number): void {
 }
 
 export function scalarNode(offset: number, value: ScalarNode['value']): ScalarNode {
-  if (typeof value === 'number' && !Number.isFinite(value)) throw new DataError(offset, phrase('config.data_not_finite'))
+  if (typeof value === 'number' && !Number.isFinite(value))
+    throw new DataError(offset, phrase('config.data_not_finite'))
   if (Number.isInteger(value) && !Number.isSafeInteger(value))
     throw new DataError(offset, phrase('config.data_not_exact'))
   return { kind: 'scalar', offset, size: 1, value }

@@ -2,8 +2,8 @@
 // a configuration may use, and words its errors: those of the library can quote the text, which may be a secret.
 
 import { type ErrorCode, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml'
-import { assertDepth, type DataEntry, DataError, type DataNode, listNode, mapNode, scalarNode } from './node.ts'
 import { type Phrase, phrase } from '../../text/text.ts'
+import { assertDepth, type DataEntry, DataError, type DataNode, listNode, mapNode, scalarNode } from './node.ts'
 
 const MOST_ALIASES = 100
 const CORE_TAG = /^tag:yaml\.org,2002:(?:str|int|float|bool|null|map|seq)$/
@@ -57,7 +57,8 @@ export function parseYaml(text: string): DataNode | undefined {
     throw new DataError(offset, isAtEnd ? ENDS_EARLY : (MESSAGES[problem.code] ?? MESSAGES.IMPOSSIBLE))
   }
   const { explicit, version } = document.directives?.yaml ?? {}
-  if (explicit && version !== '1.2') throw new DataError(0, phrase('config.data_yaml_version', { version: String(version) }))
+  if (explicit && version !== '1.2')
+    throw new DataError(0, phrase('config.data_yaml_version', { version: String(version) }))
   const { contents } = document
   return !contents || (isScalar(contents) && contents.value === null) ? undefined : readDocument(contents)
 }
@@ -86,8 +87,7 @@ function readDocument(root: Node): DataNode {
     aliases += 1
     if (aliases > MOST_ALIASES) throw new DataError(offset, phrase('config.data_aliases', { limit: MOST_ALIASES }))
     const value = anchors.get(name)
-    if (value === undefined)
-      throw new DataError(offset, phrase('config.data_no_anchor'))
+    if (value === undefined) throw new DataError(offset, phrase('config.data_no_anchor'))
     if (value === 'open') throw new DataError(offset, phrase('config.data_alias_itself'))
     return value
   }

@@ -6,8 +6,8 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
-import { toValue } from '../../../src/config/data/node.ts'
 import { parseJson } from '../../../src/config/data/json.ts'
+import { toValue } from '../../../src/config/data/node.ts'
 import { type ConfigurationSources, loadConfiguration, tryConfiguration } from '../../../src/config/load.ts'
 import { MenshenError } from '../../../src/errors.ts'
 import { createMenshen } from '../../../src/index.ts'
@@ -212,7 +212,11 @@ const BAD_YAML: readonly (readonly [content: string | Uint8Array, position: stri
   ['__proto__: { rules: [] }\n', ':1:1', '__proto__ cannot be a key; choose another name.'],
   ['rules: []\n---\nrules: []\n', ':2:1', 'there is a second document after ---; expected one.'],
   ['%YAML 1.1\n---\nrules: []\n', ':1:1', 'this is YAML 1.1; expected YAML 1.2.'],
-  ['rules: *nowhere\n', ':1:8', 'no anchor with this name comes before the alias; put text that begins with * in quotes.'],
+  [
+    'rules: *nowhere\n',
+    ':1:8',
+    'no anchor with this name comes before the alias; put text that begins with * in quotes.',
+  ],
   ['rules: &a [*a]\n', ':1:12', 'this alias contains itself.'],
   ['? [a, b]\n: x\n', ':1:3', 'a key must be text; put it in quotes.'],
   [MANY, ':3:', 'more than 100 aliases in the file.'],
