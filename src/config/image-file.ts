@@ -1,6 +1,6 @@
 // LOGO_FILE and the icons of the portal: an image that browsers show, small enough for every page, and with nothing in it that acts.
-import { readFileSync, statSync } from 'node:fs'
 import { z } from 'zod'
+import { readSmallFile } from '../util/small-file.ts'
 import type { Kind } from './kinds.ts'
 
 export interface Image {
@@ -39,9 +39,7 @@ const ACTIVE = [
 /** `undefined` for anything else. */
 export function readImage(path: string, mostBytes = MOST_BYTES): Image | undefined {
   try {
-    const status = statSync(path)
-    if (!status.isFile() || status.size > mostBytes) return undefined
-    return imageOf(readFileSync(path))
+    return imageOf(readSmallFile(path, mostBytes))
   } catch {
     return undefined
   }

@@ -1,4 +1,4 @@
-// Reads a file that is expected to be small: a configuration, a secret, a certificate. A pipe, a device or a folder in its place
+// Reads a file that is expected to be small: a configuration, a secret, a certificate, an image. A pipe, a device or a folder in its place
 // is refused before it is opened, so that a start never waits for one.
 
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from 'node:fs'
@@ -23,7 +23,7 @@ export function readSmallText(file: string, mostBytes: number): string {
   }
 }
 
-function readSmallFile(file: string, mostBytes: number): Buffer {
+export function readSmallFile(file: string, mostBytes: number): Buffer<ArrayBuffer> {
   let opened: number | undefined
   try {
     assertPlainFile(statSync(file))
@@ -45,12 +45,13 @@ function assertPlainFile(status: Stats): void {
 }
 
 /** The size that the system reports may be that of a file that is still written. */
-function readUpTo(opened: number, mostBytes: number): Buffer {
+function readUpTo(opened: number, mostBytes: number): Buffer<ArrayBuffer> {
   const buffer = Buffer.alloc(mostBytes + 1)
   let length = 0
   while (length <= mostBytes) {
     const count = readSync(opened, buffer, length, buffer.length - length, null)
-    if (count === 0) return buffer.subarray(0, length)
+    // A copy: the rest of the buffer is not kept with it.
+    if (count === 0) return Buffer.from(buffer.subarray(0, length))
     length += count
   }
   throw new SmallFileError(`larger than ${mostBytes / 1024} KB`)

@@ -1,10 +1,12 @@
 // The organisation's own look: its mark, its colour, its words under the button; and what must not become part of a page.
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { shadesOf } from '../../src/config/accent-color.ts'
+import { readIcon } from '../../src/config/portal.ts'
 import { readSettings } from '../../src/index.ts'
 import { openGateway } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
@@ -86,6 +88,22 @@ test('a folder, a pipe or nothing at all is not a mark, and no one waits for it'
   const pipe = join(folder, 'pipe')
   execFileSync('mkfifo', [pipe])
   for (const path of [folder, pipe, join(folder, 'nothing')]) isRefused(path)
+})
+
+test('the size of an image is that of what is read, also where the system reports another one', {
+  skip: process.platform === 'linux' ? false : 'Only Linux shows the arguments of a process as a file.',
+}, async t => {
+  const shown = async (bytes: number) => {
+    const drawing = DRAWING.padEnd(bytes)
+    const running = spawn('cat', { argv0: drawing, stdio: ['pipe', 'ignore', 'inherit'] })
+    t.after(() => running.kill())
+    await once(running, 'spawn')
+    const file = `/proc/${running.pid}/cmdline`
+    assert.equal(statSync(file).size, 0)
+    return readIcon(file)?.type
+  }
+  assert.equal(await shown(1024), 'image/svg+xml')
+  assert.equal(await shown(65 * 1024), undefined)
 })
 
 test('drawings and photographs are marks', t => {
