@@ -514,11 +514,11 @@ test('of thousands of mistakes in a file the first fifty are named', async t => 
 })
 
 test('a variable as shells and other products write it is refused in place of becoming the secret', async t => {
-  const written = ['${OIDC_SECRET}', '"${OIDC_SECRET}"']
-  for (const text of written)
+  const written = `\${OIDC_SECRET}`
+  for (const text of [written, `"${written}"`])
     assert.equal(
       await refusal(t, 'menshen.config.yaml', `provider:\n  clientSecret: ${text}\n`),
-      'menshen.config.yaml:2:17: provider.clientSecret: ${NAME} is not replaced; write { env: NAME } in place of the text.',
+      `menshen.config.yaml:2:17: provider.clientSecret: \${NAME} is not replaced; write { env: NAME } in place of the text.`,
     )
 })
 
