@@ -54,10 +54,12 @@ async function answerCall(context: ApiContext, request: GatewayRequest): Promise
   }
 }
 
-/** As logs show it: of an id the first ten characters. */
+const SEGMENTS = new Set(OPERATIONS.flatMap(({ path }) => path.split('/')))
+
+/** As logs show it: of an id, wherever it is, the first ten characters. */
 function shownPath(path: string): string {
-  const [resource = '', id = '', ...more] = path.slice(OWN_PATHS.api.length).split('/')
-  return id === '' ? path : OWN_PATHS.api + [resource, shortKey(id), ...more].join('/')
+  const segments = path.slice(OWN_PATHS.api.length).split('/')
+  return OWN_PATHS.api + segments.map(each => (SEGMENTS.has(each) ? each : shortKey(each))).join('/')
 }
 
 function failureOf({ observe }: ApiContext, request: GatewayRequest, error: unknown): ApiProblem {

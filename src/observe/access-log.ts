@@ -1,5 +1,6 @@
 // One line for each request, when it has ended.
 import type { Report } from '../events.ts'
+import { withoutKeys } from '../util/key-form.ts'
 import { type Observer, observedFields, type RequestConnection } from './observed-request.ts'
 
 export function createAccessLog(write: Report): Observer {
@@ -18,7 +19,7 @@ export function createAccessLog(write: Report): Observer {
       write('request', {
         ...observedFields(request),
         method,
-        path,
+        path: withoutKeys(path),
         ...(status === 0 ? {} : { status }),
         ...(connection ? { bytes: bytesOf(connection) } : {}),
         ms: Math.round(ms * 10) / 10,

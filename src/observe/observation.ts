@@ -8,6 +8,7 @@ import { createEventLog, type Log } from '../log.ts'
 import type { Measure, MeasureSync, TraceCall, Work } from '../measure.ts'
 import { signInPathsOf } from '../paths.ts'
 import type { Store } from '../stores/store.ts'
+import { withoutKeys } from '../util/key-form.ts'
 import { createAccessLog } from './access-log.ts'
 import { createHistory } from './history.ts'
 import { thisInstance } from './instances.ts'
@@ -73,7 +74,7 @@ export function createObservation(
       const all = withRequest(fields)
       // A user without a provider id is one of the main provider.
       const isOfMain = all.sub !== undefined && all.provider === undefined
-      const known = isOfMain ? { ...all, provider: mainProvider() } : all
+      const known = withoutKeysInPath(isOfMain ? { ...all, provider: mainProvider() } : all)
       for (const observer of observers) observer.onEvent?.(code, known)
     },
 
@@ -110,6 +111,12 @@ function withRequest(fields: Fields): Fields {
   const request = currentRequest()
   const isAnother = fields.requestId !== undefined && fields.requestId !== request?.requestId
   return !request || isAnother ? fields : { ...observedFields(request), ...fields }
+}
+
+function withoutKeysInPath(fields: Fields): Fields {
+  const { path } = fields
+  const shown = typeof path === 'string' ? withoutKeys(path) : path
+  return shown === path ? fields : { ...fields, path: shown }
 }
 
 // Opens all observers.

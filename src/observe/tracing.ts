@@ -8,6 +8,7 @@ import { EVENTS } from '../events.ts'
 import type { Measure, TraceCall, Work } from '../measure.ts'
 import { OWN_PATHS, type SignInPaths } from '../paths.ts'
 import { withDeadline } from '../util/deadline.ts'
+import { withoutKeys } from '../util/key-form.ts'
 import { readVersion } from '../util/version.ts'
 import {
   CLIENT_LEFT,
@@ -147,7 +148,7 @@ export function createRequestTrace(
   const route = routes.has(request.path) ? request.path : undefined
   const attributes: Attributes = {
     'http.request.method': method,
-    'url.path': request.path,
+    'url.path': withoutKeys(request.path),
     ...addressOf(own),
     ...(route === undefined ? {} : { 'http.route': route }),
     'menshen.request_id': request.requestId,
@@ -177,7 +178,7 @@ export function createRequestTrace(
     within: work => context.with(within, work),
 
     asked(headers) {
-      const to = request.upstream === undefined ? {} : targetOf(new URL(request.path, request.upstream))
+      const to = request.upstream === undefined ? {} : targetOf(new URL(withoutKeys(request.path), request.upstream))
       const attributes = { 'http.request.method': method, ...to }
       upstream = tracer.startSpan(verb, { kind: SpanKind.CLIENT, attributes }, within)
       const carrier: Record<string, string> = {}

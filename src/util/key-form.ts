@@ -14,12 +14,22 @@ const ENCODED = Math.ceil(('mk_'.length + 43) * (4 / 3))
 /** A longer word is not a key: tokens of other vendors start with mk_, too. */
 const KEY_WITHIN = /(?<![\w-])mk_[\w-]{43}(?![\w-])/
 
+/** With whatever is around it: `%2F` ends in a letter. */
+const KEYS_WITHIN = /mk_[\w-]{43,}/g
+/** Of a key or of an id: enough to recognise it. */
+const SHOWN = 10
+
 export function newKey(): string {
   return `mk_${randomBytes(KEY_BYTES).toString('base64url')}`
 }
 
 export function isKey(text: string): boolean {
   return KEY.test(text)
+}
+
+/** A path as logs show it: of a key that was pasted into it the first ten characters. */
+export function withoutKeys(path: string): string {
+  return path.includes('mk_') ? path.replace(KEYS_WITHIN, key => key.slice(0, SHOWN)) : path
 }
 
 /** In hex, of the whole key. A key is fully random, so one hash is enough. */

@@ -168,11 +168,20 @@ test('the id of a session or key is shortened to ten characters in every line of
     messageOf(await call('/session')),
     /Available: \/_menshen\/api\/sessions, .*\/_menshen\/api\/openapi\.json\.$/,
   )
+  // Anywhere in the path: an id or a key that was pasted into the wrong place is not a resource.
+  const pasted = newKey()
+  for (const path of [`/${pasted}`, `/keys/${pasted}`, `/keys/x/${pasted}`, `/${id}/sessions`])
+    assert.ok([401, 404].includes((await end(path, newKey())).status), path)
   const paths = lines.map(({ fields }) => String(Object(fields).path))
-  for (const shown of [`${API}/sessions/${id.slice(0, 10)}`, `${API}/keys/${key.slice(0, 10)}`])
-    assert.ok(paths.includes(shown), shown)
-  assert.ok(!JSON.stringify(lines).includes(id))
-  assert.ok(!JSON.stringify(lines).includes(key))
+  const short = (text: string) => text.slice(0, 10)
+  for (const shown of [
+    `/sessions/${short(id)}`,
+    `/keys/${short(key)}`,
+    `/${short(pasted)}`,
+    `/keys/x/${short(pasted)}`,
+  ])
+    assert.ok(paths.includes(API + shown), shown)
+  for (const secret of [id, key, pasted]) assert.ok(!JSON.stringify(lines).includes(secret), secret)
 })
 
 test('a machine uses only the parts of the API that its row names; every refusal is audited with its name', async t => {

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import test from 'node:test'
+import { newKey } from '../../src/util/key-form.ts'
 import { startInstance } from '../kit/instance.ts'
 import { type Scene, setUp } from '../kit/set-up.ts'
 import { until } from '../kit/until.ts'
@@ -47,6 +48,22 @@ test('a forwarded page is one line with everything about it, and without its que
   })
   assert.ok(Number(bytes) > text.length && Number(bytes) < 1000, `${bytes} bytes`)
   assert.ok(Number(ms) >= 0)
+})
+
+test('of a key that was pasted into a path, every line of the log has the first ten characters', async t => {
+  const scene = await setUp(t, { ...ON, config: { rules: [{ path: '/internal', roles: ['developer'] }] } })
+  const user = await scene.user()
+  const key = newKey()
+  const shown = key.slice(0, 10)
+  await user.get(`/_menshen/key/${key}`)
+  await user.get(`/internal/${key}-and-more/x`)
+  await requestTo(scene, `/_menshen/key/${shown}`)
+  await requestTo(scene, `/internal/${shown}/x`)
+  const [refused] = scene.lines.filter(({ event }) => event === 'refused')
+  assert.equal(Object(refused?.fields).path, `/internal/${shown}/x`)
+  await raw(scene.url, request(`GET /a/..%2f${key} HTTP/1.1`))
+  await until(() => scene.lines.some(({ event }) => event === 'path_refused'))
+  assert.ok(!JSON.stringify(scene.lines).includes(key))
 })
 
 test('without it there is none', async t => {

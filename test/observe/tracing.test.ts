@@ -10,6 +10,7 @@ import {
   type ReadableSpan,
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-node'
+import { newKey } from '../../src/util/key-form.ts'
 import { readVersion } from '../../src/util/version.ts'
 import { freePort } from '../kit/free-port.ts'
 import { startStrictOidcServer } from '../kit/oidc/strict-oidc-server.ts'
@@ -46,6 +47,16 @@ function childOf(parent: ReadableSpan, name: string): ReadableSpan {
   const child = below(parent).find(span => span.name === name)
   return child ?? assert.fail(`no ${name} below ${parent.name}: ${below(parent).map(span => span.name)}`)
 }
+
+test('of a key that was pasted into a path, a trace has the first ten characters', async t => {
+  const scene = await setUp(t)
+  const user = await scene.user()
+  const key = newKey()
+  await user.get(`/files/${key}`)
+  const request = await requestSpan(`/files/${key.slice(0, 10)}`)
+  assert.ok(below(request).length > 0)
+  for (const { attributes } of exporter.getFinishedSpans()) assert.ok(!JSON.stringify(attributes).includes(key))
+})
 
 test('request → session → refresh → provider, and the application below the request, is told of its own span', async t => {
   const scene = await setUp(t)
