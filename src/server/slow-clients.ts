@@ -38,6 +38,8 @@ interface ClientConnection extends WatchItem {
   delivered: number
   /** What the kernel held at the last check, if it was asked. */
   queued: number | undefined
+  /** Whether a check waits for the kernel's table: those that follow until it is read would count the same bytes again. */
+  isReading: boolean
   received: number
   /** How many checks in a row found the same bytes waiting for the client to read them. */
   unread: number
@@ -53,6 +55,7 @@ interface ClientStream extends WatchItem {
   readonly observed: ObservedRequest
   delivered: number
   queued: number | undefined
+  isReading: boolean
   /** How much more the client may send before we have read it; changes with everything that arrives. */
   window: number
   unread: number
@@ -94,7 +97,8 @@ export function createSlowClients({ settings, report }: SlowClientsOptions): Slo
    * stream. Nothing shows which one it is while the connection flows.
    */
   async function lookAtWindow(stream: ClientStream): Promise<void> {
-    const queueOf = await sendQueues()
+    const queueOf = await sendQueues(stream)
+    if (!queueOf) return
     const { socket } = stream.response
     const { queued: before } = stream
     const queued = queueOf(socket)
@@ -119,6 +123,7 @@ export function createSlowClients({ settings, report }: SlowClientsOptions): Slo
       observed,
       delivered: 0,
       queued: undefined,
+      isReading: false,
       window: 0,
       unread: 0,
       unsent: 0,
@@ -137,7 +142,8 @@ export function createSlowClients({ settings, report }: SlowClientsOptions): Slo
   }
 
   async function lookCloser(connection: ClientConnection): Promise<void> {
-    const queueOf = await sendQueues()
+    const queueOf = await sendQueues(connection)
+    if (!queueOf) return
     const { socket, queued: before } = connection
     const queued = queueOf(socket)
     const hasRead = queued !== undefined && before !== undefined && queued < before
@@ -146,12 +152,16 @@ export function createSlowClients({ settings, report }: SlowClientsOptions): Slo
     if (connection.unread >= checksAllowed(connection)) cutOff(connection, 'reads_nothing')
   }
 
-  /** Read once for all connections that seem to read nothing. */
-  function sendQueues(): Promise<SendQueueOf> {
+  /** Read once for all connections that seem to read nothing. `undefined` if `item` waits for it already. */
+  async function sendQueues(item: { isReading: boolean }): Promise<SendQueueOf | undefined> {
+    if (item.isReading) return undefined
+    item.isReading = true
     reading ??= readSendQueues().finally(() => {
       reading = undefined
     })
-    return reading
+    const queueOf = await reading
+    item.isReading = false
+    return queueOf
   }
 
   /** A proxy reads only after its kernel has passed megabytes on, and has its own deadlines. */
@@ -175,6 +185,7 @@ export function createSlowClients({ settings, report }: SlowClientsOptions): Slo
       observed: undefined,
       delivered: 0,
       queued: undefined,
+      isReading: false,
       received: 0,
       unread: 0,
       unsent: 0,

@@ -1,20 +1,29 @@
 // Clients that read slowly: the kernel takes megabytes for them at once, and still nobody who reads is taken for idle.
 
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
+import { closeSync, constants, openSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import type { RequestListener } from 'node:http'
 import { connect, createServer, type Socket } from 'node:net'
+import { join } from 'node:path'
 import test, { type TestContext } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { readSendQueues } from '../../src/server/slow-clients.ts'
 import { cookieOf } from '../kit/client.ts'
 import { type Scene, setUp } from '../kit/set-up.ts'
+import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
 import { request } from '../proxy/raw.ts'
 
 const IDLE_MS = 600
 const SIZE = 16 * 1024 * 1024
 const PIECE = 16 * 1024
+/** Bytes per millisecond: compared with the deadline, 32 KB a second at the default deadline. */
+const RATE = 640
+/** The default of libuv. */
+const THREADS = 4
 const onLinux = { skip: process.platform !== 'linux' && 'only Linux tells what the kernel holds' }
 
 const large: RequestListener = (_request, response) => {
@@ -29,6 +38,32 @@ async function openReader(t: TestContext, env: Record<string, string> = {}) {
   await once(socket, 'connect')
   socket.write(request('GET / HTTP/1.1', `cookie: ${cookieOf(await scene.user())}`))
   return { scene, socket }
+}
+
+/** Reads at `RATE` on average, even if a busy machine wakes it late. Returns the number of bytes. */
+async function readSteadily(socket: Socket, bytes: number): Promise<number> {
+  const began = performance.now()
+  let read = 0
+  while (read < bytes && !socket.closed) {
+    const isDue = read <= (performance.now() - began) * RATE
+    const piece: Buffer | null = isDue ? socket.read(PIECE) : null
+    if (piece) read += piece.length
+    else await pause(PIECE / RATE)
+  }
+  return read
+}
+
+/** Blocks every thread on which this process reads files, until the returned function is called. */
+function blockFileReads(t: TestContext): () => Promise<void> {
+  const pipe = join(tempFolder(t), 'pipe')
+  execFileSync('mkfifo', [pipe])
+  // Each waits until the pipe is opened for writing.
+  const blocked = Array.from({ length: THREADS }, () => open(pipe, 'r'))
+  return async () => {
+    const writer = openSync(pipe, constants.O_RDWR)
+    for (const reader of await Promise.all(blocked)) await reader.close()
+    closeSync(writer)
+  }
 }
 
 /** How many bytes still come. */
@@ -46,15 +81,25 @@ const cutOffs = ({ lines }: Scene) => lines.filter(({ event }) => event === 'cli
 
 test('who reads steadily gets all of a large answer, however slowly', onLinux, async t => {
   const { scene, socket } = await openReader(t)
-  let read = 0
-  // As 32 KB a second are to the usual deadline, in an eighth of the answer.
-  while (read < SIZE / 8 && !socket.closed) {
-    read += (socket.read(PIECE) as Buffer | null)?.length ?? 0
-    await pause(PIECE / 640)
-  }
+  const read = await readSteadily(socket, SIZE / 8)
   assert.deepEqual(cutOffs(scene), [])
   assert.ok(read + (await readAll(socket)) > SIZE)
 })
+
+test(
+  'who reads steadily is not cut off after a time in which the process could not read the table of connections',
+  onLinux,
+  async t => {
+    const { scene, socket } = await openReader(t)
+    const before = await readSteadily(socket, SIZE / 64)
+    const letGo = blockFileReads(t)
+    const meanwhile = await readSteadily(socket, 2 * IDLE_MS * RATE)
+    await letGo()
+    const after = await readSteadily(socket, SIZE / 64)
+    assert.deepEqual(cutOffs(scene), [])
+    assert.ok(before + meanwhile + after + (await readAll(socket)) > SIZE)
+  },
+)
 
 test('who has read much of it and then reads nothing is cut off', onLinux, async t => {
   const { scene, socket } = await openReader(t)
