@@ -8,6 +8,7 @@ import { text } from 'node:stream/consumers'
 import { createJar } from './jar.ts'
 import type { ScriptedProvider } from './scripted-provider.ts'
 import type { User } from './strict-provider.ts'
+import { HANG_MS } from './until.ts'
 
 export interface Options {
   /** A `cookie` given here takes the place of the jar's. */
@@ -101,7 +102,7 @@ const lookUp: LookupFunction = (name, options, done) => {
 
 async function exchange(origin: string, asked: Request): Promise<Response> {
   const { method = 'GET', path, headers = {}, body, signal, agent = false } = asked
-  const patience = AbortSignal.timeout(30_000)
+  const patience = AbortSignal.timeout(HANG_MS)
   const { request } = origin.startsWith('https:') ? https : http
   const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
     const options = {

@@ -7,6 +7,7 @@ import type { TestContext } from 'node:test'
 import { type Answer, deliver } from './answers.ts'
 import { type Call, type Endpoint, readCall } from './calls.ts'
 import { type Behaviour, CLIENT_ID, CLIENT_SECRET, createStrictProvider } from './strict-provider.ts'
+import { HANG_MS } from './until.ts'
 
 export type ScriptedProvider = Awaited<ReturnType<typeof startScriptedProvider>>
 
@@ -93,7 +94,7 @@ export async function startScriptedProvider(options: Partial<Behaviour> = {}) {
       }
       const timer = setTimeout(() => {
         arrived.reject(new Error(`call ${n} of ${endpoint} did not arrive; there were ${callsTo(endpoint).length}`))
-      }, 10_000)
+      }, HANG_MS)
       waiting.add(look)
       look()
       return arrived.promise.finally(() => {

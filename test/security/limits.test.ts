@@ -332,7 +332,7 @@ test('a trusted proxy that writes no address breaks nothing', async t => {
 
 test('beyond PROVIDER_PARALLEL_CALLS callbacks wait; beyond the queue they fail without being sent', async t => {
   const [parallel, waiting, tooMany] = [2, 500, 7]
-  const env = { PROVIDER_PARALLEL_CALLS: String(parallel), PROVIDER_TIMEOUT_MS: '60000' }
+  const env = { PROVIDER_PARALLEL_CALLS: String(parallel), PROVIDER_TIMEOUT_MS: '120000' }
   const { provider, visitor, user } = await setUp(t, { env })
   const signedIn = await user()
   const before = provider.callsTo('token').length
@@ -343,6 +343,7 @@ test('beyond PROVIDER_PARALLEL_CALLS callbacks wait; beyond the queue they fail 
     locations.push(headers.location)
   })
   await until(() => locations.length >= tooMany)
+  await provider.called('token', before + parallel)
   assert.deepEqual(locations, Array(tooMany).fill('/login?error=token_error'))
   assert.equal(provider.callsTo('token').length - before, parallel, 'the others wait')
   assert.equal((await signedIn.get('/')).status, 200, 'who is in is held up by none of them')
