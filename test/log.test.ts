@@ -5,7 +5,8 @@ import { EVENTS } from '../src/events.ts'
 import { createEventLog } from '../src/log.ts'
 import { createTestLog } from './kit/test-log.ts'
 
-function setUp() {
+/** An event log with a clock of the test. */
+function createLogWithClock() {
   const clock = { now: 0 }
   const { lines, log } = createTestLog()
   const { report, close } = createEventLog(log, () => clock.now)
@@ -13,7 +14,7 @@ function setUp() {
 }
 
 test('a repeat is written ten times a minute, and the rest of them becomes one line with their count', () => {
-  const { clock, lines, report, close } = setUp()
+  const { clock, lines, report, close } = createLogWithClock()
   for (let n = 0; n < 25; n++) report('check_refused', { address: '10.0.0.1', reason: 'odd' })
   assert.equal(lines.length, 10)
   clock.now += 60_000
@@ -24,7 +25,7 @@ test('a repeat is written ten times a minute, and the rest of them becomes one l
 })
 
 test('a clock that was set back hides no repeats', () => {
-  const { clock, lines, report, close } = setUp()
+  const { clock, lines, report, close } = createLogWithClock()
   for (let n = 0; n < 12; n++) report('not_ready')
   clock.now -= 3_600_000
   report('not_ready')
@@ -33,7 +34,7 @@ test('a clock that was set back hides no repeats', () => {
 })
 
 test('other events, other addresses and other users are no repeats', () => {
-  const { lines, report, close } = setUp()
+  const { lines, report, close } = createLogWithClock()
   for (let n = 0; n < 20; n++) {
     report('check_refused', { address: `10.0.0.${n}` })
     report('sign_in', { user: `user-${n}` })
@@ -44,7 +45,7 @@ test('other events, other addresses and other users are no repeats', () => {
 })
 
 test('without a user, the sub or the session tells repeats apart', () => {
-  const { lines, report, close } = setUp()
+  const { lines, report, close } = createLogWithClock()
   const address = '10.0.0.1'
   for (let n = 0; n < 30; n++) {
     report('session_ended', { address, sub: `sub-${n}` })
@@ -58,7 +59,7 @@ test('without a user, the sub or the session tells repeats apart', () => {
 })
 
 test('what is still owed is written at the end', () => {
-  const { lines, report, close } = setUp()
+  const { lines, report, close } = createLogWithClock()
   for (let n = 0; n < 12; n++) report('not_ready')
   close()
   assert.deepEqual(lines.at(-1)?.fields, { count: 2 })

@@ -7,7 +7,8 @@ import { type Config, MenshenError } from '../../src/index.ts'
 import type { Client } from '../kit/client.ts'
 import { setUpOidc } from '../kit/set-up.ts'
 
-async function openStage(t: TestContext, config: Config = {}, env: Record<string, string> = {}) {
+/** A gateway with these roles; `told` is what the application learns of a user. */
+async function setUpRoles(t: TestContext, config: Config = {}, env: Record<string, string> = {}) {
   const scene = await setUpOidc(t, { config, env })
   return {
     ...scene,
@@ -32,7 +33,7 @@ const ROLES: Config['roles'] = [
 ]
 
 test('the first row that fits gives the role: by username, by group, by any claim', async t => {
-  const stage = await openStage(t, { roles: ROLES })
+  const stage = await setUpRoles(t, { roles: ROLES })
   const rows: [claims: JWTPayload, role: string][] = [
     [{ preferred_username: 'admin', groups: ['audit'] }, 'developer'],
     [{ groups: ['x', 'audit'], dept: { name: '财务部' } }, 'auditor'],
@@ -59,7 +60,7 @@ test('the first row that fits gives the role: by username, by group, by any clai
 })
 
 test('without roles only the exact name admin is a developer, and no group or claim makes one', async t => {
-  const stage = await openStage(t)
+  const stage = await setUpRoles(t)
   for (const claims of [
     { groups: ['developer'] },
     { groups: ['admin', 'developer'], role: 'developer', userRole: 'developer', roles: ['developer'] },
@@ -83,7 +84,7 @@ test('any of role, group and user admits, and * is every role', async t => {
     { path: '/all', roles: ['*'] },
     { path: '/', roles: ['developer'] },
   ]
-  const stage = await openStage(t, { roles: ROLES, rules })
+  const stage = await setUpRoles(t, { roles: ROLES, rules })
   const rows: [claims: JWTPayload, admitted: string[]][] = [
     [{ groups: ['audit'] }, ['/finance', '/all']],
     [{ groups: ['cfo'] }, ['/finance', '/group', '/all']],
@@ -106,7 +107,7 @@ test('any of role, group and user admits, and * is every role', async t => {
 })
 
 test('the application is told the role and, apart from it, the groups; me has groups if there are any', async t => {
-  const stage = await openStage(t, { roles: ROLES })
+  const stage = await setUpRoles(t, { roles: ROLES })
   const auditor = await stage.user({ groups: ['audit', '/a/b', '财务'] })
   assert.deepEqual(await stage.told(auditor), {
     header: `audit,/a/b,${encodeURIComponent('财务')}`,
@@ -120,7 +121,7 @@ test('the application is told the role and, apart from it, the groups; me has gr
 })
 
 test('no name of a group can look like two, like another, or like a header', async t => {
-  const stage = await openStage(t)
+  const stage = await setUpRoles(t)
   const hostile = [
     'a,developer',
     'b\r\nx-forwarded-user: admin',
@@ -145,7 +146,7 @@ test('no name of a group can look like two, like another, or like a header', asy
 })
 
 test('a thousand groups are cut between two names, and the log says so; rules know them all', async t => {
-  const stage = await openStage(t, { rules: [{ path: '/last', groups: ['group-1000'] }] })
+  const stage = await setUpRoles(t, { rules: [{ path: '/last', groups: ['group-1000'] }] })
   const all = Array.from({ length: 1000 }, (_, n) => `group-${n + 1}`)
   const client = await stage.user({ groups: all })
   const { header, groups } = await stage.told(client)
@@ -168,7 +169,7 @@ test('a thousand groups are cut between two names, and the log says so; rules kn
 })
 
 test('roles inside the access token count by their path, where the provider keeps them there', async t => {
-  const stage = await openStage(
+  const stage = await setUpRoles(
     t,
     {
       provider: {

@@ -17,7 +17,8 @@ const BASE = 'http://localhost:3000'
 const LIFE = 7200
 const PAGE = { accept: 'text/html' }
 
-async function setUp(t: TestContext, options: { rateLimitPerMinute?: number } = {}) {
+/** The adapter with a provider and a clock of the test. */
+async function setUpNextAdapter(t: TestContext, options: { rateLimitPerMinute?: number } = {}) {
   const provider = await openScriptedProvider(t, { expiresIn: LIFE })
   const clock = { now: Date.parse('2026-03-01T08:00:00Z') }
   const rules = [
@@ -49,7 +50,7 @@ async function setUp(t: TestContext, options: { rateLimitPerMinute?: number } = 
 
 suite('the proxy of Next', () => {
   test('the proxy of Next answers our own paths, and leads visitors to the login page by a whole address', async t => {
-    const { ask } = await setUp(t)
+    const { ask } = await setUpNextAdapter(t)
     assert.equal((await ask('/login')).status, 200)
     assert.equal((await ask('/_menshen/nothing')).status, 404)
     assert.equal((await ask('/callback')).headers.get('location'), `${BASE}/login?error=missing_code`)
@@ -59,7 +60,7 @@ suite('the proxy of Next', () => {
   })
 
   test('the proxy of Next lets the application answer users who may see the page, and keeps that from shared caches', async t => {
-    const { ask, signIn } = await setUp(t)
+    const { ask, signIn } = await setUpNextAdapter(t)
     const isPassedOn = ({ headers }: Response) => headers.get('x-middleware-next') === '1'
     const [common, developer] = [await signIn(), await signIn('admin')]
     const refused = await ask('/reports', { cookie: common })
@@ -75,7 +76,7 @@ suite('the proxy of Next', () => {
   })
 
   test('the proxy of Next refreshes what is due and renews the cookie; the page that follows does not', async t => {
-    const { adapter, ask, signIn, within, clock, provider } = await setUp(t)
+    const { adapter, ask, signIn, within, clock, provider } = await setUpNextAdapter(t)
     const cookie = await signIn()
     clock.now += (LIFE - 60) * 1000
     const answer = await ask('/', { cookie })
@@ -85,7 +86,7 @@ suite('the proxy of Next', () => {
   })
 
   test('the proxy of Next refuses an application below a basePath in one sentence', async t => {
-    const { adapter } = await setUp(t)
+    const { adapter } = await setUpNextAdapter(t)
     const request = Object.assign(new Request(`${BASE}/app/page`), { nextUrl: { basePath: '/app' } })
     await assert.rejects(adapter.proxy(request), {
       code: 'bad_settings',
@@ -94,7 +95,7 @@ suite('the proxy of Next', () => {
   })
 
   test('the proxy of Next counts by the address that it is told', async t => {
-    const { ask } = await setUp(t, { rateLimitPerMinute: 5 })
+    const { ask } = await setUpNextAdapter(t, { rateLimitPerMinute: 5 })
     const attempt = (address: string) => ask('/callback?code=x&state=abc_idp', { 'x-real-ip': address })
     const statuses = async (address: string) => {
       const answers = await Promise.all(Array.from({ length: 6 }, () => attempt(address)))
@@ -149,7 +150,7 @@ suite('a machine behind Next', () => {
 
 suite('pages, route handlers and actions of Next', () => {
   test('pages, route handlers and actions of Next know who is there, and no one for a forged cookie or two', async t => {
-    const { adapter, signIn, within } = await setUp(t)
+    const { adapter, signIn, within } = await setUpNextAdapter(t)
     const cookie = await signIn()
     assert.equal((await within(cookie, adapter.auth))?.userInfo.username, 'zhangsan')
     assert.match((await within(cookie, adapter.accessToken)) ?? '', /./)
@@ -166,7 +167,7 @@ suite('pages, route handlers and actions of Next', () => {
   })
 
   test('pages, route handlers and actions of Next lead visitors to the login page, and have nothing for those without the role', async t => {
-    const { adapter, signIn, within } = await setUp(t)
+    const { adapter, signIn, within } = await setUpNextAdapter(t)
     const [common, developer] = [await signIn(), await signIn('admin')]
     const forDevelopers = () => adapter.requireRole('developer')
     assert.equal((await within(common, adapter.requireUser)).userRole, 'common')
@@ -181,7 +182,7 @@ suite('pages, route handlers and actions of Next', () => {
 
 suite('the start', () => {
   test('the start of Menshen in Next is one for all bundles of the process, and none outside of a request', async t => {
-    const { adapter, create, starts, ask } = await setUp(t)
+    const { adapter, create, starts, ask } = await setUpNextAdapter(t)
     await assert.rejects(adapter.auth(), /outside of a request/)
     await assert.rejects(adapter.accessToken(), /outside of a request/)
     assert.equal(starts.length, 0)
@@ -192,7 +193,7 @@ suite('the start', () => {
   })
 
   test('the start of Menshen in Next that fails is tried again with the next request', async t => {
-    const { create, adapter } = await setUp(t)
+    const { create, adapter } = await setUpNextAdapter(t)
     const outcomes = [() => Promise.reject(new Error('no disk')), create]
     const { proxy } = menshen(() => (outcomes.shift() ?? assert.fail())())
     const both = await Promise.allSettled([proxy(new Request(BASE)), proxy(new Request(BASE))])

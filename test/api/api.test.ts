@@ -15,7 +15,7 @@ import { tempFolder } from '../kit/temp.ts'
 import { createTestLog } from '../kit/test-log.ts'
 import { until } from '../kit/until.ts'
 import { raw } from '../proxy/raw.ts'
-import { API, allPages, CONFIG, createCaller, isSignedIn, KEYS, openStage } from './stage.ts'
+import { API, allPages, CONFIG, createCaller, isSignedIn, KEYS, setUpApi } from './set-up-api.ts'
 
 const commands = createCommandRunner()
 const bearer = (key: string) => ({ headers: { authorization: `Bearer ${key}` } })
@@ -30,7 +30,7 @@ interface ApiSession {
 }
 
 test('a session is listed with all its fields, and its id is the one of the console and of the log', async t => {
-  const { visitor, provider, call, user, events, passSeconds } = await openStage(t, {
+  const { visitor, provider, call, user, eventsOf, passSeconds } = await setUpApi(t, {
     env: { TRUSTED_PROXIES: '127.0.0.1' },
   })
   const browser = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
@@ -57,11 +57,11 @@ test('a session is listed with all its fields, and its id is the one of the cons
   })
   assert.match(id, /^[\w-]{43}$/)
   assert.ok((await admin.get('/_menshen/console/sessions')).text.includes(`value="${id}"`))
-  assert.equal(events('sign_in')[0]?.session, id.slice(0, 10))
+  assert.equal(eventsOf('sign_in')[0]?.session, id.slice(0, 10))
 })
 
 test('neither the ticket nor a token of a session is in an answer', async t => {
-  const { user, call, makeKey } = await openStage(t)
+  const { user, call, makeKey } = await setUpApi(t)
   const client = await user('zhangsan')
   const key = await makeKey(client)
   const answers = await Promise.all(['/sessions', '/keys', '/audit', '/openapi.json'].map(path => call(path)))
@@ -73,7 +73,7 @@ test('neither the ticket nor a token of a session is in an answer', async t => {
 })
 
 test('a key is accepted as a bearer token and in its own header; nothing else is: no cookie, password, query, body or other key', async t => {
-  const { user, call, makeKey, events, lines } = await openStage(t, { env: { ACCESS_LOG: 'true' } })
+  const { user, call, makeKey, eventsOf, lines } = await setUpApi(t, { env: { ACCESS_LOG: 'true' } })
   const developer = await user('admin')
   const personal = await makeKey(developer)
   for (const request of [bearer(KEYS.admin), own(KEYS.admin), { headers: { authorization: `bearer  ${KEYS.admin}` } }])
@@ -114,11 +114,11 @@ test('a key is accepted as a bearer token and in its own header; nothing else is
     assert.equal((await call('/sessions?user=admin', { method, headers: cookie })).status, 401, method)
   assert.ok(await isSignedIn(developer))
   assert.doesNotMatch(JSON.stringify(lines), /mk_/)
-  assert.ok(events('request').some(({ user }) => user === 'machine:admin'))
+  assert.ok(eventsOf('request').some(({ user }) => user === 'machine:admin'))
 })
 
 test('a refused key is logged with the reason, the call and the machine if it is known, and the answer says why', async t => {
-  const { call, user, makeKey, events } = await openStage(t, { env: { PAGE_LANGUAGE: 'en' } })
+  const { call, user, makeKey, eventsOf } = await setUpApi(t, { env: { PAGE_LANGUAGE: 'en' } })
   const personal = await makeKey(await user())
   const messages = []
   for (const key of [newKey(), personal, KEYS.plain, KEYS.expired, 'mk_short'])
@@ -136,7 +136,7 @@ test('a refused key is logged with the reason, the call and the machine if it is
     'This request has no key. Send the key of a machine with `api` as “Authorization: Bearer …” or “X-Menshen-Key: …”.',
   ])
   assert.deepEqual(
-    events('key_refused').map(({ reason, user, method, path }) => [reason, user, method, path]),
+    eventsOf('key_refused').map(({ reason, user, method, path }) => [reason, user, method, path]),
     [
       ['unknown', undefined],
       ['unknown', undefined],
@@ -149,7 +149,7 @@ test('a refused key is logged with the reason, the call and the machine if it is
 })
 
 test('the id of a session or key is shortened to ten characters in every line of the log about a call', async t => {
-  const { call, user, lines } = await openStage(t, { env: { ACCESS_LOG: 'true', PAGE_LANGUAGE: 'en' } })
+  const { call, user, lines } = await setUpApi(t, { env: { ACCESS_LOG: 'true', PAGE_LANGUAGE: 'en' } })
   await user('zhangsan')
   const [{ id } = { id: '' }] = (await call('/sessions')).json<{ sessions: ApiSession[] }>().sessions
   const key = 'c0ffee'.repeat(11).slice(0, 64)
@@ -185,7 +185,7 @@ test('the id of a session or key is shortened to ten characters in every line of
 })
 
 test('a machine uses only the parts of the API that its row names; every refusal is audited with its name', async t => {
-  const { call, user, events } = await openStage(t)
+  const { call, user, eventsOf } = await setUpApi(t)
   const zhangsan = await user('zhangsan')
   const [session] = (await call('/sessions')).json<{ sessions: ApiSession[] }>().sessions
   const calls = {
@@ -208,7 +208,7 @@ test('a machine uses only the parts of the API that its row names; every refusal
   assert.ok(await isSignedIn(zhangsan))
   for (const machine of ['sessions', 'keys', 'audit'] as const)
     assert.equal((await call('/openapi.json', bearer(KEYS[machine]))).status, 200)
-  const [refused] = events('refused')
+  const [refused] = eventsOf('refused')
   assert.equal(refused?.user, 'machine:keys')
   assert.equal(refused?.reason, 'insufficient_scope')
   assert.equal(refused?.key, 'machine')
@@ -216,7 +216,7 @@ test('a machine uses only the parts of the API that its row names; every refusal
 })
 
 test('a machine with networks is refused from elsewhere, by the API and by rules, whatever headers a client adds', async t => {
-  const { call, url, events } = await openStage(t, { env: { TRUSTED_PROXIES: '127.0.0.1' } })
+  const { call, url, eventsOf } = await setUpApi(t, { env: { TRUSTED_PROXIES: '127.0.0.1' } })
   const from = (address: string, key = KEYS.office) => ({
     headers: { 'x-menshen-key': key, 'x-forwarded-for': address },
   })
@@ -228,29 +228,29 @@ test('a machine with networks is refused from elsewhere, by the API and by rules
       assert.deepEqual([answer.status, errorOf(answer)], [403, 'outside_network'], `${address} ${path}`)
     }
   assert.equal((await call('/sessions', from('198.51.100.1', newKey()))).status, 401)
-  assert.equal(events('refused')[0]?.reason, 'outside_network')
+  assert.equal(eventsOf('refused')[0]?.reason, 'outside_network')
   const visit = (address: string, key: string) =>
     createClient(url).get('/api', { headers: { 'x-menshen-key': key, 'x-forwarded-for': address } })
   assert.equal((await visit('192.0.2.9', KEYS.office)).status, 200)
   const refused = await visit('198.51.100.1', KEYS.office)
   assert.deepEqual([refused.status, errorOf(refused)], [401, 'key_not_accepted'])
-  assert.equal(events('key_refused').at(-1)?.reason, 'outside_network')
+  assert.equal(eventsOf('key_refused').at(-1)?.reason, 'outside_network')
   assert.equal((await visit('198.51.100.1', KEYS.plain)).status, 200, 'a machine without networks')
 })
 
 test('made-up keys are limited like others: 429 with Retry-After, while a valid key of the same address works', async t => {
-  const { call, events } = await openStage(t, { env: { RATE_LIMIT_PER_MINUTE: '5' } })
+  const { call, eventsOf } = await setUpApi(t, { env: { RATE_LIMIT_PER_MINUTE: '5' } })
   const statuses: number[] = []
   for (let n = 0; n < 8; n++) statuses.push((await call('/sessions', bearer(newKey()))).status)
   assert.deepEqual(statuses, [401, 401, 401, 401, 401, 429, 429, 429])
   const limited = await call('/sessions', bearer(KEYS.plain))
   assert.deepEqual([limited.status, errorOf(limited), limited.headers['retry-after']], [429, 'too_many', '60'])
   assert.equal((await call('/sessions')).status, 200)
-  assert.equal(events('rate_limited')[0]?.kind, 'ticket')
+  assert.equal(eventsOf('rate_limited')[0]?.kind, 'ticket')
 })
 
 test('unknown paths are 404 and unknown methods 405 with Allow, in JSON, and change nothing', async t => {
-  const { call, user, url } = await openStage(t)
+  const { call, user, url } = await setUpApi(t)
   const zhangsan = await user('zhangsan')
   const [{ id } = { id: '' }] = (await call('/sessions')).json<{ sessions: ApiSession[] }>().sessions
   for (const path of [
@@ -320,7 +320,7 @@ test('unknown paths are 404 and unknown methods 405 with Allow, in JSON, and cha
 })
 
 test('a parameter that is unknown, repeated, empty, too long or invalid is 400 with its name, and nothing ends', async t => {
-  const { call, user } = await openStage(t, { env: { PAGE_LANGUAGE: 'auto' } })
+  const { call, user } = await setUpApi(t, { env: { PAGE_LANGUAGE: 'auto' } })
   const zhangsan = await user('zhangsan')
   const cases = [
     ...['limit=0', 'limit=201', 'limit=abc', 'limit=1e2', 'limit=-1', 'limit=1.0', 'limit=+1', 'limit=050'],
@@ -384,7 +384,7 @@ test('a parameter that is unknown, repeated, empty, too long or invalid is 400 w
 })
 
 test('a session is ended by its id, once, with or without a body; its browser learns why, and the audit trail has the machine', async t => {
-  const { call, user, events } = await openStage(t)
+  const { call, user, eventsOf } = await setUpApi(t)
   const [zhangsan, lisi] = [await user('zhangsan'), await user('lisi')]
   const [{ id } = { id: '' }] = (await call('/sessions?user=zhangsan')).json<{ sessions: ApiSession[] }>().sessions
   const request = { method: 'DELETE', ...bearer(KEYS.sessions), body: JSON.stringify({ user: 'lisi' }) }
@@ -392,7 +392,7 @@ test('a session is ended by its id, once, with or without a body; its browser le
   assert.deepEqual([await isSignedIn(zhangsan), await isSignedIn(lisi)], [false, true])
   const again = await call(`/sessions/${id}`, { ...request })
   assert.deepEqual([again.status, errorOf(again)], [404, 'not_found'])
-  const [ended, ...more] = events('session_ended')
+  const [ended, ...more] = eventsOf('session_ended')
   assert.deepEqual(more, [])
   const { session, by, byUser, ended: count } = ended ?? {}
   assert.deepEqual(
@@ -413,7 +413,7 @@ test('a session is ended by its id, once, with or without a body; its browser le
 })
 
 test('personal keys are listed without the key, page by page, and revoked by their id; nothing else is', async t => {
-  const { call, user, makeKey, events, visitor, passSeconds } = await openStage(t)
+  const { call, user, makeKey, eventsOf, visitor, passSeconds } = await setUpApi(t)
   const [zhangsan, lisi] = [await user('zhangsan'), await user('lisi')]
   const key = await makeKey(zhangsan, '笔记本')
   await makeKey(zhangsan, 'ci')
@@ -443,7 +443,7 @@ test('personal keys are listed without the key, page by page, and revoked by the
   assert.equal((await call(`/keys/${id}`, { method: 'DELETE' })).status, 404)
   assert.deepEqual([(await use(key)).status, (await use(other)).status], [401, 200])
   assert.ok(await isSignedIn(zhangsan))
-  const [revoked, ...more] = events('key_revoked')
+  const [revoked, ...more] = eventsOf('key_revoked')
   assert.deepEqual(more, [])
   assert.deepEqual(
     [revoked?.user, revoked?.name, revoked?.by, revoked?.byUser],
@@ -453,7 +453,7 @@ test('personal keys are listed without the key, page by page, and revoked by the
 })
 
 test('the sessions of a user are those of exactly this name, whatever characters it has', async t => {
-  const { call, user } = await openStage(t)
+  const { call, user } = await setUpApi(t)
   const names = [
     'lisi',
     'Lisi',
@@ -487,7 +487,7 @@ test('the sessions of a user are those of exactly this name, whatever characters
 })
 
 test('pages are stable while sessions come and go: none is listed twice, and none that stays is missed', async t => {
-  const { call, user, passSeconds } = await openStage(t)
+  const { call, user, passSeconds } = await setUpApi(t)
   for (const query of ['limit=7', 'user=zhangsan&limit=7']) {
     const before: string[] = []
     for (let n = 0; n < 40; n++) {
@@ -520,7 +520,7 @@ test('pages are stable while sessions come and go: none is listed twice, and non
 })
 
 test('the next of one query is not accepted by another', async t => {
-  const { call, user } = await openStage(t)
+  const { call, user } = await setUpApi(t)
   for (const name of ['zhangsan', 'zhangsan', 'lisi']) await user(name)
   await until(async () => (await call('/audit')).text.includes('lisi'))
   const nextOf = async (path: string) =>
@@ -539,7 +539,7 @@ test('the next of one query is not accepted by another', async t => {
 })
 
 test('the audit trail is listed newest first by user, event and time, page by page', async t => {
-  const { call, user, passSeconds } = await openStage(t)
+  const { call, user, passSeconds } = await setUpApi(t)
   for (const name of ['a', 'b', 'c']) {
     await user(name)
     passSeconds(3600 * 24)
@@ -577,7 +577,7 @@ test('at hosts the API exists only at BASE_URL', async t => {
 })
 
 test('forward-auth answers about the path and never calls the API', async t => {
-  const { user, url, events } = await openStage(t, { env: { TRUSTED_PROXIES: '127.0.0.1' } })
+  const { user, url, eventsOf } = await setUpApi(t, { env: { TRUSTED_PROXIES: '127.0.0.1' } })
   const zhangsan = await user('zhangsan')
   const target = `${API}/sessions?user=zhangsan`
   const key = bearer(KEYS.admin).headers
@@ -592,11 +592,11 @@ test('forward-auth answers about the path and never calls the API', async t => {
     assert.doesNotMatch(text, /"ended"/)
   }
   assert.ok(await isSignedIn(zhangsan))
-  assert.deepEqual(events('session_ended'), [])
+  assert.deepEqual(eventsOf('session_ended'), [])
 })
 
 test('a body is ignored, however large', async t => {
-  const { call, user } = await openStage(t)
+  const { call, user } = await setUpApi(t)
   const zhangsan = await user('zhangsan')
   const body = 'user=zhangsan&'.repeat(50_000)
   assert.equal((await call('/sessions', { method: 'DELETE', body })).status, 400)
@@ -606,7 +606,7 @@ test('a body is ignored, however large', async t => {
 })
 
 test('the metrics have what machines end', async t => {
-  const { call, user, url } = await openStage(t, { env: { METRICS_FROM: '127.0.0.1' } })
+  const { call, user, url } = await setUpApi(t, { env: { METRICS_FROM: '127.0.0.1' } })
   for (let n = 0; n < 3; n++) await user('zhangsan')
   await call('/sessions?user=zhangsan', { method: 'DELETE' })
   const { value } = await scrape(url)
@@ -615,7 +615,7 @@ test('the metrics have what machines end', async t => {
 })
 
 test('a page has 50 entries by default', async t => {
-  const { call, user } = await openStage(t)
+  const { call, user } = await setUpApi(t)
   for (let n = 0; n < 51; n++) await user(`user-${n}`)
   for (const [query, count] of [
     ['', 50],
@@ -647,7 +647,7 @@ test('a reload changes what a machine may do at once', async t => {
 })
 
 test('the library answers the API as the gateway does', async t => {
-  const { menshen, user } = await openStage(t)
+  const { menshen, user } = await setUpApi(t)
   const zhangsan = await user('zhangsan')
   const ask = (path: string, init: RequestInit = {}) =>
     menshen.fetch(new Request(`http://localhost${API}${path}`, { headers: { 'x-menshen-key': KEYS.admin }, ...init }))
@@ -664,7 +664,7 @@ test('the library answers the API as the gateway does', async t => {
 test('the commands show the same ids as the API, and end what it lists', async t => {
   const folder = tempFolder(t)
   const STORE = `sqlite:${folder}/menshen.db`
-  const { call, user, makeKey, provider } = await openStage(t, { env: { STORE }, now: Date.now() })
+  const { call, user, makeKey, provider } = await setUpApi(t, { env: { STORE }, now: Date.now() })
   const [one, other] = [await user('zhangsan'), await user('zhangsan')]
   await makeKey(one)
   const run = async (...args: string[]) => {

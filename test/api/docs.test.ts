@@ -11,14 +11,14 @@ import { OPERATIONS } from '../../src/api/routes.ts'
 import { requireProgram } from '../kit/requirements.ts'
 import { snippetsIn } from '../kit/snippets.ts'
 import { tempFolder } from '../kit/temp.ts'
-import { isSignedIn, KEYS, openStage } from './stage.ts'
+import { isSignedIn, KEYS, setUpApi } from './set-up-api.ts'
 
 const run = promisify(execFile)
 const page = readFileSync(new URL('../../docs/api.md', import.meta.url), 'utf8')
 
 test('the commands of docs/api.md work as they are', async t => {
   requireProgram('curl')
-  const { url, user, makeKey, call, visitor } = await openStage(t)
+  const { url, user, makeKey, call, visitor } = await setUpApi(t)
   const [leaving, zhangsan] = [await user('zhangsan'), await user('zhangsan')]
   const key = await makeKey(zhangsan)
   const folder = tempFolder(t)
@@ -57,7 +57,7 @@ test('docs/api.md has every operation with its scope and its parameters', () => 
 })
 
 test('the OpenAPI document describes every operation, with nothing that it does not define', async t => {
-  const { call, baseUrl } = await openStage(t)
+  const { call, baseUrl } = await setUpApi(t)
   const document = (await call('/openapi.json')).json<{
     openapi: string
     servers: { url: string }[]
@@ -86,7 +86,7 @@ test('the OpenAPI document describes every operation, with nothing that it does 
 })
 
 test('the OpenAPI document is valid by the schema of the OpenAPI Initiative, which notices a broken one', async t => {
-  const { call } = await openStage(t)
+  const { call } = await setUpApi(t)
   const document = (await call('/openapi.json')).json<Record<string, unknown>>()
   assert.deepEqual(await new Validator().validate(structuredClone(document)), { valid: true })
   // Its schemas are JSON Schemas, which that schema leaves out.

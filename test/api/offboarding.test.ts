@@ -6,18 +6,18 @@ import { get } from 'node:http'
 import test, { type TestContext } from 'node:test'
 import { WebSocketServer } from 'ws'
 import { type Client, cookieOf, signIn } from '../kit/client.ts'
-import { signedInAt, startOidcServer } from '../kit/oidc-server.ts'
 import { startRedis } from '../kit/redis-server.ts'
 import { openGateway } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
+import { setUpTwoProviders } from '../kit/two-providers.ts'
 import { dial } from '../kit/websocket.ts'
-import { allPages, CONFIG, createCaller, isSignedIn, openStage } from './stage.ts'
+import { allPages, CONFIG, createCaller, isSignedIn, setUpApi } from './set-up-api.ts'
 
 const MANY = 230
 
 async function openTwo(t: TestContext, STORE: string) {
   const now = Date.now()
-  const one = await openStage(t, {
+  const one = await setUpApi(t, {
     env: { STORE },
     now,
     answer: (request, response) => {
@@ -47,7 +47,7 @@ async function openStream({ url }: { url: string }, client: Client): Promise<{ r
 
 async function offboard(t: TestContext, STORE: string): Promise<void> {
   const { one, other, callOther } = await openTwo(t, STORE)
-  const { user, makeKey, provider, events } = one
+  const { user, makeKey, provider, eventsOf } = one
   const clients: Client[] = []
   for (let n = 0; n < MANY; n++) clients.push(await user('zhangsan'))
   const [first = assert.fail(), second = assert.fail()] = clients
@@ -86,7 +86,7 @@ async function offboard(t: TestContext, STORE: string): Promise<void> {
   assert.deepEqual((await one.call('/keys?user=zhangsan')).json(), { keys: [] })
   const again = await one.call('/sessions?user=zhangsan', { method: 'DELETE' })
   assert.deepEqual(again.json(), { ended: 0, keys: 0 })
-  assert.deepEqual(events('session_ended'), [], 'an end of nothing is not reported')
+  assert.deepEqual(eventsOf('session_ended'), [], 'an end of nothing is not reported')
   const ended = other.lines.filter(({ event }) => event === 'session_ended' || event === 'key_revoked')
   const reported = ended.map(({ event, fields }) => {
     const { user, by, byUser, ended, revoked } = Object(fields) as Record<string, unknown>
@@ -110,16 +110,9 @@ test('with SQLite, one call of one process ends more than 200 sessions and all k
 })
 
 test('one name at two providers is two users: both are listed with their provider and end, with one event each', async t => {
-  const [staff, partners] = [await startOidcServer(t), await startOidcServer(t)]
-  const providers = { staff: staff.config, partners: partners.config }
-  const gateway = await openGateway(t, {}, { config: { ...CONFIG, providers } })
-  for (const provider of [staff, partners]) provider.now = gateway.now
-  const call = createCaller(gateway.url)
-  const clients = [
-    await signedInAt(gateway.url, gateway.now, 'staff'),
-    await signedInAt(gateway.url, gateway.now, 'partners'),
-    await signedInAt(gateway.url, gateway.now, 'partners'),
-  ]
+  const { url, signIn, eventsOf } = await setUpTwoProviders(t, { config: CONFIG })
+  const call = createCaller(url)
+  const clients = [await signIn('staff'), await signIn('partners'), await signIn('partners')]
   const { sessions } = (await call('/sessions?user=zhangsan')).json<{ sessions: { id: string; provider: string }[] }>()
   assert.deepEqual(sessions.map(({ provider }) => provider).sort(), ['partners', 'partners', 'staff'])
   const [one] = sessions.filter(({ provider }) => provider === 'partners')
@@ -130,18 +123,14 @@ test('one name at two providers is two users: both are listed with their provide
   const answer = await call('/sessions?user=zhangsan', { method: 'DELETE' })
   assert.deepEqual(answer.json(), { ended: 2, keys: 0 })
   for (const client of clients) assert.ok(!(await isSignedIn(client)))
-  const events = gateway.lines.filter(({ event }) => event === 'session_ended').map(({ fields }) => Object(fields))
-  assert.deepEqual(events.map(({ provider, ended }) => `${provider} ${ended}`).sort(), [
-    'partners 1',
-    'partners 1',
-    'staff 1',
-  ])
+  const ends = eventsOf('session_ended').map(({ provider, ended }) => `${provider} ${ended}`)
+  assert.deepEqual(ends.sort(), ['partners 1', 'partners 1', 'staff 1'])
 })
 
 test('while the store is away the API answers 503 in JSON with Retry-After, and refuses wrong keys as before', async t => {
   const redis = await startRedis()
   t.after(() => redis.stop())
-  const { call } = await openStage(t, { env: { STORE: `redis://${redis.host}` }, now: Date.now() })
+  const { call } = await setUpApi(t, { env: { STORE: `redis://${redis.host}` }, now: Date.now() })
   assert.equal((await call('/sessions')).status, 200)
   await redis.stop()
   for (const [path, method] of [

@@ -9,7 +9,8 @@ import { startInstance } from '../kit/instance.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
 
-async function setUp(t: TestContext, config: object) {
+/** The command in a folder with this configuration, which `configure` replaces. */
+async function startWithDevUsers(t: TestContext, config: object) {
   const cwd = tempFolder(t)
   const configure = (config: object) =>
     writeFileSync(join(cwd, 'menshen.config.mjs'), `export default ${JSON.stringify(config)}\n`)
@@ -36,7 +37,7 @@ async function setUp(t: TestContext, config: object) {
 }
 
 test('a rule for a group admits the users whom the development provider has in it', async t => {
-  const { statusFor, signedIn } = await setUp(t, { rules: [{ path: '/x', groups: ['admins'] }] })
+  const { statusFor, signedIn } = await startWithDevUsers(t, { rules: [{ path: '/x', groups: ['admins'] }] })
   // There is no application behind: admitted is not found.
   assert.equal(await statusFor('admin', '/x'), 404)
   assert.equal(await statusFor('zhangsan', '/x'), 403)
@@ -47,7 +48,7 @@ test('a rule for a group admits the users whom the development provider has in i
 test('users of the configuration take the place of ours, also after a reload', async t => {
   const rules = [{ path: '/x', groups: ['审计'] }]
   const user = { username: 'ann', nickname: '安', groups: ['审计'] }
-  const { menshen, configure, statusFor } = await setUp(t, { rules, devProvider: { users: [user] } })
+  const { menshen, configure, statusFor } = await startWithDevUsers(t, { rules, devProvider: { users: [user] } })
   assert.equal(await statusFor('ann', '/x'), 404)
   assert.equal(await statusFor('admin', '/x'), undefined)
   configure({

@@ -7,6 +7,7 @@ import type { Config } from '../../src/index.ts'
 import type { ListedSession } from '../../src/session/listing.ts'
 import { type Client, signIn } from '../kit/client.ts'
 import { createDevice, nextChallenge } from '../kit/device.ts'
+import { makePersonalKey } from '../kit/personal-keys.ts'
 import { setUp } from '../kit/set-up.ts'
 import { until } from '../kit/until.ts'
 
@@ -91,14 +92,13 @@ test('a session that is bound to its device says so in the list and on its page;
 
 test('the page of a session lists the personal keys of its user, without the keys', async t => {
   const rules = [{ path: '/', roles: ['*'], keys: 'personal' as const }]
-  const { user, menshen, origin } = await openConsole(t, {}, { rules })
+  const { user, menshen } = await openConsole(t, {}, { rules })
   const lisi = await user('lisi')
   const admin = await user('admin')
   const { text } = await admin.get(`${LIST}?username=lisi`)
   const page = `/_menshen/console/session?key=${keyOf(text)}`
   assert.doesNotMatch((await admin.get(page)).text, /个人密钥/)
-  const made = await lisi.post('/_menshen/account/keys', { name: '笔记本 <b>', days: '30' }, origin)
-  const [, key = ''] = /<code>(mk_[\w-]{43})<\/code>/.exec(made.text) ?? []
+  const key = await makePersonalKey(lisi, menshen.baseUrl, '笔记本 <b>')
   const listed = (await admin.get(page)).text
   assert.match(listed, /<dt>个人密钥<\/dt><dd>笔记本 &lt;b&gt;.*2026-03-31T08:00:0.*尚未使用/s)
   assert.ok(key.length > 0 && !listed.includes(key))

@@ -76,10 +76,6 @@ function boundCookie(client: Client): string | undefined {
   return client.cookies.get(BOUND_COOKIE)
 }
 
-function eventsOf({ lines }: Pick<Scene, 'lines'>, code: string) {
-  return lines.filter(({ event }) => event === code).map(({ fields }) => fields as Record<string, unknown>)
-}
-
 test('DEVICE_BOUND_SESSIONS', async t => {
   const scene = await setUp(t, { env: ON })
 
@@ -96,7 +92,7 @@ test('DEVICE_BOUND_SESSIONS', async t => {
     })
     const attributes = 'Path=/; Max-Age=600; HttpOnly; SameSite=Lax; Secure'
     assert.deepEqual(registered.setCookies, [`${BOUND_COOKIE}=${boundCookie(client)}; ${attributes}`])
-    const [event = {}] = eventsOf(scene, 'device_bound')
+    const [event = {}] = scene.eventsOf('device_bound')
     assert.equal(event.user, 'zhangsan')
   })
 
@@ -123,9 +119,9 @@ test('DEVICE_BOUND_SESSIONS', async t => {
     const headers = new Headers({ cookie: String(stolen.headers?.cookie) })
     assert.equal(await scene.menshen.session(new Request(BASE_URL, { headers })), undefined)
     assert.equal(await statusOf(client), 200)
-    const [event = {}] = eventsOf(scene, 'device_missing').slice(-1)
+    const [event = {}] = scene.eventsOf('device_missing').slice(-1)
     assert.equal(event.user, 'zhangsan')
-    assert.equal(eventsOf(scene, 'device_missing').length, 1, 'once a minute for each session')
+    assert.equal(scene.eventsOf('device_missing').length, 1, 'once a minute for each session')
   })
 
   await t.test('a WebSocket needs the second cookie, too', async () => {
@@ -197,7 +193,7 @@ test('DEVICE_BOUND_SESSIONS', async t => {
     const { client, device, id } = await provenUser(scene)
     const refused = await device.refresh(client, id, 'a-challenge-of-long-ago')
     assert.equal(refused.status, 403)
-    assert.deepEqual([eventsOf(scene, 'device_refused').at(-1)?.reason, refused.setCookies], ['challenge', []])
+    assert.deepEqual([scene.eventsOf('device_refused').at(-1)?.reason, refused.setCookies], ['challenge', []])
     const { challenge } = nextChallenge(refused)
     assert.equal((await device.refresh(client, id, challenge)).status, 200)
     assert.equal(await statusOf(client), 200)
@@ -298,11 +294,12 @@ test('DEVICE_BOUND_SESSIONS', async t => {
     for (const [name, proof, status, reason] of wrong) {
       // The log tells the same ten times a minute.
       scene.passSeconds(30)
-      const before = eventsOf(scene, 'device_refused').length
+      const before = scene.eventsOf('device_refused').length
       const answer = await sendProof(client, await proof)
       assert.deepEqual([answer.status, answer.setCookies], [status, []], name)
       // Without the count of those that a minute left out.
-      const told = eventsOf(scene, 'device_refused')
+      const told = scene
+        .eventsOf('device_refused')
         .slice(before)
         .filter(({ count }) => count === undefined)
       assert.deepEqual(
@@ -335,7 +332,7 @@ test('DEVICE_BOUND_SESSIONS', async t => {
     assert.equal(await statusOf(client, lonely), 200)
     scene.passSeconds(10)
     assert.equal(await statusOf(client, lonely), 401)
-    const [ended = {}] = eventsOf(scene, 'session_ended').slice(-1)
+    const [ended = {}] = scene.eventsOf('session_ended').slice(-1)
     assert.deepEqual([ended.reason, ended.user, ended.ended], ['unbound', 'zhangsan', 1])
     const login = await client.get('/login', { headers: { ...lonely.headers, accept: 'text/html' } })
     assert.match(login.text, /浏览器未能确认这是您登录时使用的设备/)
@@ -357,7 +354,7 @@ test('DEVICE_BOUND_SESSIONS', async t => {
     assert.equal(await statusOf(client), 200)
     const late = await (await createDevice()).register(client, signedIn)
     assert.equal(late.status, 403)
-    assert.equal(eventsOf(scene, 'device_refused').at(-1)?.reason, 'late')
+    assert.equal(scene.eventsOf('device_refused').at(-1)?.reason, 'late')
     assert.equal(await statusOf(client), 200)
   })
 
@@ -471,8 +468,8 @@ test('rejected proofs are limited by RATE_LIMIT_PER_MINUTE, and valid ones are n
   const statuses: number[] = []
   for (let n = 0; n < 5; n++) statuses.push((await device.refresh(client, id, 'wrong')).status)
   assert.deepEqual(statuses, [403, 403, 403, 429, 429])
-  assert.equal(eventsOf(scene, 'device_refused').length, 3)
-  assert.equal(eventsOf(scene, 'rate_limited')[0]?.kind, 'device')
+  assert.equal(scene.eventsOf('device_refused').length, 3)
+  assert.equal(scene.eventsOf('rate_limited')[0]?.kind, 'device')
 })
 
 test('without https, and with several hosts, the setting is refused in one sentence', async t => {

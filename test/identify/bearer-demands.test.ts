@@ -22,11 +22,12 @@ const CONFIG: Config = {
   ],
 }
 
-const openStage = (t: TestContext, { env, config = CONFIG }: OidcSetUpOptions = {}) =>
+/** A gateway whose rules demand an audience or scopes of a token. */
+const setUpTokenDemands = (t: TestContext, { env, config = CONFIG }: OidcSetUpOptions = {}) =>
   setUpOidc(t, { env: { TRUSTED_PROXIES: '127.0.0.1', ...env }, config })
 
 test('the audience is required for every interpretation of a path, not only for the path as sent', async t => {
-  const { provider, upstream, bring } = await openStage(t)
+  const { provider, upstream, bring } = await setUpTokenDemands(t)
   const outer = await provider.sign({ ...MACHINE, aud: OUTER }, AT)
   const inner = await provider.sign({ ...MACHINE, aud: 'admin' }, AT)
   const both = await provider.sign({ ...MACHINE, aud: [OUTER, INNER] }, AT)
@@ -44,7 +45,7 @@ test('the audience is required for every interpretation of a path, not only for 
 })
 
 test('an introspection that does not say whom a token is for is not enough where an audience is configured', async t => {
-  const { provider, bring, lines } = await openStage(t)
+  const { provider, bring, lines } = await setUpTokenDemands(t)
   const answers: Record<string, object> = {
     silent: { active: true, sub: 'u-7', username: 'zhangsan', client_id: provider.clientId },
     outer: { active: true, sub: 'u-7', username: 'zhangsan', aud: OUTER },
@@ -66,7 +67,7 @@ test('an introspection that does not say whom a token is for is not enough where
   assert.ok(
     lines.some(({ event, fields }) => event === 'token_refused' && (fields as { reason?: string }).reason === 'aud'),
   )
-  const set = await openStage(t, { env: { BEARER_AUDIENCE: 'https://set.example' } })
+  const set = await setUpTokenDemands(t, { env: { BEARER_AUDIENCE: 'https://set.example' } })
   set.provider.introspect = () => ({ active: true, sub: 'u-7', username: 'zhangsan' })
   assert.equal((await set.bring('silent', '/plain')).status, 401)
 })
@@ -77,7 +78,7 @@ test('an opaque token of another client is refused where no audience is configur
     { path: '/any', roles: ['*'], bearer: true, audience: 'any' },
     { path: '/any/named', roles: ['*'], bearer: true, audience: OUTER },
   ]
-  const { provider, bring, lines } = await openStage(t, { config: { rules } })
+  const { provider, bring, lines } = await setUpTokenDemands(t, { config: { rules } })
   const user = { active: true, sub: 'u-7', username: 'zhangsan' }
   const answers: Record<string, object> = {
     ours: { ...user, client_id: provider.clientId },
@@ -111,7 +112,7 @@ test('an opaque token of another client is refused where no audience is configur
 })
 
 test('a token that does not say its type has to show by its claims that it is an access token', async t => {
-  const { provider, bring } = await openStage(t)
+  const { provider, bring } = await setUpTokenDemands(t)
   const idToken: JWTPayload = { sub: 'u-7', preferred_username: 'zhangsan', azp: provider.clientId, sid: 's-1' }
   assert.equal((await bring(await provider.sign(idToken, {}), '/plain')).status, 401)
   assert.equal((await bring(await provider.sign({ ...idToken, auth_time: 1 }, {}), '/plain')).status, 401)
@@ -122,7 +123,7 @@ test('a token that does not say its type has to show by its claims that it is an
 })
 
 test('BEARER_AUDIENCE is separated by commas alone', async t => {
-  const { provider, bring } = await openStage(t, { env: { BEARER_AUDIENCE: 'our api, https://set.example' } })
+  const { provider, bring } = await setUpTokenDemands(t, { env: { BEARER_AUDIENCE: 'our api, https://set.example' } })
   for (const [aud, status] of [
     ['our api', 200],
     ['https://set.example', 200],
@@ -133,7 +134,7 @@ test('BEARER_AUDIENCE is separated by commas alone', async t => {
 })
 
 test('a rule’s scopes are all demanded, of every interpretation, and named in the refusal', async t => {
-  const { url, provider, upstream, bring, lines } = await openStage(t)
+  const { url, provider, upstream, bring, lines } = await setUpTokenDemands(t)
   const sign = (claims: JWTPayload) => provider.sign({ sub: 'robot-1', client_id: 'robot', ...claims }, AT)
   const rows: [claims: JWTPayload, path: string, scope: string | undefined][] = [
     [{ scope: 'mcp:read mcp:write' }, '/mcp/x', undefined],
@@ -181,7 +182,7 @@ test('a rule’s scopes are all demanded, of every interpretation, and named in 
 })
 
 test('a token that names no one is refused, and the log says which claim is missing, without any value', async t => {
-  const { provider, bring, lines } = await openStage(t)
+  const { provider, bring, lines } = await setUpTokenDemands(t)
   const nobody = { ...MACHINE, sub: undefined, client_id: 'CANARY' } as unknown as JWTPayload
   assert.equal((await bring(await provider.sign(nobody, AT), '/plain')).status, 401)
   provider.introspect = () => ({ active: true, client_id: 'CANARY', aud: provider.clientId })
@@ -198,7 +199,7 @@ test('a token that names no one is refused, and the log says which claim is miss
 })
 
 test('a token that is shown to the provider is measured as an introspection', async t => {
-  const { provider, bring, url } = await openStage(t, { env: { TRUSTED_PROXIES: '' } })
+  const { provider, bring, url } = await setUpTokenDemands(t, { env: { TRUSTED_PROXIES: '' } })
   provider.introspect = () => ({ active: true, client_id: provider.clientId, sub: 'u-7', username: 'zhangsan' })
   for (let n = 0; n < 3; n++) assert.equal((await bring('opaque', '/plain')).status, 200)
   const series = 'menshen_provider_seconds_count{call="introspection",result="ok"}'

@@ -41,7 +41,8 @@ const answerWithStream: RequestListener = (_request, response) => {
 }
 const ROBOT = { sub: 'robot-1', client_id: 'robot', scope: 'read', groups: ['robots', '/fleet/a'] }
 
-async function openStage(t: TestContext, options: OidcSetUpOptions = {}) {
+/** A gateway whose rules accept access tokens; `bring` sends one to `/api/items` unless it is told where. */
+async function setUpTokenRules(t: TestContext, options: OidcSetUpOptions = {}) {
   const scene = await setUpOidc(t, { config: CONFIG, ...options })
   const bring = (token: string, path = '/api/items', headers: Record<string, string> = {}) =>
     scene.bring(token, path, headers)
@@ -49,7 +50,7 @@ async function openStage(t: TestContext, options: OidcSetUpOptions = {}) {
 }
 
 test('a signed access token admits, and the application is told who it is as for a user', async t => {
-  const { provider, upstream, bring, lines } = await openStage(t)
+  const { provider, upstream, bring, lines } = await setUpTokenRules(t)
   const token = await provider.sign(ROBOT, AT)
   const answer = await bring(token)
   assert.equal(answer.status, 200)
@@ -70,10 +71,10 @@ test('a signed access token admits, and the application is told who it is as for
 })
 
 test('anything but an access token for this audience is refused with 401, and the reason is only in the log', async t => {
-  const stage = await openStage(t)
-  const { provider, upstream, bring, lines } = stage
+  const scene = await setUpTokenRules(t)
+  const { provider, upstream, bring, lines } = scene
   const { sign, issuer, clientId, jwk } = provider
-  const seconds = Math.floor(stage.now() / 1000)
+  const seconds = Math.floor(scene.now() / 1000)
   const claims = { iss: issuer, aud: clientId, iat: seconds, exp: seconds + 600, ...ROBOT }
   const pem = await exportSPKI((await importJWK(jwk, 'RS256')) as CryptoKey)
   const secret = new TextEncoder().encode(pem)
@@ -114,7 +115,7 @@ test('anything but an access token for this audience is refused with 401, and th
   for (const [name, token] of Object.entries(tokens)) {
     const answer = await bring(token)
     assert.equal(answer.status, 401, name)
-    assert.equal(answer.headers['www-authenticate'], invalidAt(stage.url), name)
+    assert.equal(answer.headers['www-authenticate'], invalidAt(scene.url), name)
     assert.deepEqual(answer.setCookies, [])
     assert.equal(answer.json<{ error: string }>().error, 'unauthenticated')
     assert.ok(!answer.text.includes(token))
@@ -127,7 +128,7 @@ test('anything but an access token for this audience is refused with 401, and th
     'bearer a,b',
     `Bearer ${tokens.expired}, Bearer x`,
   ]) {
-    const answer = await createClient(stage.url).get('/api', { headers: { authorization: odd } })
+    const answer = await createClient(scene.url).get('/api', { headers: { authorization: odd } })
     assert.equal(answer.status, 401, odd)
   }
   assert.equal(upstream.received.length, 0)
@@ -136,14 +137,16 @@ test('anything but an access token for this audience is refused with 401, and th
 })
 
 test('a type that the provider is known to use is accepted, but never for an ID token', async t => {
-  const { provider, bring } = await openStage(t, { config: { ...CONFIG, provider: { accessTokenTypes: ['JWT'] } } })
+  const { provider, bring } = await setUpTokenRules(t, {
+    config: { ...CONFIG, provider: { accessTokenTypes: ['JWT'] } },
+  })
   assert.equal((await bring(await provider.sign(ROBOT, { typ: 'JWT' }))).status, 200)
   const idToken = { sub: 'robot-1', groups: ['robots'], azp: provider.clientId }
   assert.equal((await bring(await provider.sign(idToken, { typ: 'JWT' }))).status, 401)
 })
 
 test('valid, but not admitted by the rule: 403', async t => {
-  const { provider, upstream, bring } = await openStage(t)
+  const { provider, upstream, bring } = await setUpTokenRules(t)
   const answer = await bring(await provider.sign({ ...ROBOT, groups: [] }, AT))
   assert.equal(answer.status, 403)
   assert.equal(answer.headers['www-authenticate'], 'Bearer error="insufficient_scope"')
@@ -153,7 +156,7 @@ test('valid, but not admitted by the rule: 403', async t => {
 })
 
 test('without a rule that says so, nothing is read of a token, and the console never is open to one', async t => {
-  const { provider, upstream, bring } = await openStage(t)
+  const { provider, upstream, bring } = await setUpTokenRules(t)
   const admin = await provider.sign({ sub: 'a', preferred_username: 'admin', groups: ['robots'] }, AT)
   for (const path of [
     '/',
@@ -175,20 +178,20 @@ test('without a rule that says so, nothing is read of a token, and the console n
   assert.equal(upstream.last().headers.authorization, 'Bearer whatever', 'as before, it is the application’s own')
   assert.equal(upstream.last().headers['x-forwarded-user'], undefined)
 
-  const off = await openStage(t, { config: {} })
+  const off = await setUpTokenRules(t, { config: {} })
   assert.equal((await off.bring(await off.provider.sign(ROBOT, AT))).headers['www-authenticate'], 'Bearer')
   assert.deepEqual(off.provider.calls, [])
 })
 
 test('whom it is for: the rule says, else the setting, else our client and our address', async t => {
-  const { provider, bring, baseUrl } = await openStage(t)
+  const { provider, bring, baseUrl } = await setUpTokenRules(t)
   const sign = (aud: string | string[]) => provider.sign({ ...ROBOT, aud }, AT)
   assert.equal((await bring(await sign(baseUrl))).status, 200)
   assert.equal((await bring(await sign(['x', provider.clientId]))).status, 200)
   assert.equal((await bring(await sign('https://other.example'))).status, 401)
   assert.equal((await bring(await sign('https://other.example'), '/other')).status, 200)
   assert.equal((await bring(await sign(baseUrl), '/other')).status, 401)
-  const set = await openStage(t, { env: { BEARER_AUDIENCE: 'https://api.example, second' } })
+  const set = await setUpTokenRules(t, { env: { BEARER_AUDIENCE: 'https://api.example, second' } })
   for (const [aud, status] of [
     ['https://api.example', 200],
     ['second', 200],
@@ -199,9 +202,9 @@ test('whom it is for: the rule says, else the setting, else our client and our a
 })
 
 test('an opaque token is shown to the provider, and what it says is kept for a moment', async t => {
-  const stage = await openStage(t)
-  const { provider, upstream, bring } = stage
-  const seconds = Math.floor(stage.now() / 1000)
+  const scene = await setUpTokenRules(t)
+  const { provider, upstream, bring } = scene
+  const seconds = Math.floor(scene.now() / 1000)
   const answers: Record<string, object> = {
     good: { active: true, client_id: provider.clientId, sub: 'u-7', username: 'zhangsan', exp: seconds + 600 },
     soon: { active: true, client_id: provider.clientId, sub: 'u-7', username: 'zhangsan', exp: seconds + 10 },
@@ -239,23 +242,23 @@ test('an opaque token is shown to the provider, and what it says is kept for a m
     for (let n = 0; n < 2; n++) {
       const answer = await bring(token)
       assert.equal(answer.status, 401, token)
-      assert.equal(answer.headers['www-authenticate'], invalidAt(stage.url), token)
+      assert.equal(answer.headers['www-authenticate'], invalidAt(scene.url), token)
     }
     assert.equal(asked().filter(one => one === token).length, 1, `a refusal of ${token} is kept too`)
   }
   assert.equal((await bring('soon')).status, 200)
-  stage.passSeconds(11)
+  scene.passSeconds(11)
   assert.equal((await bring('soon')).status, 401, 'its end counts more than what was kept')
   assert.equal((await bring('good')).status, 200)
   assert.equal(asked().filter(one => one === 'good').length, 1)
   answers.good = { active: false }
-  stage.passSeconds(30)
+  scene.passSeconds(30)
   assert.equal((await bring('good')).status, 401, 'revoked: known within half a minute')
 })
 
 test('while the provider cannot be asked, nothing is refused for good', async t => {
-  const stage = await openStage(t, { env: { TRUSTED_PROXIES: '127.0.0.1' } })
-  const { provider, bring } = stage
+  const scene = await setUpTokenRules(t, { env: { TRUSTED_PROXIES: '127.0.0.1' } })
+  const { provider, bring } = scene
   provider.introspect = () => ({ active: true, client_id: provider.clientId, sub: 'u-7', username: 'zhangsan' })
   provider.isAway = true
   const away = await bring('good')
@@ -272,7 +275,7 @@ test('while the provider cannot be asked, nothing is refused for good', async t 
     assert.equal((await bring('good', check, { ...grpc, ...more })).status, 503, 'forward-auth takes 200 for yes')
   provider.isAway = false
   provider.introspect = () => ({ hello: 1 })
-  stage.passSeconds(2)
+  scene.passSeconds(2)
   assert.equal((await bring('good')).status, 503)
   provider.introspect = () => ({ active: true, client_id: provider.clientId, sub: 'u-7', username: 'zhangsan' })
   assert.equal((await bring('good')).status, 200)
@@ -280,8 +283,8 @@ test('while the provider cannot be asked, nothing is refused for good', async t 
 
 test('made-up tokens are counted before the provider is asked, and a valid machine goes on', async t => {
   const env = { RATE_LIMIT_PER_MINUTE: '5', TRUSTED_PROXIES: '127.0.0.1' }
-  const stage = await openStage(t, { env })
-  const { provider, bring, lines } = stage
+  const scene = await setUpTokenRules(t, { env })
+  const { provider, bring, lines } = scene
   provider.introspect = token =>
     token.startsWith('good')
       ? { active: true, client_id: provider.clientId, sub: token, username: 'zhangsan' }
@@ -300,14 +303,14 @@ test('made-up tokens are counted before the provider is asked, and a valid machi
   assert.equal((await bring('a b', '/api', from('192.0.2.1'))).status, 429, 'and one that cannot be read')
   assert.equal((await bring('good-new', '/api', from('192.0.2.1'))).status, 429)
   assert.equal((await bring('good-elsewhere', '/api', from('198.51.100.1'))).status, 200)
-  stage.passSeconds(31)
+  scene.passSeconds(31)
   assert.equal((await bring('good-1', '/api', from('192.0.2.1'))).status, 200, 'who was valid is asked about anew')
   assert.equal(asked().length, 5)
 })
 
 test('a valid machine is never limited, however many of its requests wait for one answer of the provider', async t => {
-  const stage = await openStage(t, { env: { RATE_LIMIT_PER_MINUTE: '5' } })
-  const { provider, bring } = stage
+  const scene = await setUpTokenRules(t, { env: { RATE_LIMIT_PER_MINUTE: '5' } })
+  const { provider, bring } = scene
   provider.introspect = async token => {
     for (let n = 0; n < 200; n++) await nextTurn()
     return token.startsWith('good')
@@ -320,15 +323,15 @@ test('a valid machine is never limited, however many of its requests wait for on
   }
   assert.deepEqual(await many('good'), [200], 'the very first requests of it too')
   for (let n = 0; n < 3; n++) {
-    stage.passSeconds(31)
+    scene.passSeconds(31)
     assert.deepEqual(await many('good'), [200], 'each time that it is asked about anew')
   }
   assert.equal(provider.callsTo('/introspect').length, 4)
-  stage.passSeconds(31)
+  scene.passSeconds(31)
   provider.isAway = true
   assert.deepEqual(await many('good'), [503])
   provider.isAway = false
-  stage.passSeconds(31)
+  scene.passSeconds(31)
   assert.deepEqual(await many('good'), [200], 'the provider was away for a moment')
   assert.equal((await bring('good-2')).status, 200, 'nothing of what its network may do is used up')
   assert.deepEqual((await many('made-up')).toSorted(), [401, 429])
@@ -336,7 +339,7 @@ test('a valid machine is never limited, however many of its requests wait for on
 
 test('a token that is limited in one network is asked about for another that brings it at the same time', async t => {
   const env = { RATE_LIMIT_PER_MINUTE: '1', TRUSTED_PROXIES: '127.0.0.1' }
-  const { provider, bring } = await openStage(t, { env })
+  const { provider, bring } = await setUpTokenRules(t, { env })
   provider.introspect = token =>
     token === 'good'
       ? { active: true, client_id: provider.clientId, sub: 's', username: 'zhangsan' }
@@ -353,7 +356,7 @@ test('a token that is limited in one network is asked about for another that bri
 
 test('one network has a quarter of the slots for tokens: a machine elsewhere is asked about at once', async t => {
   const env = { PROVIDER_PARALLEL_CALLS: '4', TRUSTED_PROXIES: '127.0.0.1' }
-  const { provider, bring } = await openStage(t, { env })
+  const { provider, bring } = await setUpTokenRules(t, { env })
   const held = Promise.withResolvers<void>()
   provider.introspect = async token => {
     if (token.startsWith('made')) await held.promise
@@ -370,9 +373,9 @@ test('one network has a quarter of the slots for tokens: a machine elsewhere is 
 })
 
 test('a session takes precedence over a token, which is then the application’s own business', async t => {
-  const stage = await openStage(t)
-  const { provider, upstream } = stage
-  const user = await stage.user()
+  const scene = await setUpTokenRules(t)
+  const { provider, upstream } = scene
+  const user = await scene.user()
   const robot = await provider.sign(ROBOT, AT)
   for (const token of [robot, 'whatever']) {
     assert.equal((await user.get('/api', { headers: { authorization: `Bearer ${token}` } })).status, 200)
@@ -381,16 +384,16 @@ test('a session takes precedence over a token, which is then the application’s
     assert.equal(headers.authorization, `Bearer ${token}`)
   }
   provider.user = { sub: 'sub-2', preferred_username: 'lisi' }
-  const other = await stage.user()
+  const other = await scene.user()
   const refused = await other.get('/api', { headers: { authorization: `Bearer ${robot}` } })
   assert.equal(refused.status, 403, 'the user is not admitted, whatever else is brought')
   const stale = { cookie: `menshen_session=${'x'.repeat(43)}`, authorization: `Bearer ${robot}` }
-  assert.equal((await createClient(stage.url).get('/api', { headers: stale })).status, 200)
+  assert.equal((await createClient(scene.url).get('/api', { headers: stale })).status, 200)
   assert.equal(upstream.last().headers['x-forwarded-user'], 'robot-1')
 })
 
 test('with FORWARD_ACCESS_TOKEN the application is given the token, once', async t => {
-  const { provider, upstream, bring } = await openStage(t, { env: { FORWARD_ACCESS_TOKEN: 'true' } })
+  const { provider, upstream, bring } = await setUpTokenRules(t, { env: { FORWARD_ACCESS_TOKEN: 'true' } })
   const token = await provider.sign(ROBOT, AT)
   assert.equal((await bring(token)).status, 200)
   assert.deepEqual(
@@ -400,7 +403,7 @@ test('with FORWARD_ACCESS_TOKEN the application is given the token, once', async
 })
 
 test('forward-auth: the proxy passes the token on and is told who it is', async t => {
-  const { url, provider, bring } = await openStage(t, { env: { TRUSTED_PROXIES: '127.0.0.1' } })
+  const { url, provider, bring } = await setUpTokenRules(t, { env: { TRUSTED_PROXIES: '127.0.0.1' } })
   const token = await provider.sign(ROBOT, AT)
   const ask = (token: string, uri: string) => bring(token, '/_menshen/check', { 'x-original-uri': uri })
   const good = await ask(token, '/api/items')
@@ -421,25 +424,25 @@ test('forward-auth: the proxy passes the token on and is told who it is', async 
 })
 
 test('an open stream of a machine with an opaque token stays while the provider cannot be asked about the token', async t => {
-  const { provider, ...stage } = await openStage(t, { answer: answerWithStream })
+  const { provider, ...scene } = await setUpTokenRules(t, { answer: answerWithStream })
   const rejections: unknown[] = []
   const onRejection = (reason: unknown) => void rejections.push(reason)
   process.on('unhandledRejection', onRejection)
   t.after(() => process.off('unhandledRejection', onRejection))
   provider.introspect = () => ({ active: true, client_id: provider.clientId, sub: 'u-7', username: 'zhangsan' })
-  const wire = await openWire(stage.url)
+  const wire = await openWire(scene.url)
   wire.socket.write(request('GET /api/events HTTP/1.1', 'authorization: Bearer opaque'))
   await wire.sees('data: 1')
   provider.isAway = true
-  stage.passSeconds(31)
-  await until(() => stage.lines.some(({ event }) => event === 'streams_unchecked'))
+  scene.passSeconds(31)
+  await until(() => scene.lines.some(({ event }) => event === 'streams_unchecked'))
   // Node reports a rejection without a handler before the next turn.
   await nextTurn()
   assert.deepEqual(rejections, [])
   assert.ok(!wire.socket.destroyed)
   provider.isAway = false
   provider.introspect = () => ({ active: false })
-  stage.passSeconds(31)
+  scene.passSeconds(31)
   await wire.rest()
 })
 
@@ -472,8 +475,8 @@ test('an open stream ends when another configuration gives its machine another r
 })
 
 test('a socket too, which ends when the token is not valid any more', async t => {
-  const stage = await openStage(t)
-  const { provider, upstream, url } = stage
+  const scene = await setUpTokenRules(t)
+  const { provider, upstream, url } = scene
   upstream.server.on('upgrade', (received, socket) => {
     socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n')
     const accept = received.headers['sec-websocket-key'] ?? ''
@@ -490,7 +493,7 @@ test('a socket too, which ends when the token is not valid any more', async t =>
   await new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject))
   assert.equal(await told, 'robot-1')
   const closed = new Promise(resolve => socket.once('close', resolve))
-  stage.passSeconds(700)
+  scene.passSeconds(700)
   await closed
 
   const upgrade = ['connection: Upgrade', 'upgrade: websocket', 'sec-websocket-version: 13', 'sec-websocket-key: eA==']
@@ -513,16 +516,16 @@ test('a socket too, which ends when the token is not valid any more', async t =>
 })
 
 test('made-up tokens are limited as tickets are, and who has a good one or a session is not', async t => {
-  const stage = await openStage(t, { env: { RATE_LIMIT_PER_MINUTE: '3' } })
-  const { provider, bring } = stage
-  const user = await stage.user()
+  const scene = await setUpTokenRules(t, { env: { RATE_LIMIT_PER_MINUTE: '3' } })
+  const { provider, bring } = scene
+  const user = await scene.user()
   for (let n = 0; n < 3; n++) assert.equal((await bring(`made-up-${n}`)).status, 401)
   const limited = await bring('made-up-3')
   assert.deepEqual([limited.status, limited.headers['retry-after']], [429, '60'])
   assert.equal((await bring(await provider.sign(ROBOT, AT))).status, 200)
   assert.equal((await user.get('/api')).status, 200)
   assert.equal(
-    (await createClient(stage.url).get('/', { headers: { cookie: `menshen_session=${'x'.repeat(43)}` } })).status,
+    (await createClient(scene.url).get('/', { headers: { cookie: `menshen_session=${'x'.repeat(43)}` } })).status,
     429,
   )
 })
@@ -579,7 +582,7 @@ function acceptFor(key: string): string {
 }
 
 test('a key is never shown to the provider, whether or not the rule is for keys, too', async t => {
-  const { provider, bring } = await openStage(t, {
+  const { provider, bring } = await setUpTokenRules(t, {
     config: {
       rules: [
         { path: '/both', roles: ['*'], bearer: true, keys: true },

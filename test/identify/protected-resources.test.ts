@@ -24,7 +24,12 @@ const RULES: NonNullable<Config['rules']> = [
   { path: '/trial', roles: ['*'], bearer: true, shadow: true },
 ]
 
-async function openStage(t: TestContext, config: Config = { rules: RULES }, env: Record<string, string> = {}) {
+/** A gateway with metadata of protected resources; `ask` is a client that has neither cookies nor a token. */
+async function setUpProtectedResources(
+  t: TestContext,
+  config: Config = { rules: RULES },
+  env: Record<string, string> = {},
+) {
   const scene = await setUpOidc(t, { config, env: { TRUSTED_PROXIES: '127.0.0.1', ...env } })
   const ask = (asked: string | Request, headers: Record<string, string> = {}) =>
     createClient(scene.url).request(
@@ -37,7 +42,7 @@ const machine = (provider: OidcServer, claims: object) =>
   provider.sign({ sub: 'robot-1', client_id: 'robot', scope: 'mcp:read mcp:write', ...claims }, AT)
 
 test('rules with bearer, at one address', async t => {
-  const { url, provider, upstream, ask, menshen, lines } = await openStage(t)
+  const { url, provider, upstream, ask, menshen, lines } = await setUpProtectedResources(t)
   const ofMcp = {
     resource: `${url}/mcp`,
     authorization_servers: [provider.issuer],
@@ -266,7 +271,7 @@ test('rules with bearer, at one address', async t => {
 })
 
 test('a rule for / makes the whole host a resource, by its address with or without the slash', async t => {
-  const { url, provider, ask } = await openStage(t, {
+  const { url, provider, ask } = await setUpProtectedResources(t, {
     rules: [
       { path: '/x', roles: ['*'], bearer: true, audience: 'x' },
       { path: '/', roles: ['*'], bearer: true, audience: 'host', scopes: ['all'] },
@@ -298,11 +303,11 @@ test('without a rule with bearer the addresses of metadata belong to the applica
       { path: '/', roles: ['*' as const] },
     ],
   }
-  const { ask, upstream, menshen, url } = await openStage(t, config)
+  const { ask, upstream, menshen, url } = await setUpProtectedResources(t, config)
   assert.equal((await ask(`${WELL_KNOWN}/mcp`)).text, 'hello')
   assert.equal(upstream.last().target, `${WELL_KNOWN}/mcp`)
   assert.equal(await menshen.fetch(new Request(url + WELL_KNOWN)), undefined)
-  const closed = await openStage(t, {})
+  const closed = await setUpProtectedResources(t, {})
   assert.equal((await closed.ask(WELL_KNOWN)).status, 302)
   assert.equal((await closed.ask({ method: 'POST', path: '/x' })).headers['www-authenticate'], 'Cookie realm="menshen"')
 })
@@ -312,7 +317,7 @@ test('each of several hosts has its own resources, and a token for one host is n
   const sockets = new WebSocketServer({ server: wiki.server })
   t.after(() => sockets.close())
   const bearer: NonNullable<Config['rules']> = [{ path: '/', roles: ['*'], bearer: true }]
-  const stage = await openStage(
+  const stage = await setUpProtectedResources(
     t,
     {
       rules: [...bearer, { path: '/mcp', roles: ['*'], bearer: true }],

@@ -50,7 +50,8 @@ const basic = (key: string, user = 'git') => ({
 })
 const own = (key: string) => ({ 'x-menshen-key': key })
 
-async function openStage(t: TestContext, options: SetUpOptions = {}) {
+/** A gateway with the machines of `CONFIG`; `bring` is a request without cookies. */
+async function setUpMachines(t: TestContext, options: SetUpOptions = {}) {
   const scene = await setUp(t, { config: CONFIG, ...options })
   const bring = (path: string, headers: Record<string, string>, method = 'GET') =>
     createClient(scene.url).request({ method, path, headers })
@@ -58,7 +59,7 @@ async function openStage(t: TestContext, options: SetUpOptions = {}) {
 }
 
 test('a key admits a machine in each of its three forms, and the application learns who it is but not the key', async t => {
-  const { bring, upstream, lines } = await openStage(t, { env: { ACCESS_LOG: 'true' } })
+  const { bring, upstream, lines } = await setUpMachines(t, { env: { ACCESS_LOG: 'true' } })
   for (const headers of [
     bearer(BACKUP),
     basic(BACKUP),
@@ -83,7 +84,7 @@ test('a key admits a machine in each of its three forms, and the application lea
 })
 
 test("a key is accepted only where a rule allows it, for what its role may see, and never for Menshen's own pages", async t => {
-  const { bring, upstream } = await openStage(t)
+  const { bring, upstream } = await setUpMachines(t)
   const admitted = upstream.received.length
   // Every interpretation of the path counts.
   for (const path of ['/', '/other', '/api/closed', '/api/%2e%2fclosed', '/api//closed', '/API/closed'])
@@ -101,7 +102,7 @@ test("a key is accepted only where a rule allows it, for what its role may see, 
 })
 
 test('an unknown, expired, misshapen or doubtful key is 401, whatever form it has', async t => {
-  const { bring, upstream, lines } = await openStage(t)
+  const { bring, upstream, lines } = await setUpMachines(t)
   const wrong: Record<string, Record<string, string>> = {
     unknown: bearer(newKey()),
     expired: bearer(EXPIRED),
@@ -135,7 +136,7 @@ test('an unknown, expired, misshapen or doubtful key is 401, whatever form it ha
 })
 
 test('what has the form of a key is removed on every request, in any scheme, encoding and spelling; other credentials pass', async t => {
-  const { url, upstream, user } = await openStage(t)
+  const { url, upstream, user } = await setUpMachines(t)
   const client = await user()
   const cookie = [...client.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
   const key = newKey()
@@ -198,7 +199,7 @@ test('what has the form of a key is removed on every request, in any scheme, enc
 })
 
 test('with a session the user of the session is used, whatever key is sent with it', async t => {
-  const { user, visitor, upstream } = await openStage(t)
+  const { user, visitor, upstream } = await setUpMachines(t)
   const client = await user()
   for (const key of [BACKUP, newKey()]) {
     assert.equal((await client.get('/api', { headers: bearer(key) })).status, 200)
@@ -212,7 +213,7 @@ test('with a session the user of the session is used, whatever key is sent with 
 })
 
 test('conditions of rules hold for keys; one that needs a sign-in is never met', async t => {
-  const { bring } = await openStage(t, { env: { TRUSTED_PROXIES: '127.0.0.1' } })
+  const { bring } = await setUpMachines(t, { env: { TRUSTED_PROXIES: '127.0.0.1' } })
   const from = (address: string) => ({ ...basic(BACKUP), 'x-forwarded-for': address })
   assert.equal((await bring('/office', from('192.0.2.7'))).status, 200)
   const outside = await bring('/office', from('198.51.100.7'))
@@ -229,7 +230,7 @@ test('conditions of rules hold for keys; one that needs a sign-in is never met',
 })
 
 test('made-up keys from one address are bounded: 429, a few log lines, and others are admitted', async t => {
-  const { bring, lines } = await openStage(t, { env: { RATE_LIMIT_PER_MINUTE: '20' } })
+  const { bring, lines } = await setUpMachines(t, { env: { RATE_LIMIT_PER_MINUTE: '20' } })
   const statuses: number[] = []
   for (let n = 0; n < 60; n++) statuses.push((await bring('/api', bearer(newKey()))).status)
   assert.deepEqual([...new Set(statuses)], [401, 429])
@@ -241,7 +242,7 @@ test('made-up keys from one address are bounded: 429, a few log lines, and other
 })
 
 test('a program without credentials is asked for a password where keys are accepted; a browser never is', async t => {
-  const { bring } = await openStage(t)
+  const { bring } = await setUpMachines(t)
   const git = await bring('/api/info/refs?service=git-upload-pack', { 'user-agent': 'git/2.39.5' })
   assert.equal(git.status, 401)
   assert.equal(git.headers['www-authenticate'], 'Basic realm="menshen"')
@@ -289,7 +290,7 @@ test('git sends its key where tokens are accepted, too', async t => {
 })
 
 test('a WebSocket by a key reaches the application without it, and closes when the key expires', async t => {
-  const { url, upstream, passSeconds } = await openStage(t)
+  const { url, upstream, passSeconds } = await setUpMachines(t)
   const { WebSocketServer } = await import('ws')
   const sockets = new WebSocketServer({ server: upstream.server })
   t.after(() => sockets.close())
@@ -307,7 +308,7 @@ test('a WebSocket by a key reaches the application without it, and closes when t
 })
 
 test('no user can sign in under the name of a machine', async t => {
-  const { visitor, provider, lines } = await openStage(t)
+  const { visitor, provider, lines } = await setUpMachines(t)
   for (const user of [
     { username: 'machine:backup' },
     { username: ' Machine:x' },
@@ -322,7 +323,7 @@ test('no user can sign in under the name of a machine', async t => {
 })
 
 test('a program that embeds Menshen gets the machine as its user, and a request without the key', async t => {
-  const { menshen } = await openStage(t)
+  const { menshen } = await setUpMachines(t)
   const headers = { ...basic(BACKUP), ...own(BACKUP), accept: '*/*' }
   const request = new Request('http://localhost/api', { headers })
   const { user, answer } = await menshen.admit(request)
@@ -339,7 +340,7 @@ test('a program that embeds Menshen gets the machine as its user, and a request 
 
 for (const isReadBefore of [false, true])
   test(`an application of node:http finds the key in no form of its headers${isReadBefore ? ', also if it has read them before' : ''}`, async t => {
-    const { menshen } = await openStage(t)
+    const { menshen } = await setUpMachines(t)
     let seen: Pick<IncomingMessage, 'headers' | 'headersDistinct' | 'rawHeaders'> | undefined
     const application = createServer(async (request, response) => {
       if (isReadBefore) void request.headersDistinct

@@ -10,12 +10,12 @@ import type { Config } from '../../src/index.ts'
 import { newKey } from '../../src/util/key-form.ts'
 import type { Client, Response } from '../kit/client.ts'
 import { createCommandRunner } from '../kit/command-runner.ts'
+import { makePersonalKey, PERSONAL_KEYS, personalKeyIn } from '../kit/personal-keys.ts'
 import { startRedis } from '../kit/redis-server.ts'
 import { openGateway, type SetUpOptions, setUp, setUpOidc } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 
 const commands = createCommandRunner()
-const KEYS = '/_menshen/account/keys'
 const REVOKE = '/_menshen/account/keys/revoke'
 const CONFIG: Config = {
   provider: { preset: 'idaas', fields: { groups: ['ou_name'] } },
@@ -33,7 +33,8 @@ const CONFIG: Config = {
   ],
 }
 
-async function openStage(t: TestContext, options: SetUpOptions = {}) {
+/** A gateway whose users make keys on the account page. */
+async function setUpPersonalKeys(t: TestContext, options: SetUpOptions = {}) {
   const scene = await setUp(t, { config: CONFIG, ...options })
   const origin = { headers: { origin: scene.url } }
   const post = (client: Client, path: string, form: Record<string, string>) => client.post(path, form, origin)
@@ -41,26 +42,16 @@ async function openStage(t: TestContext, options: SetUpOptions = {}) {
     ...scene,
     post,
     bring: (key: string, path = '/api') => scene.visitor().get(path, { headers: { authorization: `Bearer ${key}` } }),
-    async make(client: Client, name = 'laptop', days = '30') {
-      const { status, text } = await post(client, KEYS, { name, days })
-      assert.equal(status, 200)
-      return keyIn(text)
-    },
+    make: (client: Client, name?: string, days?: string) => makePersonalKey(client, scene.url, name, days),
     revoke: async (client: Client, n = 0) =>
       post(client, REVOKE, { key: [...(await client.get('/_menshen/account')).text.matchAll(ID)][n]?.[1] ?? '' }),
-    events: (code: string) =>
-      scene.lines.filter(({ event }) => event === code).map(({ fields }) => Object(fields) as Record<string, unknown>),
   }
 }
 
 const ID = /name="key" value="([\da-f]{64})"/g
 
-function keyIn(html: string): string {
-  return /<code>(mk_[\w-]{43})<\/code>/.exec(html)?.[1] ?? assert.fail('no key')
-}
-
 test('a key is shown once, acts as its owner, is listed with its expiry and last use, and is invalid once revoked', async t => {
-  const { user, make, bring, revoke, upstream, events, lines, passSeconds } = await openStage(t)
+  const { user, make, bring, revoke, upstream, eventsOf, lines, passSeconds } = await setUpPersonalKeys(t)
   const client = await user('zhangsan', { ou_name: 'finance' })
   const key = await make(client, '笔记本 <b>')
   const page = await client.get('/_menshen/account')
@@ -75,7 +66,7 @@ test('a key is shown once, acts as its owner, is listed with its expiry and last
   assert.equal((await bring(key, '/page')).status, 401)
   assert.equal((await bring(key, '/machines')).status, 403, 'only keys of machines count there')
   assert.deepEqual(
-    events('refused').map(({ user, session, key }) => ({ user, session, key })),
+    eventsOf('refused').map(({ user, session, key }) => ({ user, session, key })),
     [{ user: 'zhangsan', session: undefined, key: 'personal' }],
   )
   for (let n = 0; n < 3; n++) await bring(key)
@@ -88,15 +79,15 @@ test('a key is shown once, acts as its owner, is listed with its expiry and last
   assert.equal((await revoke(again)).headers.location, '/_menshen/account')
   assert.equal((await bring(key)).status, 401)
   assert.doesNotMatch((await again.get('/_menshen/account')).text, /笔记本/)
-  const [created] = events('key_created')
+  const [created] = eventsOf('key_created')
   assert.equal(created?.user, 'zhangsan')
   assert.equal(created?.name, '笔记本 <b>')
-  assert.equal(events('key_revoked')[0]?.by, 'user')
+  assert.equal(eventsOf('key_revoked')[0]?.by, 'user')
   assert.doesNotMatch(JSON.stringify(lines), /mk_/)
 })
 
 test('a key expires, and what the form may not say is refused with one sentence', async t => {
-  const { user, make, post, bring, passSeconds } = await openStage(t)
+  const { user, make, post, bring, passSeconds } = await setUpPersonalKeys(t)
   const client = await user()
   const key = await make(client, 'short', '1')
   for (const [form, sentence] of [
@@ -111,7 +102,7 @@ test('a key expires, and what the form may not say is refused with one sentence'
     [{ name: 'ok', days: '' }, /1 到 366 天/],
     [{ name: 'short', days: '2' }, /同名/],
   ] as const) {
-    const { status, text } = await post(client, KEYS, form)
+    const { status, text } = await post(client, PERSONAL_KEYS, form)
     assert.equal(status, 400, JSON.stringify(form))
     assert.match(text, sentence)
     assert.doesNotMatch(text, /mk_[\w-]{43}/)
@@ -122,25 +113,25 @@ test('a key expires, and what the form may not say is refused with one sentence'
 })
 
 test('PERSONAL_KEY_MAX_DAYS is the longest life of a new key, in the form and in what is accepted', async t => {
-  const { user, make, post, bring, passSeconds } = await openStage(t, { env: { PERSONAL_KEY_MAX_DAYS: '7' } })
+  const { user, make, post, bring, passSeconds } = await setUpPersonalKeys(t, { env: { PERSONAL_KEY_MAX_DAYS: '7' } })
   const client = await user()
   assert.match((await client.get('/_menshen/account')).text, /name="days"[^>]* max="7" value="7"/)
-  const refused = await post(client, KEYS, { name: 'long', days: '8' })
+  const refused = await post(client, PERSONAL_KEYS, { name: 'long', days: '8' })
   assert.equal(refused.status, 400)
   assert.match(refused.text, /1 到 7 天/)
   const key = await make(client, 'week', '7')
   assert.equal((await bring(key)).status, 200)
   passSeconds(7 * 24 * 3600)
   assert.equal((await bring(key)).status, 401)
-  const long = await openStage(t, { env: { PERSONAL_KEY_MAX_DAYS: '1000' } })
+  const long = await setUpPersonalKeys(t, { env: { PERSONAL_KEY_MAX_DAYS: '1000' } })
   await long.make(await long.user(), 'years', '1000')
 })
 
 test('a user has at most twenty keys, also by parallel requests', async t => {
-  const { user, post } = await openStage(t)
+  const { user, post } = await setUpPersonalKeys(t)
   const client = await user()
   const answers = await Promise.all(
-    Array.from({ length: 24 }, (_, n) => post(client, KEYS, { name: `k${n}`, days: '1' })),
+    Array.from({ length: 24 }, (_, n) => post(client, PERSONAL_KEYS, { name: `k${n}`, days: '1' })),
   )
   assert.ok(answers.some(({ status, text }) => status === 400 && /最多 20 个/.test(text)))
   const listed = (await client.get('/_menshen/account')).text.match(ID)?.length ?? 0
@@ -148,12 +139,12 @@ test('a user has at most twenty keys, also by parallel requests', async t => {
 })
 
 test('no other site and no other user creates or revokes a key', async t => {
-  const { user, make, post, bring } = await openStage(t)
+  const { user, make, post, bring } = await setUpPersonalKeys(t)
   const client = await user()
   const key = await make(client)
   const id = /value="([\da-f]{64})"/.exec((await client.get('/_menshen/account')).text)?.[1] ?? ''
   const evil = { headers: { origin: 'https://evil.example' } }
-  assert.equal((await client.post(KEYS, { name: 'evil', days: '1' }, evil)).status, 403)
+  assert.equal((await client.post(PERSONAL_KEYS, { name: 'evil', days: '1' }, evil)).status, 403)
   assert.equal((await client.post(REVOKE, { key: id }, evil)).status, 403)
   const other = await user('lisi')
   assert.ok(!(await other.get('/_menshen/account')).text.includes(id))
@@ -161,21 +152,26 @@ test('no other site and no other user creates or revokes a key', async t => {
   assert.equal((await bring(key)).status, 200)
   // A key is for the application, not for our own pages: it makes no other key.
   assert.equal(
-    (await client.post(KEYS, { name: 'x', days: '1' }, { headers: { cookie: '', authorization: `Bearer ${key}` } }))
-      .status,
+    (
+      await client.post(
+        PERSONAL_KEYS,
+        { name: 'x', days: '1' },
+        { headers: { cookie: '', authorization: `Bearer ${key}` } },
+      )
+    ).status,
     401,
   )
 })
 
 test('without a rule for personal keys there are none to make', async t => {
-  const { user, post } = await openStage(t, { config: { rules: [{ path: '/', roles: ['*'], keys: true }] } })
+  const { user, post } = await setUpPersonalKeys(t, { config: { rules: [{ path: '/', roles: ['*'], keys: true }] } })
   const client = await user()
   assert.doesNotMatch((await client.get('/_menshen/account')).text, /account\/keys/)
-  assert.equal((await post(client, KEYS, { name: 'x', days: '1' })).status, 404)
+  assert.equal((await post(client, PERSONAL_KEYS, { name: 'x', days: '1' })).status, 404)
 })
 
 test('a key has the groups and the role that the provider last confirmed, from the next sign-in on', async t => {
-  const { user, make, bring, upstream } = await openStage(t)
+  const { user, make, bring, upstream } = await setUpPersonalKeys(t)
   const key = await make(await user('zhangsan', { ou_name: 'finance' }))
   assert.equal((await bring(key, '/money')).status, 200)
   await user('zhangsan', { ou_name: '' })
@@ -188,7 +184,7 @@ test('a key has the groups and the role that the provider last confirmed, from t
 })
 
 test('keys are revoked when their user signs out everywhere or is ended in the console, and their sockets close', async t => {
-  const { user, make, bring, post, events, url, upstream } = await openStage(t)
+  const { user, make, bring, post, eventsOf, url, upstream } = await setUpPersonalKeys(t)
   const sockets = new WebSocketServer({ server: upstream.server })
   t.after(() => sockets.close())
   const client = await user()
@@ -200,7 +196,7 @@ test('keys are revoked when their user signs out everywhere or is ended in the c
   await post(client, '/_menshen/sign-out-everywhere', {})
   for (const key of [first, second]) assert.equal((await bring(key)).status, 401)
   assert.equal((await bring(others)).status, 200)
-  assert.equal(events('key_revoked').at(-1)?.revoked, 2)
+  assert.equal(eventsOf('key_revoked').at(-1)?.revoked, 2)
   await closed
   const again = await user()
   const third = await make(again)
@@ -217,7 +213,7 @@ test('keys are revoked when their user signs out everywhere or is ended in the c
   await post(admin, '/_menshen/console/end', { session: next?.[1] ?? '', all: 'yes' })
   assert.equal((await bring(third)).status, 401)
   assert.equal((await fourth.get('/_menshen/me')).status, 401)
-  assert.equal(events('key_revoked').at(-1)?.byUser, 'admin')
+  assert.equal(eventsOf('key_revoked').at(-1)?.byUser, 'admin')
 })
 
 async function redisOf(t: TestContext): Promise<string> {
@@ -229,7 +225,7 @@ async function redisOf(t: TestContext): Promise<string> {
 for (const store of ['sqlite', 'redis'] as const)
   test(`on ${store} a key made at one instance counts at another, and is refused there once it is revoked`, async t => {
     const STORE = store === 'sqlite' ? `sqlite:${tempFolder(t)}/menshen.db` : await redisOf(t)
-    const { user, make, revoke, bring, provider, upstream, baseUrl } = await openStage(t, {
+    const { user, make, revoke, bring, provider, upstream, baseUrl } = await setUpPersonalKeys(t, {
       env: { STORE },
       now: Date.now(),
     })
@@ -258,13 +254,13 @@ for (const store of ['sqlite', 'redis'] as const)
 
 test('no key survives that is made while its user is signed out everywhere', async t => {
   const STORE = `sqlite:${tempFolder(t)}/menshen.db`
-  const { user, post, bring, events } = await openStage(t, { env: { STORE }, now: Date.now() })
+  const { user, post, bring, eventsOf } = await setUpPersonalKeys(t, { env: { STORE }, now: Date.now() })
   const admin = await user('admin')
   for (const username of ['ann', 'bob', 'eve', 'dan']) {
     const [thief, owner] = [await user(username), await user(username)]
     const list = (await admin.get(`/_menshen/console/sessions?username=${username}`)).text
     const session = /name="session" value="([\w-]{43})"/.exec(list)?.[1] ?? ''
-    const make = (name: string) => post(thief, KEYS, { name, days: '366' })
+    const make = (name: string) => post(thief, PERSONAL_KEYS, { name, days: '366' })
     const made = ['a', 'b', 'c', 'd', 'e', 'f'].map(make)
     const ended =
       username < 'c'
@@ -279,7 +275,7 @@ test('no key survives that is made while its user is signed out everywhere', asy
     }
     assert.equal(await keysShownTo(await user(username)), 0)
   }
-  assert.ok(events('key_created').length > 0)
+  assert.ok(eventsOf('key_created').length > 0)
 })
 
 async function keysShownTo(client: Client): Promise<number> {
@@ -300,7 +296,7 @@ test('a script of the application creates no key and ends no session: both need 
   const byUser = { ...submitted, 'sec-fetch-user': '?1' }
   const form = { name: 'laptop', days: '30' }
   for (const headers of [byScript, submitted, { ...byUser, 'sec-fetch-mode': 'no-cors' }])
-    for (const path of [KEYS, REVOKE, '/_menshen/account/end', '/_menshen/sign-out-everywhere'])
+    for (const path of [PERSONAL_KEYS, REVOKE, '/_menshen/account/end', '/_menshen/sign-out-everywhere'])
       assert.equal((await user.post(path, form, { headers })).status, 403, path)
   const made = await user.post('/_menshen/account/keys', form, { headers: byUser })
   assert.equal(made.status, 200)
@@ -323,13 +319,13 @@ function signInLink({ status, text }: Response): string {
 }
 
 test('a key needs a sign-in of the last ten minutes: the page asks to sign in again and comes back to the form', async t => {
-  const { user, make, post, bring, provider, passSeconds, events } = await openStage(t)
+  const { user, make, post, bring, provider, passSeconds, eventsOf } = await setUpPersonalKeys(t)
   const client = await user()
   passSeconds(600)
   await make(client, 'in time')
   passSeconds(1)
   const form = { name: '笔记本 & "x"', days: '7' }
-  const asked = await post(client, KEYS, form)
+  const asked = await post(client, PERSONAL_KEYS, form)
   assert.match(asked.text, /请重新登录/)
   assert.equal(asked.headers['www-authenticate'], 'Bearer error="insufficient_user_authentication", max_age="600"')
   const away = await client.get(signInLink(asked), { headers: BY_USER })
@@ -339,8 +335,8 @@ test('a key needs a sign-in of the last ten minutes: the page asks to sign in ag
   const page = await client.get(String(back.headers.location), { headers: BY_USER })
   assert.ok(page.url.includes('/_menshen/account?'))
   assert.match(page.text, /name="name" value="笔记本 &amp; &quot;x&quot;"[\s\S]*name="days"[^>]* value="7"/)
-  assert.equal(events('key_created').length, 1, 'nothing is created by coming back')
-  assert.equal((await bring(keyIn((await post(client, KEYS, form)).text))).status, 200)
+  assert.equal(eventsOf('key_created').length, 1, 'nothing is created by coming back')
+  assert.equal((await bring(personalKeyIn((await post(client, PERSONAL_KEYS, form)).text))).status, 200)
   // A sign-in that is recent is not repeated.
   assert.match(
     String((await client.get(signInLink(asked), { headers: BY_USER })).headers.location),
@@ -349,7 +345,7 @@ test('a key needs a sign-in of the last ten minutes: the page asks to sign in ag
 })
 
 test('revoking a key and ending sessions need no recent sign-in', async t => {
-  const { user, make, post, revoke, bring, passSeconds } = await openStage(t)
+  const { user, make, post, revoke, bring, passSeconds } = await setUpPersonalKeys(t)
   const client = await user()
   const key = await make(client)
   passSeconds(3000)
@@ -373,7 +369,7 @@ async function oidcStage(t: TestContext) {
     follow,
     seconds: () => Math.floor(gateway.now() / 1000),
     signIn: async () => follow(await client.post('/login')),
-    create: (name = 'laptop') => client.post(KEYS, { name, days: '30' }, { headers }),
+    create: (name = 'laptop') => client.post(PERSONAL_KEYS, { name, days: '30' }, { headers }),
     get: (path: string) => client.get(path, { headers: BY_USER }),
   }
 }

@@ -20,25 +20,24 @@ const config: Config = {
   rules: [{ path: '/', roles: ['*'], keys: true }],
 }
 
-type Used = Pick<Scene, 'url' | 'lines'>
+type Used = Pick<Scene, 'url'>
 const use = ({ url }: Used, key = KEY) => createClient(url).get('/', { headers: { authorization: `Bearer ${key}` } })
-const eventsOf = ({ lines }: Used) =>
-  lines.filter(({ event }) => event === 'key_used').map(({ fields }) => fields as Record<string, unknown>)
+const usesOf = ({ eventsOf }: Pick<Scene, 'eventsOf'>) => eventsOf('key_used')
 
 test('a key of a machine is audited at its first use of a day, and other requests write nothing', async t => {
   const scene = await setUp(t, { config })
   const written = async () => (await scrape(scene.url)).value('menshen_store_seconds_count{verb="create",result="ok"}')
   assert.equal((await use(scene)).status, 200)
-  await until(() => eventsOf(scene).length === 1)
+  await until(() => usesOf(scene).length === 1)
   const before = await written()
   for (let n = 0; n < 20; n++) await use(scene)
   assert.equal(await written(), before)
   await use(scene, OTHER)
-  await until(() => eventsOf(scene).length === 2)
+  await until(() => usesOf(scene).length === 2)
   scene.passSeconds(24 * 3600)
   await use(scene)
-  await until(() => eventsOf(scene).length === 3)
-  const told = eventsOf(scene).map(({ user, key, requestId }) => [user, key, typeof requestId])
+  await until(() => usesOf(scene).length === 3)
+  const told = usesOf(scene).map(({ user, key, requestId }) => [user, key, typeof requestId])
   assert.deepEqual(told, [
     ['machine:backup', 'machine', 'string'],
     ['machine:other', 'machine', 'string'],
@@ -55,10 +54,10 @@ test('two instances audit a key once together', async t => {
   const settings = { ...one.provider.settings, UPSTREAM: one.upstream.url, ...env }
   const other = await openGateway(t, settings, { config, now: Date.now() })
   await Promise.all([one, other, one, other].map(each => use(each)))
-  await until(() => eventsOf(one).length + eventsOf(other).length > 0)
+  await until(() => usesOf(one).length + usesOf(other).length > 0)
   // Both have asked the store before they close.
   await Promise.all([one.close(), other.close()])
-  assert.equal(eventsOf(one).length + eventsOf(other).length, 1)
+  assert.equal(usesOf(one).length + usesOf(other).length, 1)
 })
 
 test('a request with a key is answered while the store cannot be written, and the use is audited later', async t => {
@@ -67,12 +66,12 @@ test('a request with a key is answered while the store cannot be written, and th
   const scene = await setUp(t, { config, env: { STORE: `redis://${redis.host}` }, now: Date.now() })
   // The keys for assertions are made with the first page.
   await use(scene, OTHER)
-  await until(() => eventsOf(scene).length === 1)
+  await until(() => usesOf(scene).length === 1)
   await redis.command('CONFIG', 'SET', 'maxmemory', '1')
   assert.equal((await use(scene)).status, 200)
   await until(() => scene.lines.some(({ event }) => event === 'store_not_writable'))
   await redis.command('CONFIG', 'SET', 'maxmemory', '0')
   scene.passSeconds(11)
   await use(scene)
-  await until(() => eventsOf(scene).length === 2)
+  await until(() => usesOf(scene).length === 2)
 })

@@ -167,6 +167,9 @@ export async function openGateway(t: TestContext, env: Environment, options: Gat
     url,
     baseUrl: settings.BASE_URL,
     lines,
+    /** The fields of each event with this code. */
+    eventsOf: (code: string) =>
+      lines.filter(({ event }) => event === code).map(({ fields }) => Object(fields) as Record<string, unknown>),
     /** As a program has it. */
     menshen,
     now: readClock,

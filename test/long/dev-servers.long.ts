@@ -36,7 +36,7 @@ after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 20, retry
 
 suite('a development server', () => {
   test('a changed rule applies after the restart by node --watch, the ports are free again, and the user is still signed in', async t => {
-    const scene = await setUp()
+    const scene = await prepareDevServer()
     const write = (role: string) =>
       writeFileSync(
         join(folder, 'watched.js'),
@@ -52,7 +52,7 @@ suite('a development server', () => {
   })
 
   test('a changed rule applies in Vite, the fixed port of the development provider is no obstacle, and the user is still signed in', async t => {
-    const scene = await setUp()
+    const scene = await prepareDevServer()
     const write = (rule: string) =>
       writeFileSync(
         join(folder, 'application.ts'),
@@ -89,7 +89,8 @@ suite('a development server', () => {
   })
 })
 
-async function setUp() {
+/** An application for a development server, and a user who asks it. */
+async function prepareDevServer() {
   const [port, devProviderPort] = [await freePort(), await freePort()]
   const url = `http://localhost:${port}`
   const user = createClient(url)

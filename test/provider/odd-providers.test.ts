@@ -24,7 +24,8 @@ async function startProvider(t: TestContext, replies: Replies) {
   return { url, asked, replies }
 }
 
-async function openStage(
+/** A gateway that uses this preset, with a provider that answers as `replies` say. */
+async function setUpPreset(
   t: TestContext,
   preset: string,
   vars: string,
@@ -63,7 +64,7 @@ test('wecom: no token of a user is forwarded, because there is none', async t =>
     '/cgi-bin/auth/getuserinfo': { body: { errcode: 0, userid: 'lisi' } },
     '/cgi-bin/user/get': { body: { errcode: 0, userid: 'lisi', name: '李四' } },
   }
-  const stage = await openStage(t, 'wecom', 'agent=7,api_url=URL', replies, { FORWARD_ACCESS_TOKEN: 'true' })
+  const stage = await setUpPreset(t, 'wecom', 'agent=7,api_url=URL', replies, { FORWARD_ACCESS_TOKEN: 'true' })
   const { client, location } = await stage.comeBack([['code', 'c-1']])
   assert.equal(location, '/')
   assert.equal((await client.get('/', { headers: { authorization: 'Bearer forged' } })).status, 200)
@@ -76,7 +77,7 @@ test('dingtalk: one code under both of its names is one; two codes, or one name 
     '/v1.0/oauth2/userAccessToken': { body: { accessToken: 'at-1', refreshToken: 'rt-1', expireIn: 7200 } },
     '/v1.0/contact/users/me': { body: { unionId: 'u-1', nick: '李四' } },
   }
-  const stage = await openStage(t, 'dingtalk', 'api_url=URL', replies)
+  const stage = await setUpPreset(t, 'dingtalk', 'api_url=URL', replies)
   for (const params of [
     [['authCode', 'c-1']],
     [['code', 'c-1']],
@@ -106,7 +107,7 @@ test('github: a list of addresses that fails costs the address, not the sign-in;
     '/login/oauth/access_token': { body: { access_token: 'at-1', token_type: 'bearer' } },
     '/api/v3/user': { body: { id: 7, login: 'octocat', email: 'typed@by.user' } },
   }
-  const stage = await openStage(t, 'github', 'unused=1', replies)
+  const stage = await setUpPreset(t, 'github', 'unused=1', replies)
   for (const reply of [
     'reset',
     { status: 403, body: {} },

@@ -7,7 +7,8 @@ import { createDataChanges } from '../../src/session/data-changes.ts'
 
 const loadedOf = (key: string) => ({ key }) as LoadedSession
 
-function setUp() {
+/** Changes whose writes last until the test resolves them. */
+function createHeldChanges() {
   const written: string[] = []
   const held: PromiseWithResolvers<LoadedSession | undefined>[] = []
   const change = createDataChanges((_ticket, { key }, data) => {
@@ -21,7 +22,7 @@ function setUp() {
 }
 
 test('a thousand changes of one session at the same time are two writes, and the last one wins', async () => {
-  const { written, held, turn, change } = setUp()
+  const { written, held, turn, change } = createHeldChanges()
   const changes = Array.from({ length: 1000 }, (_, n) => change('a', n))
   await turn()
   assert.deepEqual(written, ['a 0'])
@@ -35,13 +36,13 @@ test('a thousand changes of one session at the same time are two writes, and the
 })
 
 test('a change of another session waits for none', () => {
-  const { written, change } = setUp()
+  const { written, change } = createHeldChanges()
   for (const key of ['a', 'b']) void change(key, 1)
   assert.deepEqual(written, ['a 1', 'b 1'])
 })
 
 test('a change that fails, or finds the session ended, says so to its callers, and the next one is written', async () => {
-  const { written, held, turn, change } = setUp()
+  const { written, held, turn, change } = createHeldChanges()
   const [failing, joined, ended] = [change('a', 1), change('a', 2), change('a', 3)]
   held[0]?.reject(new Error('away'))
   await assert.rejects(failing, /away/)

@@ -25,7 +25,6 @@ async function open(t: TestContext, env: Environment = {}, config: Config = {}, 
   Object.assign(op, { expiresIn: LIFE, tokenFields })
   const user = await gateway.user()
   const refreshes = () => op.callsTo('/token').filter(({ form }) => form.get('grant_type') === 'refresh_token').length
-  const eventsOf = (code: string) => gateway.lines.filter(({ event }) => event === code).map(({ fields }) => fields)
   /** The application was told of nobody, or of nothing at all. */
   const forwarded = () => upstream.received.length
   /** A WebSocket of the user. */
@@ -36,7 +35,7 @@ async function open(t: TestContext, env: Environment = {}, config: Config = {}, 
     await once(socket, 'open')
     return socket
   }
-  return { op, upstream, gateway, user, refreshes, eventsOf, forwarded, openSocket }
+  return { op, upstream, gateway, user, refreshes, eventsOf: gateway.eventsOf, forwarded, openSocket }
 }
 
 const maxAge = ({ setCookies }: Response) =>

@@ -34,8 +34,7 @@ async function open(t: TestContext, env: Environment = {}, config: Config = ROLE
   }
   says({})
   const user = await rest.accepts()
-  const eventsOf = (code: string) => rp.lines.filter(({ event }) => event === code).map(({ fields }) => fields)
-  return { op, rp, ...rest, says, user, eventsOf, me: (client = user) => meOf(client) }
+  return { op, rp, ...rest, says, user, eventsOf: rp.eventsOf, me: (client = user) => meOf(client) }
 }
 
 async function meOf(client: Client) {

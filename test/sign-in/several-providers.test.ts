@@ -2,7 +2,7 @@
 // taken for those of another.
 
 import assert from 'node:assert/strict'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import { decodeJwt } from 'jose'
 import { refuseTakenPaths } from '../../src/config/conflicts.ts'
 import { type Config, createMenshen, MenshenError, readSettings } from '../../src/index.ts'
@@ -12,35 +12,13 @@ import { openScriptedProvider } from '../kit/scripted-provider.ts'
 import { openGateway, setUpOidc } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { createTestLog } from '../kit/test-log.ts'
+import { setUpTwoProviders } from '../kit/two-providers.ts'
 import { until } from '../kit/until.ts'
-import { startUpstream } from '../kit/upstream.ts'
-
-async function openStage(
-  t: TestContext,
-  { config = {}, env = {}, metadata = {} }: { config?: Config; env?: Record<string, string>; metadata?: object } = {},
-) {
-  const [staff, partners] = [await startOidcServer(t, { metadata }), await startOidcServer(t, { metadata })]
-  const upstream = await startUpstream(t)
-  const providers = {
-    staff: { ...staff.config, name: '企业账号' },
-    partners: { ...partners.config, name: '合作伙伴', revoke: 'always' as const },
-  }
-  const gateway = await openGateway(t, { UPSTREAM: upstream.url, ...env }, { config: { providers, ...config } })
-  for (const provider of [staff, partners]) provider.now = gateway.now
-  return {
-    ...gateway,
-    staff,
-    partners,
-    upstream,
-    providers,
-    signIn: (provider: 'staff' | 'partners') => signedInAt(gateway.url, gateway.now, provider),
-  }
-}
 
 const isSignedIn = async (client: Client) => (await client.get('/_menshen/me')).status === 200
 
 test('the page has one button each, the first is the main one, and each leads to its own provider', async t => {
-  const { visitor, staff, partners } = await openStage(t)
+  const { visitor, staff, partners } = await setUpTwoProviders(t)
   const client = visitor()
   const page = (await client.get('/login')).text
   assert.match(page, /请选择登录方式/)
@@ -71,7 +49,7 @@ test('the page has one button each, the first is the main one, and each leads to
 })
 
 test('an answer counts only for the provider that the attempt was started with', async t => {
-  const stage = await openStage(t)
+  const stage = await setUpTwoProviders(t)
   const { staff, partners, lines } = stage
   const swapped = async (change: (answer: URL, other: URL) => void): Promise<string> => {
     const client = stage.visitor()
@@ -110,7 +88,7 @@ test('an answer counts only for the provider that the attempt was started with',
 })
 
 test('each of several providers has its own redirect address, and the one provider keeps /callback', async t => {
-  const stage = await openStage(t)
+  const stage = await setUpTwoProviders(t)
   const redirectOf = async (client: Client, provider?: string) => {
     const { headers } = await client.post('/login', provider ? { provider } : {})
     return new URL(String(headers.location)).searchParams.get('redirect_uri')
@@ -126,7 +104,7 @@ test('each of several providers has its own redirect address, and the one provid
 
 test('a code of an honest provider without iss is never redeemed at another that the attempt was started with', async t => {
   // RFC 9700, 4.4: the attempt is one of the malicious provider, which led the browser on to the honest one.
-  const stage = await openStage(t, { metadata: { authorization_response_iss_parameter_supported: undefined } })
+  const stage = await setUpTwoProviders(t, { metadata: { authorization_response_iss_parameter_supported: undefined } })
   const { staff, partners } = stage
   staff.sendsIssuer = false
   partners.sendsIssuer = false
@@ -149,7 +127,7 @@ test('a code of an honest provider without iss is never redeemed at another that
 })
 
 test('with several providers /callback takes no answer, and another path below it belongs to the application', async t => {
-  const stage = await openStage(t)
+  const stage = await setUpTwoProviders(t)
   const client = stage.visitor()
   const answer = await answerOf(client, 'staff')
   assert.match(answer, /^\/callback\/staff\?/)
@@ -202,7 +180,7 @@ test('a provider that has no name for itself does not take an answer of another'
 })
 
 test('the same sub and name from two providers are two users: sign-out everywhere, console, account, application', async t => {
-  const stage = await openStage(t)
+  const stage = await setUpTwoProviders(t)
   const { upstream } = stage
   const [staff, again, partner] = [
     await stage.signIn('staff'),
@@ -233,7 +211,7 @@ test('the same sub and name from two providers are two users: sign-out everywher
 })
 
 test('no one can take a name that belongs to a user of another provider', async t => {
-  const stage = await openStage(t, {
+  const stage = await setUpTwoProviders(t, {
     config: { rules: [{ path: '/p', users: ['partners:lisi'], groups: ['partners:cfo'] }] },
   })
   stage.staff.user = { sub: 'partners:sub-9', preferred_username: 'partners:lisi', groups: ['partners:cfo'] }
@@ -246,7 +224,7 @@ test('no one can take a name that belongs to a user of another provider', async 
 })
 
 test('admin of another provider is not a developer, unless a row says so of that provider', async t => {
-  const usual = await openStage(t)
+  const usual = await setUpTwoProviders(t)
   for (const provider of [usual.staff, usual.partners])
     provider.user = { sub: 'a', preferred_username: 'admin', groups: ['ops'] }
   const consoleOf = async (client: Client) => (await client.get('/_menshen/console')).status
@@ -257,7 +235,7 @@ test('admin of another provider is not a developer, unless a row says so of that
     { role: 'ops', groups: ['ops'] },
     { role: 'partner', provider: ['partners'], groups: ['ops'] },
   ]
-  const own = await openStage(t, { config: { roles } })
+  const own = await setUpTwoProviders(t, { config: { roles } })
   for (const provider of [own.staff, own.partners])
     provider.user = { sub: 'a', preferred_username: 'x', groups: ['ops'] }
   const roleOf = async (client: Client) => (await client.get('/_menshen/me')).json<{ userRole: string }>().userRole
@@ -266,7 +244,7 @@ test('admin of another provider is not a developer, unless a row says so of that
 })
 
 test('the console shows the provider, and ends all sessions of one person only', async t => {
-  const stage = await openStage(t)
+  const stage = await setUpTwoProviders(t)
   const [staff, partner] = [await stage.signIn('staff'), await stage.signIn('partners')]
   stage.staff.user = { sub: 'a', preferred_username: 'admin' }
   const admin = await stage.signIn('staff')
@@ -283,7 +261,7 @@ test('the console shows the provider, and ends all sessions of one person only',
 })
 
 test('on the account page no one sees or ends the devices and sign-ins of their namesake at another provider', async t => {
-  const stage = await openStage(t)
+  const stage = await setUpTwoProviders(t)
   const [staff, partner] = [await stage.signIn('staff'), await stage.signIn('partners')]
   const pageOf = async (client: Client) => (await client.get('/_menshen/account')).text
   const lists = (page: string) =>
@@ -295,7 +273,7 @@ test('on the account page no one sees or ends the devices and sign-ins of their 
 })
 
 test('back-channel logout of one provider ends no one of another', async t => {
-  const stage = await openStage(t)
+  const stage = await setUpTwoProviders(t)
   for (const provider of [stage.staff, stage.partners])
     provider.user = { sub: 'sub-1', preferred_username: 'zhangsan', sid: 'sid-1' }
   const logout = async (provider: OidcServer, claims: object) => {
@@ -316,7 +294,7 @@ test('back-channel logout of one provider ends no one of another', async t => {
 })
 
 test('the callback of a provider is not a page to return to, and none that a switch of the language leads to', async t => {
-  const stage = await openStage(t)
+  const stage = await setUpTwoProviders(t)
   const client = stage.visitor()
   for (const path of ['/callback/staff?code=x&state=a_idp', '/callback/partners']) {
     const page = `${stage.baseUrl}${path}`
@@ -330,7 +308,7 @@ test('the callback of a provider is not a page to return to, and none that a swi
 })
 
 test('a jti that one provider has used takes no logout away from another', async t => {
-  const stage = await openStage(t)
+  const stage = await setUpTwoProviders(t)
   for (const provider of [stage.staff, stage.partners]) provider.user = { sub: 'sub-1', preferred_username: 'zhangsan' }
   const staff = await stage.signIn('staff')
   const logout = async (provider: OidcServer) => {
@@ -375,7 +353,7 @@ test('back-channel logout by sub finds a user of whom fields.sub makes another, 
 })
 
 test('refresh and sign-out go to the session’s own provider, with its own tokens', async t => {
-  const stage = await openStage(t)
+  const stage = await setUpTwoProviders(t)
   const partner = await stage.signIn('partners')
   stage.passSeconds(3500)
   assert.equal(await isSignedIn(partner), true)
@@ -395,7 +373,7 @@ test('refresh and sign-out go to the session’s own provider, with its own toke
 
 test('a provider that was taken out of the configuration vouches for no one any more', async t => {
   const STORE = `sqlite:${tempFolder(t)}/menshen.db`
-  const before = await openStage(t, { env: { STORE } })
+  const before = await setUpTwoProviders(t, { env: { STORE } })
   const [staff, partner] = [await before.signIn('staff'), await before.signIn('partners')]
   await before.end(0)
   const { staff: kept } = before.providers

@@ -18,7 +18,7 @@ const FULL = new MenshenError(
 const EVERY_MS = 20
 
 /** A memory store on a disk that the test fills. */
-function setUp(t: TestContext) {
+function watchStoreOnFullDisk(t: TestContext) {
   const disk = { error: undefined as Error | undefined, writes: 0 }
   const memory = createMemoryStore({ now: Date.now })
   const write = <Result>(work: () => Promise<Result>): Promise<Result> => {
@@ -45,7 +45,7 @@ function setUp(t: TestContext) {
 const entry = () => ({ value: new Uint8Array(8), expiresAt: Date.now() + 60_000, labels: [] })
 
 test('a store whose last write failed is not ready, says so once, and is ready after a write that succeeds', async t => {
-  const { disk, store, events } = setUp(t)
+  const { disk, store, events } = watchStoreOnFullDisk(t)
   await store.create('a', entry())
   disk.error = FULL
   for (let n = 0; n < 3; n++) await assert.rejects(store.create('b', entry()), FULL)
@@ -63,7 +63,7 @@ test('a store whose last write failed is not ready, says so once, and is ready a
 })
 
 test('a store that no one writes is tried when it is asked whether it is ready', async t => {
-  const { disk, memory, store } = setUp(t)
+  const { disk, memory, store } = watchStoreOnFullDisk(t)
   disk.error = FULL
   await assert.rejects(store.ready(), FULL)
   disk.error = undefined
@@ -77,14 +77,14 @@ test('a store that no one writes is tried when it is asked whether it is ready',
 })
 
 test('however often it is asked, one write is tried at a time', async t => {
-  const { disk, store } = setUp(t)
+  const { disk, store } = watchStoreOnFullDisk(t)
   disk.error = FULL
   await Promise.allSettled(Array.from({ length: 100 }, () => store.ready()))
   assert.equal(disk.writes, 1)
 })
 
 test('a change that finds nothing to change is not a write that succeeded', async t => {
-  const { disk, store } = setUp(t)
+  const { disk, store } = watchStoreOnFullDisk(t)
   disk.error = FULL
   await assert.rejects(store.create('a', entry()), FULL)
   const unwritten = watchWrites(

@@ -4,7 +4,8 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { type CachedValueOptions, createCachedValue } from '../../src/util/cached-value.ts'
 
-function setUp(options: Partial<CachedValueOptions<string>> = {}) {
+/** A cache with a clock of the test, whose loads last until the test resolves them. */
+function createHeldCache(options: Partial<CachedValueOptions<string>> = {}) {
   const clock = { now: 1_000_000 }
   const loads: PromiseWithResolvers<string>[] = []
   const cache = createCachedValue<string>({
@@ -21,7 +22,7 @@ function setUp(options: Partial<CachedValueOptions<string>> = {}) {
 }
 
 test('all callers that ask during a load get its result, and until it expires nothing is loaded', async () => {
-  const { clock, loads, cache } = setUp()
+  const { clock, loads, cache } = createHeldCache()
   const asked = [cache.get(), cache.get(), cache.get()]
   loads[0]?.resolve('first')
   assert.deepEqual(await Promise.all(asked), ['first', 'first', 'first'])
@@ -36,7 +37,7 @@ test('all callers that ask during a load get its result, and until it expires no
 })
 
 test('a value may say how long it is fresh', async () => {
-  const { clock, loads, cache } = setUp({ freshMs: value => Number(value) })
+  const { clock, loads, cache } = createHeldCache({ freshMs: value => Number(value) })
   const asked = cache.get()
   loads[0]?.resolve('50')
   await asked
@@ -47,7 +48,7 @@ test('a value may say how long it is fresh', async () => {
 })
 
 test('a value from the future is not fresh: the clock may have been set back', async () => {
-  const { clock, loads, cache } = setUp()
+  const { clock, loads, cache } = createHeldCache()
   const asked = cache.get()
   loads[0]?.resolve('first')
   await asked
@@ -56,7 +57,7 @@ test('a value from the future is not fresh: the clock may have been set back', a
 })
 
 test('a failure is passed on to all who wait, and the next caller loads again', async () => {
-  const { loads, cache } = setUp()
+  const { loads, cache } = createHeldCache()
   const asked = [cache.get(), cache.get()]
   loads[0]?.reject(new Error('away'))
   for (const each of asked) await assert.rejects(each, /away/)
@@ -67,7 +68,7 @@ test('a failure is passed on to all who wait, and the next caller loads again', 
 })
 
 test('with a pause between tries, callers within it get the same failure', async () => {
-  const { clock, loads, cache } = setUp({ retryMs: 100 })
+  const { clock, loads, cache } = createHeldCache({ retryMs: 100 })
   const asked = cache.get()
   loads[0]?.reject(new Error('away'))
   await assert.rejects(asked, /away/)
@@ -82,7 +83,7 @@ test('with a pause between tries, callers within it get the same failure', async
 })
 
 test('an expired value can be used while the next one is loaded, and after that has failed', async () => {
-  const { clock, loads, cache } = setUp({ staleWhileReloading: true, retryMs: 100 })
+  const { clock, loads, cache } = createHeldCache({ staleWhileReloading: true, retryMs: 100 })
   const asked = cache.get()
   loads[0]?.resolve('old')
   await asked
@@ -103,7 +104,7 @@ test('an expired value can be used while the next one is loaded, and after that 
 })
 
 test('a load that was forgotten does not become the value', async () => {
-  const { loads, cache } = setUp()
+  const { loads, cache } = createHeldCache()
   const early = cache.get()
   cache.forget()
   const late = cache.get()
@@ -115,7 +116,7 @@ test('a load that was forgotten does not become the value', async () => {
 })
 
 test('a value is forgotten only if it is the one in the cache', async () => {
-  const { loads, cache } = setUp()
+  const { loads, cache } = createHeldCache()
   const asked = cache.get()
   loads[0]?.resolve('first')
   await asked

@@ -8,6 +8,7 @@ import { OPERATIONS } from '../../src/api/routes.ts'
 import type { Config } from '../../src/index.ts'
 import { keySha256, newKey } from '../../src/util/key-form.ts'
 import { type Client, createClient, type Response } from '../kit/client.ts'
+import { makePersonalKey } from '../kit/personal-keys.ts'
 import { type SetUpOptions, setUp } from '../kit/set-up.ts'
 
 export const API = '/_menshen/api'
@@ -63,19 +64,14 @@ export function createCaller(url: string) {
   }
 }
 
-export async function openStage(t: TestContext, options: SetUpOptions = {}) {
+/** A gateway with the machines of `CONFIG`; `call` is a request to its API. */
+export async function setUpApi(t: TestContext, options: SetUpOptions = {}) {
   const scene = await setUp(t, { config: CONFIG, ...options })
-  const origin = { headers: { origin: scene.url } }
   return {
     ...scene,
     call: createCaller(scene.url),
     /** A personal key of this user. */
-    async makeKey(client: Client, name = 'laptop'): Promise<string> {
-      const { text } = await client.post('/_menshen/account/keys', { name, days: '30' }, origin)
-      return /<code>(mk_[\w-]{43})<\/code>/.exec(text)?.[1] ?? assert.fail('no key')
-    },
-    events: (code: string) =>
-      scene.lines.filter(({ event }) => event === code).map(({ fields }) => Object(fields) as Record<string, unknown>),
+    makeKey: (client: Client, name?: string) => makePersonalKey(client, scene.url, name),
   }
 }
 
