@@ -141,6 +141,24 @@ test('the command loads neither the gateway nor a store before it knows what to 
   )
 })
 
+test('tests lie in a folder of src, or in one that docs/architecture.md names', () => {
+  const [, named = ''] = readFileSync(join(ROOT, 'docs/architecture.md'), 'utf8').split(/^test\/ /m)
+  const folders = readdirSync(join(ROOT, 'test'), { withFileTypes: true }).filter(entry => entry.isDirectory())
+  const isKnown = (name: string) =>
+    existsSync(join(ROOT, 'src', name)) || existsSync(join(ROOT, 'src', `${name}.ts`)) || named.includes(` ${name}/`)
+  assert.deepEqual(
+    folders.map(({ name }) => name).filter(name => !isKnown(name)),
+    [],
+  )
+})
+
+test('setUp is the builder of the kit alone', () => {
+  const builders = filesIn('test').filter(({ text }) =>
+    /^(?:export )?(?:async )?(?:function|const) setUp\b/m.test(text),
+  )
+  assert.deepEqual(pathsOf(builders), ['test/kit/set-up.ts'])
+})
+
 test('scripts for the browser import only their neighbours', () => {
   const browser = scripts.filter(({ path }) => path.startsWith('browser/'))
   assert.ok(browser.length > 0)

@@ -11,8 +11,8 @@ import { freePort } from '../kit/free-port.ts'
 import { setUp } from '../kit/set-up.ts'
 import { createBrowser } from '../kit/several-hosts.ts'
 import { startUpstream } from '../kit/upstream.ts'
-import { prepareNginx } from '../proxies/nginx.ts'
-import { type FrontProxy, startProxy } from '../proxies/proxies.ts'
+import { prepareNginx } from './nginx.ts'
+import { type FrontProxy, startProxy } from './proxies.ts'
 
 const NAMES = ['sso', 'wiki', 'grafana'] as const
 

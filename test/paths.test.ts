@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { refuseTakenPaths } from '../../src/config/conflicts.ts'
-import { readSettings } from '../../src/index.ts'
-import { runMenshen } from '../kit/instance.ts'
-import { setUp } from '../kit/set-up.ts'
+import { refuseTakenPaths } from '../src/config/conflicts.ts'
+import { readSettings } from '../src/index.ts'
+import { runMenshen } from './kit/instance.ts'
+import { setUp } from './kit/set-up.ts'
 
 const MOVED = { LOGIN_PATH: '/_menshen/login', CALLBACK_PATH: '/_menshen/callback', LOGOUT_PATH: '/_menshen/logout' }
 
