@@ -87,14 +87,17 @@ suite('the signal of a session', () => {
     await ended
   })
 
-  test('a signal without listeners neither refreshes its session nor keeps it from ending', async t => {
+  test('a signal without listeners neither refreshes its session nor keeps it from ending, also if another depends on it', async t => {
     const { menshen, signIn, clock, provider } = await setUpEmbedded(t)
     const signal = signalOf(await sessionOf(menshen, await signIn()))
+    const dependent = AbortSignal.any([signal])
+    const ended = once(dependent, 'abort')
     clock.now += (TOKEN_LIFE - 60) * 1000
     const looked = signalOf(await sessionOf(menshen, await signIn()))
     clock.now += TOKEN_LIFE * 1000
     // Both are looked at in the same turn. A listener now would ask for a refresh.
     await until(() => signal.aborted && looked.aborted)
+    await ended
     assert.equal(provider.callsTo('refresh').length, 0)
   })
 
