@@ -237,7 +237,12 @@ export function addressProblems(
     if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
       return [phrasedProblem({ path, example: PROVIDER_EXAMPLE }, phrase('config.not_an_address', values))]
     if (!demandsHttps(settings) || !isPlainHttp(url)) return []
-    return [phrasedProblem({ path, example: PROVIDER_EXAMPLE }, phrase('config.leads_to_plain_http', values))]
+    return [
+      phrasedProblem(
+        { path, namedSettings: ['ALLOW_PLAIN_HTTP'], example: PROVIDER_EXAMPLE },
+        phrase('config.leads_to_plain_http', values),
+      ),
+    ]
   })
 }
 

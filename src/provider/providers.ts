@@ -60,10 +60,11 @@ function problemsOf(plan: ProviderPlan, config: Config, settings: Settings): Pro
   /** A setting applies to a single provider only. */
   const or = (field: string, name: string) =>
     id === ONLY_PROVIDER ? phrase('config.either', { one: field, other: name }) : field
+  const naming = (name: string) => (id === ONLY_PROVIDER ? { namedSettings: [name] } : {})
   if (clientAuth === 'none' && !pkce)
     problems.push(
       phrasedProblem(
-        { path: `${where}.clientAuth` },
+        { path: `${where}.clientAuth`, ...naming('PKCE') },
         phrase('config.public_client', { where, expected: or(`${where}.pkce: true`, 'PKCE=S256') }),
       ),
     )
@@ -72,7 +73,7 @@ function problemsOf(plan: ProviderPlan, config: Config, settings: Settings): Pro
   if (kind !== 'oidc' && (logout.style === 'browser' || logout.style === 'server') && !endpoints.logout)
     problems.push(
       phrasedProblem(
-        { path: `${where}.logout.style` },
+        { path: `${where}.logout.style`, ...naming('LOGOUT_URL') },
         phrase('config.no_logout_address', {
           where,
           style: logout.style,
@@ -88,12 +89,15 @@ function profileProblems(plan: ProviderPlan, config: Config, settings: Settings,
   const { id, par, dpop, clientAuth, certificate, endpoints } = plan
   /** A named provider has no settings. */
   const named = (path: FieldPath) => (id === ONLY_PROVIDER ? (settingFor(path) ?? path) : `${where}.${path}`)
-  const naming = (...names: string[]) => (id === ONLY_PROVIDER ? { namedSettings: names } : {})
+  const naming = (own: readonly string[], others: readonly string[] = []) => {
+    const namedSettings = [...(id === ONLY_PROVIDER ? own : []), ...others]
+    return namedSettings.length > 0 ? { namedSettings } : {}
+  }
   const problems: Problem[] = []
   if (usesMutualTls(plan) && !certificate)
     problems.push(
       phrasedProblem(
-        { path: `${where}.clientAuth`, ...naming('CLIENT_AUTH', 'CLIENT_CERT_FILE', 'CLIENT_KEY_FILE') },
+        { path: `${where}.clientAuth`, ...naming(['CLIENT_AUTH', 'CLIENT_CERT_FILE', 'CLIENT_KEY_FILE']) },
         phrase('config.needs_pair', {
           name: named('clientAuth'),
           value: clientAuth ?? '',
@@ -105,7 +109,7 @@ function profileProblems(plan: ProviderPlan, config: Config, settings: Settings,
   if (par === 'on' && !endpoints.par && !needsDiscovery(plan))
     problems.push(
       phrasedProblem(
-        { path: `${where}.par`, ...naming('PAR') },
+        { path: `${where}.par`, ...naming(['PAR']) },
         phrase('config.no_par_address', { name: named('par'), where }),
       ),
     )
@@ -114,7 +118,7 @@ function profileProblems(plan: ProviderPlan, config: Config, settings: Settings,
       phrasedProblem(
         {
           path: `${where}.dpop`,
-          ...naming('DPOP', ...(settings.FORWARD_ACCESS_TOKEN ? ['FORWARD_ACCESS_TOKEN'] : [])),
+          ...naming(['DPOP'], settings.FORWARD_ACCESS_TOKEN ? ['FORWARD_ACCESS_TOKEN'] : []),
         },
         phrase('config.dpop_with_token', {
           name: named('dpop'),

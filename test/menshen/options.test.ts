@@ -147,6 +147,36 @@ suite('the options', () => {
         /^baseUrl, allowPlainHttp: BASE_URL is "http:\/\/a\.example"; expected an https address in production.* \(ALLOW_PLAIN_HTTP=true accepts/,
       ],
       [
+        {
+          ...{ nodeEnv: 'production', baseUrl: 'https://a.example', secret: 'x'.repeat(32) },
+          provider: { preset: 'oidc', clientId: 'x', clientSecret: 'x', issuer: 'http://b.example' },
+        },
+        /^allowPlainHttp: provider\.issuer leads to "http:\/\/b\.example"; .* \(ALLOW_PLAIN_HTTP=true accepts the risk\)\.$/,
+      ],
+      [
+        { provider: { preset: 'github', clientId: 'x', clientAuth: 'none', pkce: false }, secret: 'x'.repeat(32) },
+        /^pkce: provider\.clientAuth is "none" without PKCE, .* PKCE=S256/,
+      ],
+      [
+        { provider: { preset: 'github', clientId: 'x', clientSecret: 'x', logout: { style: 'browser' } } },
+        /^logoutUrl: provider\.logout\.style is "browser", .* LOGOUT_URL/,
+      ],
+      [
+        {
+          providers: {
+            staff: {
+              preset: 'oidc',
+              clientId: 'x',
+              clientSecret: 'x'.repeat(16),
+              issuer: 'https://a.example',
+              dpop: 'on',
+            },
+          },
+          ...{ forwardAccessToken: true, upstream: 'http://127.0.0.1:9' },
+        },
+        /^forwardAccessToken: providers\.staff\.dpop .*FORWARD_ACCESS_TOKEN/,
+      ],
+      [
         { rules: [{ path: '/admin/', roles: ['developer'] }] },
         /^createMenshen: rules\.0\.path: expected no trailing slash/,
       ],
