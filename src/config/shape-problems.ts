@@ -33,7 +33,7 @@ const TYPES: Readonly<Record<string, Phrase>> = {
   record: phrase('config.type_object'),
 }
 const LONGEST_SHOWN = 60
-/** To word and to place thousands takes minutes. Further ones are named once these are corrected. */
+/** To word and to place thousands takes minutes. Further ones are only counted, and named once these are corrected. */
 const MOST_PROBLEMS = 50
 
 export function checkShape<T>(
@@ -48,10 +48,27 @@ export function checkShape<T>(
   }
   const result = schema.safeParse(value, { error })
   if (result.success) return { data: result.data }
-  const problems = problemsIn(result.error.issues.slice(0, MOST_PROBLEMS), knownKeys).slice(0, MOST_PROBLEMS)
+  const { issues } = result.error
+  const problems = problemsIn(issues.slice(0, MOST_PROBLEMS), knownKeys).slice(0, MOST_PROBLEMS)
+  const count = countOf(issues, knownKeys) - problems.length
+  if (count > 0) problems.push({ path: [], message: issueText(phrase('config.more_problems', { count })) })
   return {
     problems: problems.map(({ path, message, ...rest }) => ({ ...rest, path: path.join('.'), ...described(message) })),
   }
+}
+
+/** How many problems `problemsIn` would name. */
+function countOf(issues: readonly Issue[], knownKeys: KnownKeys): number {
+  return issues.reduce((sum, issue) => {
+    if (issue.code === 'unrecognized_keys') return sum + (knownKeys.has(issue.keys) ? issue.keys.length : 1)
+    const meant = issue.code === 'invalid_union' ? issue.errors.find(isMeant) : undefined
+    return sum + (meant ? countOf(meant, knownKeys) : 1)
+  }, 0)
+}
+
+/** Of a choice between shapes. One of another type was not meant. */
+function isMeant(issues: readonly Issue[]): boolean {
+  return !issues.some(issue => issue.code === 'invalid_type' && issue.path.length === 0)
 }
 
 function described(issueMessage: string): Pick<ShapeProblem, 'message' | 'phrase'> {
@@ -84,9 +101,6 @@ function expectsText(issue: Issue): boolean {
 
 function problemsOfUnion(issue: Extract<Issue, { code: 'invalid_union' }>, knownKeys: KnownKeys): PathProblem[] {
   const { path, errors } = issue
-  // A shape of another type was not meant.
-  const isMeant = (issues: readonly Issue[]) =>
-    !issues.some(issue => issue.code === 'invalid_type' && issue.path.length === 0)
   const meant = errors.find(isMeant)
   if (meant) return problemsIn(meant, knownKeys).map(problem => ({ ...problem, path: [...path, ...problem.path] }))
   const expected = errors.flatMap(issues =>

@@ -1563,6 +1563,7 @@ export const en: Sentences<typeof zhCN> = {
   'config.at_least': 'at least {limit}',
   'config.at_most': 'at most {limit}',
   'config.not_allowed': 'this value is not allowed here',
+  'config.more_problems': { one: '1 more problem is not listed', other: '{count} more problems are not listed' },
   'config.whole_file': 'the configuration',
   'config.whole_export': 'the default export',
   'config.no_such_key': 'there is no {key}',

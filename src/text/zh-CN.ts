@@ -1412,6 +1412,7 @@ export const zhCN = {
   'config.at_least': '不小于 {limit} 的值',
   'config.at_most': '不大于 {limit} 的值',
   'config.not_allowed': '此处不能使用该值',
+  'config.more_problems': '还有 {count} 个问题未列出',
   'config.whole_file': '整个配置',
   'config.whole_export': '默认导出',
   'config.no_such_key': '没有 {key} 这一项',

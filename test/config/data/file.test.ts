@@ -503,13 +503,20 @@ test('a secret in braces, which is a key in YAML, is not quoted', async t => {
     }
 })
 
-test('of thousands of mistakes in a file the first fifty are named', async t => {
+test('of thousands of mistakes in a file the first fifty are named, and the others counted', async t => {
   const keys = Array.from({ length: 20_000 }, (_, n) => `"key-${n}":1`)
-  const rules = Array.from({ length: 20_000 }, () => '{"paht":1}')
-  for (const content of [`{${keys}}`, `{"rules":[${rules}]}`]) {
+  const numbers = Array.from({ length: 20_000 }, (_, n) => n)
+  // What only a choice between several shapes tells.
+  const upstreams = Array.from({ length: 51 }, (_, n) => `"/${n}":{"url":"http://127.0.0.1:9","uri":1}`)
+  for (const [content, more] of [
+    [`{${keys}}`, '19950 more problems are not listed.'],
+    [`{"roles":[{"role":"a","username":[${numbers}]}]}`, '19950 more problems are not listed.'],
+    [`{"upstreams":{${upstreams}}}`, '1 more problem is not listed.'],
+  ] as const) {
     const lines = (await refusal(t, 'menshen.config.json', content)).split('\n')
-    assert.equal(lines.length, 50)
+    assert.equal(lines.length, 51)
     for (const line of lines) assert.match(line, /^menshen\.config\.json:1:\d+: /)
+    assert.equal(lines.at(-1), `menshen.config.json:1:1: the configuration: ${more}`)
   }
 })
 
