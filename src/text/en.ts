@@ -1637,6 +1637,7 @@ export const en: Sentences<typeof zhCN> = {
   'config.data_json_comma': 'expected a comma or {end}',
   'config.data_levels': 'nested more than {limit} levels deep',
   'config.data_values': 'more than {limit} values, aliases included',
+  'config.data_tokens': 'more than {limit} words and signs in the file',
   'config.data_yaml_version': 'this is YAML {version}; expected YAML 1.2',
   'config.data_aliases': 'more than {limit} aliases in the file',
   'config.data_unreadable':

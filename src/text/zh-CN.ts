@@ -1480,6 +1480,7 @@ export const zhCN = {
   'config.data_json_comma': '此处应为逗号或 {end}',
   'config.data_levels': '嵌套超过 {limit} 层',
   'config.data_values': '值超过 {limit} 个（包括别名）',
+  'config.data_tokens': '文件中的词和符号超过 {limit} 个',
   'config.data_yaml_version': '这是 YAML {version}，应为 YAML 1.2',
   'config.data_aliases': '文件中的别名超过 {limit} 个',
   'config.data_unreadable': '无法读取 {file}（{reason}），应为当前用户可读、不超过 {limit} KB 的文本文件。',

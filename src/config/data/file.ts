@@ -10,7 +10,6 @@ import { parseJson } from './json.ts'
 import { DataError, type DataNode, keyOffsetAt, mapNode, nodeAt, positionOf, toValue } from './node.ts'
 
 export const DATA_ENDINGS = ['yaml', 'yml', 'json']
-/** YAML of this size takes about a second; one that is written to be slow, up to ten. Only operators write it. */
 const MOST_BYTES = 512 * 1024
 /** Text of another encoding, or a file that is not text. */
 const CONTROL = /[^\t\n\r\P{Cc}]/u

@@ -1,11 +1,13 @@
 // YAML 1.2 with the core schema: `no` and `2027-01-01` are text, `0123` and `1e3` are numbers. The library parses; this decides what
 // a configuration may use, and words its errors: those of the library can quote the text, which may be a secret.
 
-import { type ErrorCode, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml'
+import { type ErrorCode, isAlias, isMap, isScalar, isSeq, Lexer, LineCounter, type Node, parseDocument } from 'yaml'
 import { type Phrase, phrase } from '../../text/text.ts'
 import { assertDepth, type DataEntry, DataError, type DataNode, listNode, mapNode, scalarNode } from './node.ts'
 
 const MOST_ALIASES = 100
+/** About 20,000 lines. Each takes the library 5 to 12 µs, most if it is out of place. */
+const MOST_TOKENS = 100_000
 const CORE_TAG = /^tag:yaml\.org,2002:(?:str|int|float|bool|null|map|seq)$/
 const TAG_EXPECTED = phrase('config.data_tag')
 const ENDS_EARLY = phrase('config.data_ends_early')
@@ -39,6 +41,7 @@ const MESSAGES: Readonly<Record<ErrorCode, Phrase>> = {
 
 /** `undefined` for a document without any value. */
 export function parseYaml(text: string): DataNode | undefined {
+  assertFewTokens(text)
   const document = parseDocument(text, {
     version: '1.2',
     schema: 'core',
@@ -62,6 +65,19 @@ export function parseYaml(text: string): DataNode | undefined {
   const { contents } = document
   return !contents || (isScalar(contents) && contents.value === null) ? undefined : readDocument(contents)
 }
+
+/** To divide the text into words and signs takes a small part of the time that it takes to parse it. */
+function assertFewTokens(text: string): void {
+  let [tokens, offset] = [0, 0]
+  for (const token of new Lexer().lex(text)) {
+    tokens += 1
+    if (tokens > MOST_TOKENS) throw new DataError(offset, phrase('config.data_tokens', { limit: MOST_TOKENS }))
+    // Marks of the lexer are not in the text, which has no control characters.
+    if (!LEXER_MARKS.has(token)) offset += token.length
+  }
+}
+
+const LEXER_MARKS: ReadonlySet<string> = new Set(['\u0002', '\u0018', '\u001f'])
 
 /** An anchor that is still being read would contain itself. */
 type Anchors = Map<string, DataNode | 'open'>

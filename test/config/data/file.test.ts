@@ -221,6 +221,9 @@ const BAD_YAML: readonly (readonly [content: string | Uint8Array, position: stri
   ['? [a, b]\n: x\n', ':1:3', 'a key must be text; put it in quotes.'],
   [MANY, ':3:', 'more than 100 aliases in the file.'],
   [BOMB, ':', 'more than 100000 values, aliases included.'],
+  [`rules:\n${'- '.repeat(200_000)}`, ':2:', 'more than 100000 words and signs in the file.'],
+  [`rules: [${','.repeat(500_000)}`, ':1:', 'more than 100000 words and signs in the file.'],
+  [']'.repeat(500_000), ':1:', 'more than 100000 words and signs in the file.'],
   [`rules: ${'['.repeat(70)}${']'.repeat(70)}\n`, ':1:', 'nested more than 64 levels deep.'],
   // What is not YAML.
   ['rules:\n\t- path: /x\n', ':2:1', 'indent with spaces, not with tabs.'],
