@@ -149,15 +149,12 @@ export function createLanguages(
   const inUse = PAGE_LANGUAGE === AUTO_LANGUAGE ? DEFAULT_LANGUAGE : PAGE_LANGUAGE
   const problems = [
     ...checkPageLanguage(PAGE_LANGUAGE, [...names, AUTO_LANGUAGE]),
-    ...checkMessages('words', words, TABLES[DEFAULT_LANGUAGE]).map(message => ({ path: 'words', message })),
+    ...checkMessages('words', words, TABLES[DEFAULT_LANGUAGE]),
     ...Object.entries(languages).flatMap(([name, table]) => {
       const path = `languages.${name}`
       // One that we have needs only the sentences that are to differ; what the doctor says is English elsewhere.
-      const problems = checkMessages(path, table, TABLES[DEFAULT_LANGUAGE], {
-        whole: !Object.hasOwn(OURS, name),
-        mayLack: isForOperators,
-      })
-      return problems.map(message => ({ path, message }))
+      const whole = !Object.hasOwn(OURS, name)
+      return checkMessages(path, table, TABLES[DEFAULT_LANGUAGE], { whole, mayLack: isForOperators })
     }),
   ]
   refuseIf(problems)
@@ -221,23 +218,22 @@ interface Demands {
   readonly mayLack?: (key: string) => boolean
 }
 
-/** One sentence for each thing that is wrong. */
+/** One problem for each thing that is wrong. */
 export function checkMessages(
-  where: string,
+  path: string,
   given: Readonly<Record<string, Sentence>>,
   known: Readonly<Record<string, string>>,
   demands: Demands = {},
-): string[] {
+): Problem[] {
   const { whole = false, mayLack = () => false } = demands
   const missing = whole ? Object.keys(known).filter(key => !Object.hasOwn(given, key) && !mayLack(key)) : []
-  return [
-    ...Object.entries(given).flatMap(([key, row]) => {
-      const model = Object.hasOwn(known, key) ? known[key] : undefined
-      const place = `${where}['${key}']`
-      return model === undefined ? unknownKey(place, key, known) : checkPlaceholders(place, row, model)
-    }),
-    ...(missing.length > 0 ? [`${where} lacks ${missing.map(key => `'${key}'`).join(', ')}.`] : []),
-  ]
+  const wrong = Object.entries(given).flatMap(([key, row]) => {
+    const model = Object.hasOwn(known, key) ? known[key] : undefined
+    const name = `${path}['${key}']`
+    return model === undefined ? [unknownKey(name, key, known)] : checkPlaceholders(name, row, model)
+  })
+  const lacking = phrase('config.words_lack', { path, names: missing.map(key => `'${key}'`) })
+  return [...wrong, ...(missing.length > 0 ? [lacking] : [])].map(problem => phrasedProblem({ path }, problem))
 }
 
 export function checkPageLanguage(given: string, names: readonly string[]): Problem[] {
@@ -256,21 +252,21 @@ export function checkPageLanguage(given: string, names: readonly string[]): Prob
   ]
 }
 
-function unknownKey(place: string, key: string, known: Readonly<Record<string, string>>): string[] {
+function unknownKey(name: string, key: string, known: Readonly<Record<string, string>>): Phrase {
   const likely = nearest(key, Object.keys(known), letters => letters <= Math.max(2, key.length / 4))
-  const meant = likely ? `did you mean '${likely}'?` : 'expected a name of docs/customizing.md.'
-  return [`${place} is not a sentence of the pages; ${meant}`]
+  return likely ? phrase('config.no_such_words_likely', { name, likely }) : phrase('config.no_such_words', { name })
 }
 
-function checkPlaceholders(place: string, row: Sentence, model: string): string[] {
+function checkPlaceholders(name: string, row: Sentence, model: string): Phrase[] {
   const needed = placeholdersIn(model)
   const forms = typeof row === 'string' ? { other: row } : row
+  const inBraces = (names: Iterable<string>) => Array.from(names, name => `{${name}}`)
   if (forms === row && !COUNTS.some(name => needed.has(name)))
-    return [`${place} has plural forms, but no {count}, {ended} or {times}; ours is "${model}".`]
-  const lacking = [...needed.difference(placeholdersIn(forms.other))].map(name => `{${name}}`)
-  const surplus = [...placeholdersIn(Object.values(forms).join()).difference(needed)].map(name => `{${name}}`)
+    return [phrase('config.words_plural', { name, counts: inBraces(COUNTS), model })]
+  const lacking = inBraces(needed.difference(placeholdersIn(forms.other)))
+  const surplus = inBraces(placeholdersIn(Object.values(forms).join()).difference(needed))
   return [
-    ...(lacking.length > 0 ? [`${place} lacks ${lacking.join(' and ')}; ours is "${model}".`] : []),
-    ...(surplus.length > 0 ? [`${place} has ${surplus.join(' and ')}, which has no value; ours is "${model}".`] : []),
+    ...(lacking.length > 0 ? [phrase('config.words_lack_values', { name, names: lacking, model })] : []),
+    ...(surplus.length > 0 ? [phrase('config.words_unknown_values', { name, names: surplus, model })] : []),
   ]
 }

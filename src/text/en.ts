@@ -1853,6 +1853,12 @@ export const en: Sentences<typeof zhCN> = {
   'config.redis_prefix':
     'STORE has a prefix that cannot be used; expected at most 64 letters, digits and . : _ -, for example prefix=wiki.',
   'config.redis_ca': 'STORE names {file} as ca, which cannot be read.',
+  'config.no_such_words': '{name} is not a sentence of the pages; expected a name of docs/customizing.md.',
+  'config.no_such_words_likely': "{name} is not a sentence of the pages; did you mean '{likely}'?",
+  'config.words_lack': '{path} lacks {names}.',
+  'config.words_plural': '{name} has plural forms, which need one of {counts}; ours is "{model}".',
+  'config.words_lack_values': '{name} lacks {names}; ours is "{model}".',
+  'config.words_unknown_values': '{name} has {names}, which has no value; ours is "{model}".',
   'config.page_language':
     'PAGE_LANGUAGE is "{given}"; expected {names}, or a name from languages in the configuration, for example en.',
   'config.page_language_likely':

@@ -1676,6 +1676,12 @@ export const zhCN = {
   'config.redis_parameter_likely': 'STORE 中的参数 {name} 不存在；您是不是想写 {likely}？',
   'config.redis_prefix': 'STORE 的 prefix 不可用；应由字母、数字和 . : _ - 组成，最多 64 个字符，例如 prefix=wiki。',
   'config.redis_ca': 'STORE 中的 ca 是 {file}，该文件无法读取。',
+  'config.no_such_words': '{name} 不是页面上的文案；应为 docs/customizing.md 中的名称。',
+  'config.no_such_words_likely': "{name} 不是页面上的文案；您是不是想写 '{likely}'？",
+  'config.words_lack': '{path} 缺少 {names}。',
+  'config.words_plural': '{name} 有复数形式，文案中须有 {counts} 之一；原文是“{model}”。',
+  'config.words_lack_values': '{name} 缺少 {names}；原文是“{model}”。',
+  'config.words_unknown_values': '{name} 中的 {names} 没有对应的值；原文是“{model}”。',
   'config.page_language': 'PAGE_LANGUAGE 是“{given}”；应为 {names}，或配置中 languages 的名称，例如 en。',
   'config.page_language_likely':
     'PAGE_LANGUAGE 是“{given}”；应为 {names}，或配置中 languages 的名称；您是不是想写 {likely}？',

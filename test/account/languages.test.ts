@@ -3,8 +3,10 @@
 import assert from 'node:assert/strict'
 import test, { suite } from 'node:test'
 import type { Config, Rule } from '../../src/config/file.ts'
-import { createMenshen, readSettings } from '../../src/index.ts'
+import { createMenshen, MenshenError, readSettings } from '../../src/index.ts'
+import { createLanguages } from '../../src/pages/words.ts'
 import { en } from '../../src/text/en.ts'
+import { phraseIn, phrasesOf } from '../../src/text/text.ts'
 import { zhCN } from '../../src/text/zh-CN.ts'
 import type { Client } from '../kit/client.ts'
 import type { Environment } from '../kit/instance.ts'
@@ -145,7 +147,7 @@ suite('the configuration', () => {
       [{ words: { 'login.title': { other: 'x', on: 'y' } } }, /words\.login\.title: expected text\.$/],
       [
         { words: { 'login.title': { other: 'x' } } },
-        /^words\['login\.title'\] has plural forms, but no \{count\}, \{ended\} or \{times\}; ours is "登录"\.$/,
+        /^words\['login\.title'\] has plural forms, which need one of \{count\}, \{ended\}, \{times\}; ours is "登录"\.$/,
       ],
       [{ words: { 'phrase.warnings_count': { one: '{n}', other: '{count}' } } }, /has \{n\}, which has no value/],
       [{ words: 'login.title' }, /words: /],
@@ -165,6 +167,32 @@ suite('the configuration', () => {
       [{ words: { 'login.titel': 'x' }, languages: { ja: incomplete } }, /did you mean[\s\S]*\nlanguages\.ja lacks/],
     ]
     for (const [config, expected] of rows) assert.match(await problemOf(config), expected)
+  })
+
+  test('what is wrong with words and languages is said in Chinese, too', () => {
+    const { 'page.home': _, ...incomplete } = zhCN
+    const settings = readSettings({})
+    const config = {
+      words: { 'login.titel': 'x', wholly_different: 'x', 'login.title': '{x}', 'login.button': { other: 'x' } },
+      languages: { ja: incomplete, en: { 'login.button': 'x' } },
+    }
+    const said: string[] = []
+    assert.throws(
+      () => createLanguages(settings, config),
+      (error: unknown) => {
+        assert.ok(error instanceof MenshenError)
+        said.push(...phrasesOf(error).map(each => phraseIn('zh-CN', each)))
+        return true
+      },
+    )
+    assert.deepEqual(said, [
+      "words['login.titel'] 不是页面上的文案；您是不是想写 'login.title'？",
+      "words['wholly_different'] 不是页面上的文案；应为 docs/customizing.md 中的名称。",
+      "words['login.title'] 中的 {x} 没有对应的值；原文是“登录”。",
+      "words['login.button'] 有复数形式，文案中须有 {count}、{ended}、{times} 之一；原文是“使用 {name} 登录”。",
+      "languages.ja 缺少 'page.home'。",
+      "languages.en['login.button'] 缺少 {name}；原文是“使用 {name} 登录”。",
+    ])
   })
 
   test('the configuration has the language that PAGE_LANGUAGE names', async () => {
