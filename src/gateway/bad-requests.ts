@@ -1,7 +1,7 @@
-// Requests that Node cannot read. One whose head is too large gets a page, a log line and a request id; every other one gets
-// what Node would send. Heads that Node has read and that are too large for us (head-limit.ts) get the same answer.
+// Requests that Node cannot read. One whose head is too large gets a page, a log line and a request id; every other one, and one
+// behind a request that still waits for its answer, gets what Node would send. Heads that Node has read and that are too large for us (head-limit.ts) get the same answer.
 
-import { type IncomingHttpHeaders, IncomingMessage, ServerResponse, STATUS_CODES } from 'node:http'
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { readTarget } from '../access/request-path.ts'
@@ -10,6 +10,7 @@ import type { RequestHead } from '../http/request.ts'
 import { send, sentBy } from '../http/send.ts'
 import { observedFields } from '../observe/observed-request.ts'
 import { destroyAfter } from '../util/destroy-after.ts'
+import { IncomingMessage, ServerResponse, STATUS_CODES } from '../util/node-http.ts'
 import type { GatewayContext } from './context.ts'
 
 export type ClientErrorListener = (error: Error, socket: Duplex) => void
@@ -22,6 +23,7 @@ interface ParseError extends Error {
 
 const STATUSES: Readonly<Record<string, number>> = {
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
+  HPE_HEADER_OVERFLOW: 431,
   ERR_HTTP_REQUEST_TIMEOUT: 408,
 }
 
@@ -35,10 +37,11 @@ export function createClientErrorListener(context: GatewayContext): ClientErrorL
     if (answered.has(stream)) return
     answered.add(stream)
     const socket = stream as Socket
+    const pending = pendingAnswer(socket)
     // Nothing may come between the head and the body of an answer that is on its way.
-    if (!socket.writable || isAnswering(socket)) return void socket.destroy()
+    if (!socket.writable || pending?.headersSent) return void socket.destroy()
     socket.on('error', () => socket.destroy())
-    if (error.code === 'HPE_HEADER_OVERFLOW') answerOnSocket(context, readHead(socket, error.rawPacket))
+    if (error.code === 'HPE_HEADER_OVERFLOW' && !pending) answerOnSocket(context, readHead(socket, error.rawPacket))
     else {
       const status = STATUSES[error.code ?? ''] ?? 400
       socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\n\r\n`)
@@ -47,10 +50,9 @@ export function createClientErrorListener(context: GatewayContext): ClientErrorL
   }
 }
 
-/** A part of an answer was sent. Node has no public name for the answer that a socket is busy with. */
-function isAnswering(socket: Socket): boolean {
-  const response: ServerResponse | undefined = Reflect.get(socket, '_httpMessage')
-  return response?.headersSent === true
+/** Node has no public name for the answer that a socket is busy with, and throws if it is given a second one. */
+export function pendingAnswer(socket: Socket): ServerResponse | undefined {
+  return Reflect.get(socket, '_httpMessage') ?? undefined
 }
 
 /** The headers by which the answer is chosen. */

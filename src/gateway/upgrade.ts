@@ -14,7 +14,7 @@ import { answerSocket, type SocketRefusal, type TunnelOptions } from '../proxy/t
 import { challengeFor } from '../sign-in/challenge.ts'
 import { isForeignSocket } from '../util/fetch-metadata.ts'
 import { orElse } from '../util/maybe-promise.ts'
-import { lastResponse } from './bad-requests.ts'
+import { lastResponse, pendingAnswer } from './bad-requests.ts'
 import type { GatewayContext } from './context.ts'
 import { isForwardAuth } from './forward-auth.ts'
 import { handleRequest, reply, type Transport } from './pipeline.ts'
@@ -88,6 +88,8 @@ export function createUpgradeListener(context: GatewayContext, listener: Request
     // beside the socket, and the error of one becomes the error of the other.
     socket.on('error', () => socket.destroy())
     if (stream !== socket) stream.on('error', () => socket.destroy()).resume()
+    // The answer to the request before would get into the tunnel.
+    if (pendingAnswer(socket)?.writableEnded === false) return void socket.destroy()
     try {
       if (isAuthCheck(incoming) && !announcesBody(incoming)) return answerCheck(listener, incoming)
       void orElse(handleRequest(context, entrance, incoming, { incoming, head }), () => void socket.destroy())

@@ -63,6 +63,36 @@ test('a large head after a request that is being answered does not disturb that 
   assert.doesNotMatch(await wire.rest(), /431/)
 })
 
+test('what comes behind a request without an answer ends its own connection and nothing else', async t => {
+  const scene = await setUp(t, {
+    config: { rules: [{ path: '/', public: true }] },
+    answer: (request, response) => void (request.url === '/slow' || response.end('hello')),
+  })
+  const handshake = [
+    'connection: upgrade',
+    'upgrade: websocket',
+    'sec-websocket-version: 13',
+    'sec-websocket-key: AA==',
+  ]
+  for (const [next, status] of [
+    [`GET / HTTP/1.1\r\nhost: a\r\nx-large: ${'x'.repeat(30_000)}\r\n\r\n`, '431'],
+    ['nonsense\r\n\r\n', '400'],
+    [['GET / HTTP/1.1', 'host: a', ...handshake, '\r\n'].join('\r\n'), undefined],
+  ] as const) {
+    const before = scene.upstream.received.length
+    const wire = await openWire(scene.url)
+    wire.socket.write('GET /slow HTTP/1.1\r\nhost: a\r\n\r\n')
+    await until(() => scene.upstream.received.length > before)
+    wire.socket.write(next)
+    assert.equal(/^HTTP\/1.1 (\d+)/.exec(await wire.rest())?.[1], status)
+    assert.equal((await scene.client.get('/')).text, 'hello')
+  }
+  assert.deepEqual(
+    scene.lines.filter(({ level }) => level === 'error'),
+    [],
+  )
+})
+
 test('other requests that cannot be read get 400', async t => {
   const scene = await setUp(t)
   assert.equal(await raw(scene.url, 'nonsense\r\n\r\n'), 'HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n')
