@@ -51,6 +51,15 @@ test('imports go one way, from the command down to the errors', () => {
   assert.deepEqual(ours.flatMap(wrongImports), [])
 })
 
+test('node:http is imported for its types alone: as a value it loads what nothing here uses (util/node-http.ts)', () => {
+  const isValue = ({ text }: Source) => /^import (?!type )[^']*from 'node:http'$/m.test(text)
+  const isApart = ({ path }: Source) => path.startsWith(`src/${APART}/`)
+  assert.deepEqual(
+    ours.filter(file => isValue(file) && !isApart(file)).map(({ path }) => path),
+    [],
+  )
+})
+
 test('the check of the imports sees a wrong one, however it is written', () => {
   const wrong = (path: string, text: string) => wrongImports({ path, text }).length
   assert.equal(wrong('src/stores/memory.ts', "import { admit } from '../identify/admit.ts'"), 1)

@@ -1,10 +1,10 @@
 // The configuration, in code or as data: its types, its schema and the check.
 
-import { METHODS } from 'node:http'
 import { z } from 'zod'
 import { MenshenError } from '../errors.ts'
 import type { PluralForms, Sentence } from '../text/placeholders.ts'
 import { type Phrase, phrase, phraseIn } from '../text/text.ts'
+import { METHODS } from '../util/node-http.ts'
 import { type DevProviderConfig, devProviderShape } from './dev-provider.ts'
 import { hostName } from './host-names.ts'
 import { issueText, placedProblem, withFullStop } from './issue-text.ts'

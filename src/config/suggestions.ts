@@ -94,19 +94,25 @@ function isSameLetters(one: string, other: string): boolean {
 
 /** How many letters to add, take away, replace, or swap with their neighbour. */
 function distance(one: string, other: string): number {
-  const rows: number[][] = [Array.from({ length: other.length + 1 }, (_, column) => column)]
-  const at = (row: number, column: number) => rows[row]?.[column] ?? 0
+  let beforeLast: number[] = []
+  let last = Array.from({ length: other.length + 1 }, (_, column) => column)
   for (let row = 1; row <= one.length; row++) {
-    rows.push([row])
+    const current = [row]
     for (let column = 1; column <= other.length; column++) {
       const differs = one[row - 1] === other[column - 1] ? 0 : 1
       const isSwapped = one[row - 1] === other[column - 2] && one[row - 2] === other[column - 1]
-      const steps = [at(row - 1, column) + 1, at(row, column - 1) + 1, at(row - 1, column - 1) + differs]
-      if (isSwapped) steps.push(at(row - 2, column - 2) + 1)
-      rows[row]?.push(Math.min(...steps))
+      const replaced = at(last, column - 1) + differs
+      const swapped = isSwapped ? at(beforeLast, column - 2) + 1 : replaced
+      current.push(Math.min(at(last, column) + 1, at(current, column - 1) + 1, replaced, swapped))
     }
+    beforeLast = last
+    last = current
   }
-  return at(one.length, other.length)
+  return at(last, other.length)
+}
+
+function at(row: readonly number[], column: number): number {
+  return row[column] ?? 0
 }
 
 /** The name that is fewest letters away, if `isNear` accepts that distance for it. */

@@ -2,7 +2,6 @@
 // arrived at the other end of the proxies in between.
 
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
-import { request as requestPlain } from 'node:http'
 import { request as requestSecure } from 'node:https'
 import { z } from 'zod'
 import { browserHostname, isLoopback, portIn } from '../config/deployment.ts'
@@ -11,6 +10,7 @@ import type { Settings } from '../config/settings.ts'
 import { OWN_PATHS } from '../paths.ts'
 import type { KeyList } from '../session/derived-keys.ts'
 import { type Phrase, phrase } from '../text/text.ts'
+import { request as requestPlain } from '../util/node-http.ts'
 import { sanitize } from '../util/safe-text.ts'
 import { codeOf, DOCTOR_AGENT, type Finding, failure, good, type Probe, reasonOf, warning } from './finding.ts'
 

@@ -5,6 +5,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { readTarget } from '../access/request-path.ts'
+import { errorFields } from '../errors.ts'
 import { errorAnswer } from '../http/answers.ts'
 import type { RequestHead } from '../http/request.ts'
 import { send, sentBy } from '../http/send.ts'
@@ -41,12 +42,17 @@ export function createClientErrorListener(context: GatewayContext): ClientErrorL
     // Nothing may come between the head and the body of an answer that is on its way.
     if (!socket.writable || pending?.headersSent) return void socket.destroy()
     socket.on('error', () => socket.destroy())
-    if (error.code === 'HPE_HEADER_OVERFLOW' && !pending) answerOnSocket(context, readHead(socket, error.rawPacket))
-    else {
-      const status = STATUSES[error.code ?? ''] ?? 400
-      socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\n\r\n`)
-    }
     destroyAfter(socket, CLOSE_MS)
+    if (error.code === 'HPE_HEADER_OVERFLOW' && !pending) {
+      try {
+        return answerOnSocket(context, readHead(socket, error.rawPacket))
+      } catch (problem) {
+        // An error that is thrown from here ends the process.
+        context.observe.report('request_failed', { ...errorFields(problem), method: '', path: '' })
+      }
+    }
+    const status = STATUSES[error.code ?? ''] ?? 400
+    socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\n\r\n`)
   }
 }
 

@@ -1,12 +1,13 @@
 // Writes a Response to a node:http response: whole if all of it is there, else as it comes.
 
-import { type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse, STATUS_CODES } from 'node:http'
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { type Duplex, Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { REQUEST_ID } from '../observe/observed-request.ts'
 import { Http2Response } from '../server/http2-messages.ts'
 import { destroyAfter } from '../util/destroy-after.ts'
+import { STATUS_CODES } from '../util/node-http.ts'
 import { addCookies } from './add-cookies.ts'
 import { newRequestId } from './request.ts'
 

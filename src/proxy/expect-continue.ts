@@ -1,11 +1,12 @@
 // A request with `Expect: 100-continue` goes to the application as one: the application says whether it wants the body. undici
 // does not have that header, so node:http sends these requests, each on its own connection.
 
-import { type ClientRequest, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
+import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
 import { type Dispatcher, errors } from 'undici'
 import { writeTextAsBytes } from '../server/fast-path.ts'
+import { request as httpRequest } from '../util/node-http.ts'
 
 /** How long the application has to ask for the body. After that it gets the body unasked, as from curl and from Go's client. */
 const CONTINUE_MS = 1000

@@ -1,6 +1,6 @@
 // A WebSocket of an admitted caller: opens one to the application, and joins the two.
 
-import { type ClientRequest, request as httpRequest, type IncomingMessage, STATUS_CODES } from 'node:http'
+import type { ClientRequest, IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -9,6 +9,7 @@ import { callerOf, type Identification, ownerOf, type ProxyRequest, type Upstrea
 import { type ObservedRequest, REQUEST_ID, requestFields } from '../observe/observed-request.ts'
 import { destroyAfter } from '../util/destroy-after.ts'
 import type { HeaderList } from '../util/header-list.ts'
+import { request as httpRequest, STATUS_CODES } from '../util/node-http.ts'
 import type { SlotHolder } from './capacity.ts'
 import { failureEvent } from './forward.ts'
 import type { RequestHeaders } from './request-headers.ts'

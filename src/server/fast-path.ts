@@ -11,15 +11,10 @@
 //
 // Three more are for correct behaviour and not for speed: `rememberAddress`, `stopAccepting`, `writeTextAsBytes`.
 
-import {
-  type IncomingHttpHeaders,
-  IncomingMessage,
-  ServerResponse,
-  validateHeaderName,
-  validateHeaderValue,
-} from 'node:http'
+import type { IncomingHttpHeaders } from 'node:http'
 import { Server, type Socket } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
+import { IncomingMessage, ServerResponse, validateHeaderName, validateHeaderValue } from '../util/node-http.ts'
 
 // How V8 compiles and collects garbage.
 

@@ -1,7 +1,7 @@
 // A stream of HTTP/2 as the request and the response that node:http gives, so that one pipeline serves both protocols. Node's
 // own classes for that make eleven listeners and a second stream for each request; these have only what the gateway uses.
 
-import { type IncomingHttpHeaders, METHODS, type OutgoingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http'
 import {
   constants,
   type IncomingHttpHeaders as Http2Headers,
@@ -11,6 +11,7 @@ import {
 import type { TLSSocket } from 'node:tls'
 import { REQUEST_ID } from '../observe/observed-request.ts'
 import type { HeaderList } from '../util/header-list.ts'
+import { METHODS } from '../util/node-http.ts'
 import type { AnswerSender, UnreadAnswer, UnreadAnswers } from './unread-answers.ts'
 
 /** Header fields of one request. */

@@ -3,6 +3,8 @@
 import { registerHooks } from 'node:module'
 
 const ROOT = new URL('../../', import.meta.url).href
+/** The same without the getters, as in src/util/node-http.ts. */
+const NODE_HTTP = new URL('./node-http.js', import.meta.url).href
 /** These consist of ES modules. */
 const MODULE_PACKAGES = /\/node_modules\/(hono|jose|zod)\//
 /** @type {Map<string, import('node:module').ResolveFnOutput>} */
@@ -13,6 +15,7 @@ registerHooks({
     const { parentURL = '', conditions } = context
     const isImport = conditions.includes('import') && parentURL.startsWith(ROOT)
     if (!isImport) return next(specifier, context)
+    if (specifier === 'node:http') return { url: NODE_HTTP, format: 'module', shortCircuit: true }
     if (specifier.startsWith('node:')) return { url: specifier, format: 'builtin', shortCircuit: true }
     const isOurs = !parentURL.includes('/node_modules/')
     if (specifier.startsWith('.')) {

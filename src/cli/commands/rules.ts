@@ -1,7 +1,6 @@
 // `menshen rules check PATH --role ROLE` says what would happen and by which rule; `menshen rules test FILE` runs a table
 // of expectations.
 import { readFileSync } from 'node:fs'
-import { METHODS } from 'node:http'
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import type { DestinationProblem } from '../../access/affected-paths.ts'
@@ -16,7 +15,6 @@ import {
   type UncheckedCondition,
   VISITOR,
 } from '../../access/rule-query.ts'
-
 import { createRules, isClosed, type Rules } from '../../access/rules.ts'
 import { type Config, type RoleConfig, type Rule, upstreamsOfHost } from '../../config/file.ts'
 import { issueText } from '../../config/issue-text.ts'
@@ -33,6 +31,7 @@ import {
   phraseIn,
   quoted,
 } from '../../text/text.ts'
+import { METHODS } from '../../util/node-http.ts'
 import { safeText } from '../../util/safe-text.ts'
 import type { Paint } from '../terminal.ts'
 import {
