@@ -57,7 +57,7 @@ test('two instances on one Redis behave as one, also while it hangs', async t =>
       redis.pause()
       t.after(() => redis.resume())
       // What was read a moment ago counts for that moment.
-      for (const { url } of both) await until(async () => !(await isReady(url)), 4000)
+      for (const { url } of both) await until(async () => !(await isReady(url)))
       const visits = both.flatMap(instance => [
         user.get(instance),
         due.get(instance),

@@ -10,8 +10,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { freePort } from './free-port.ts'
 import { requirePrograms } from './requirements.ts'
+import { HANG_MS } from './until.ts'
 
-const START_DEADLINE_MS = 15_000
 const SLOTS = 16_384
 export const PRIMARY_NAME = 'menshen'
 
@@ -72,7 +72,7 @@ export async function startRedis(options: Options = {}) {
   /** One command through redis-cli. */
   async function command(...words: string[]): Promise<string> {
     const flags = ['-p', `${port}`, ...(tls ? ['--tls', '--cacert', ca] : []), ...(password ? ['-a', password] : [])]
-    const { stdout } = await run('redis-cli', [...flags, '--no-auth-warning', '-e', ...words], { timeout: 5000 })
+    const { stdout } = await run('redis-cli', [...flags, '--no-auth-warning', '-e', ...words], { timeout: HANG_MS })
     return stdout.trim()
   }
 
@@ -200,7 +200,7 @@ async function makeCertificate(folder: string): Promise<void> {
 }
 
 async function until(isSo: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + START_DEADLINE_MS
+  const deadline = Date.now() + HANG_MS
   while (!(await isSo().catch(() => false))) {
     if (Date.now() > deadline) throw new Error('Redis did not start as it should.')
     await pause(30)

@@ -11,7 +11,7 @@ import { createMemoryStore } from '../../src/stores/memory.ts'
 import type { Trail } from '../../src/stores/trail.ts'
 import { until } from '../kit/until.ts'
 
-const PATIENCE_MS = 5000
+const PATIENCE_MS = 60_000
 const START = Date.parse('2026-03-01T08:00:00Z')
 
 interface Wishes {

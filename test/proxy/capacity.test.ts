@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict'
 import type { RequestListener, ServerResponse } from 'node:http'
 import test, { type TestContext } from 'node:test'
-import { setTimeout as pause } from 'node:timers/promises'
 import { readSettings } from '../../src/index.ts'
 import { startRelay } from '../../src/proxy/relay.ts'
 import { createUpstreamPool } from '../../src/proxy/upstream-pool.ts'
@@ -43,6 +42,11 @@ async function openHeld(t: TestContext, env: Record<string, string> = {}) {
       for (const response of held.splice(0)) response.end('at last')
     },
   }
+}
+
+/** Resolves when this many requests wait for the application. */
+async function queueHas({ url }: { url: string }, requests: number): Promise<void> {
+  await until(async () => (await scrape(url)).value('menshen_upstream_queue') === requests)
 }
 
 async function ready(user: Client): Promise<[status: number, reason: unknown]> {
@@ -96,7 +100,7 @@ test('the queue is served user by user, however many requests one of them has in
   const asking: Promise<Response>[] = []
   const ask = async (user: Client, path: string) => {
     asking.push(user.get(path))
-    await until(async () => (await scrape(scene.url)).value('menshen_upstream_queue') === asking.length)
+    await queueHas(scene, asking.length)
   }
   for (const path of ['/1', '/2', '/3']) await ask(greedy, path)
   await ask(modest, '/modest')
@@ -114,7 +118,7 @@ test('a full queue has room for another user: whoever has most in it loses the l
   await until(() => scene.held.length === 1)
   const answered: [path: string, status: number][] = []
   const waiting = ['/1', '/2', '/3'].map(async path => void answered.push([path, (await greedy.get(path)).status]))
-  await until(async () => (await scrape(scene.url)).value('menshen_upstream_queue') === 3)
+  await queueHas(scene, 3)
   const page = modest.get('/page')
   await until(() => answered.length === 1)
   assert.equal(answered[0]?.[1], 503)
@@ -179,18 +183,15 @@ test('a browser that goes away leaves the queue at once, and the application nev
   await until(() => scene.held.length === 1)
   const wire = await openWire(scene.url)
   wire.socket.write(request('GET /left HTTP/1.1', `cookie: ${cookieOf(user)}`))
-  for (let n = 0; n < 3; n++) await user.get('/_menshen/health')
+  await queueHas(scene, 1)
   assert.equal((await user.get('/full')).status, 503)
 
   wire.socket.destroy()
-  let waiting: Promise<Response> | undefined
-  await until(async () => {
-    waiting = user.get('/page')
-    // Either it is turned away at once, or it has the place of the one who left.
-    return !(await Promise.race([waiting, pause(200)]))
-  })
+  await queueHas(scene, 0)
+  const waiting = user.get('/page')
+  await queueHas(scene, 1)
   scene.letGo()
-  assert.equal((await waiting)?.status, 200)
+  assert.equal((await waiting).status, 200)
   await holding
   assert.deepEqual(scene.targets(), ['/held', '/page'])
 })
@@ -213,7 +214,7 @@ test('a browser that goes away before its session is found does not get into the
   for (let n = 0; n < 3; n++) await other.get('/_menshen/health')
 
   const waiting = other.get('/page')
-  assert.equal(await Promise.race([waiting.then(({ status }) => status), pause(300)]), undefined)
+  await queueHas(scene, 1)
   scene.letGo()
   assert.equal((await waiting).status, 200)
   await holding

@@ -470,7 +470,7 @@ test('requests and responses are the same by HTTP/1.1 and HTTP/2, on both sides'
   )
 
   for (const [title, { question = {}, answer = {} }] of Object.entries(CASES))
-    await t.test(title, { timeout: 5000 }, async () => {
+    await t.test(title, { timeout: 60_000 }, async () => {
       let expected: { received: object; seen: object } | undefined
       for (const { name, application, cookie, clients } of ways)
         for (const [client, ask] of Object.entries(clients)) {

@@ -3,8 +3,7 @@ import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import type { TestContext } from 'node:test'
 import { listen } from '../kit/listen.ts'
-
-const PATIENCE_MS = 15_000
+import { HANG_MS } from '../kit/until.ts'
 
 export type Wire = Awaited<ReturnType<typeof openWire>>
 
@@ -25,7 +24,7 @@ export async function openWire(url: string) {
   // The resolver would try IPv6 first, at each connection.
   const socket = connect(Number(port), hostname === 'localhost' ? '127.0.0.1' : hostname)
   let isSilent = false
-  socket.setTimeout(PATIENCE_MS, () => {
+  socket.setTimeout(HANG_MS, () => {
     isSilent = true
     socket.destroy()
   })

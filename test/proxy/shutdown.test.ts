@@ -158,7 +158,8 @@ test('a process that is asked to end closes its sockets and event streams, and d
   const wire = await openWire(menshen.url)
   wire.socket.write(request('GET /events HTTP/1.1', `cookie: ${cookieOf(client)}`))
   await wire.sees('data: 1')
-  const patience = { signal: AbortSignal.timeout(3000) }
+  // Before the deadline of the shutdown, which would end them too.
+  const patience = { signal: AbortSignal.timeout(8000) }
   const closed = Promise.all([once(socket, 'close', patience), once(wire.socket, 'close', patience)])
   const ended = menshen.kill('SIGTERM')
   await closed.finally(() => {

@@ -325,9 +325,9 @@ test('an application that does not begin its answer within timeoutSeconds gets 5
 test('a slow answer that has begun is not cut by timeoutSeconds', async t => {
   const app = await startUpstream(t, (_request, response) => {
     response.write('first ')
-    setTimeout(() => response.end('last'), 600)
+    setTimeout(() => response.end('last'), 1500)
   })
-  const scene = await setUp(t, { config: { upstreams: { '/app': { url: app.url, timeoutSeconds: 0.2 } } } })
+  const scene = await setUp(t, { config: { upstreams: { '/app': { url: app.url, timeoutSeconds: 1 } } } })
   assert.equal((await (await scene.user()).get('/app')).text, 'first last')
 })
 

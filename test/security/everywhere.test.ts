@@ -392,6 +392,9 @@ test('without ISSUER or JWKS_URL there is no back-channel logout', async t => {
   }
 })
 
+/** Far more than the deadline, far less than for ever. */
+const PATIENCE_MS = 20_000
+
 const SICK: Record<string, RequestListener> = {
   'never answers': () => {},
   'begins and never ends': (_, response) => void response.write('{"keys":['),
@@ -411,7 +414,7 @@ for (const [name, serveKeys] of Object.entries(SICK)) {
     const { keys, user, token, tell } = await openBackchannel(t, serveKeys)
     const began = performance.now()
     assert.equal((await tell(await token())).status, 400)
-    assert.ok(performance.now() - began < 2500, `it took ${performance.now() - began} ms`)
+    assert.ok(performance.now() - began < PATIENCE_MS, `it took ${performance.now() - began} ms`)
     assert.ok(await isIn(user))
     assert.ok(keys.received.every(({ target }) => target === '/keys'))
     await until(() => keys.sockets.size === 0 || keys.received.length > 0)

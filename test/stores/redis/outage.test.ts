@@ -4,9 +4,10 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { openRedisStore } from '../../../src/stores/redis/store.ts'
 import type { Entry, Store } from '../../../src/stores/store.ts'
 import { type RedisServer, startCluster, startRedis } from '../../kit/redis-server.ts'
+import { HANG_MS } from '../../kit/until.ts'
 
-/** The deadline of a verb, and what a loaded machine adds to it. */
-const SOON_MS = 2000 + 1500
+/** Far more than the deadline of a verb, far less than for ever. */
+const SOON_MS = 20_000
 
 const VERBS: Readonly<Record<string, (store: Store) => Promise<unknown>>> = {
   create: store => store.create('new', entry('a', ['label'])),
@@ -50,11 +51,11 @@ describe('While Redis is gone,', () => {
     const store = await open(t, `redis://${server.host}`)
     server.pause()
     const waiting = assert.rejects(store.read('k'), { code: 'store_unavailable' })
-    const startedAt = performance.now()
     await pause(50)
     await server.kill()
+    const killedAt = performance.now()
     await waiting
-    assert.ok(performance.now() - startedAt < 1000)
+    assert.ok(performance.now() - killedAt < 1000)
   })
 
   test('a closed store says so', async t => {
@@ -109,7 +110,7 @@ async function assertNoneWorks(store: Store, verbs: readonly string[]): Promise<
 }
 
 async function untilReady(store: Store): Promise<void> {
-  const deadline = Date.now() + 10_000
+  const deadline = Date.now() + HANG_MS
   while (true) {
     const problem = await store.ready().catch((error: unknown) => error)
     if (problem === undefined) return

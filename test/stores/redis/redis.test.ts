@@ -5,6 +5,7 @@ import { openRedisStore } from '../../../src/stores/redis/store.ts'
 import type { Store } from '../../../src/stores/store.ts'
 import { freePort } from '../../kit/free-port.ts'
 import { PRIMARY_NAME, startCluster, startRedis, startSentinel, startWithSentinels } from '../../kit/redis-server.ts'
+import { HANG_MS } from '../../kit/until.ts'
 import { conformance } from '../conformance.ts'
 
 const PASSWORD = 'p@ss:w/ord'
@@ -167,7 +168,7 @@ async function openAtOwnTime(address: string) {
   return { store, now, passTime, close: () => store.close() }
 }
 
-async function eventually(attempt: () => Promise<unknown>, ms = 5000): Promise<void> {
+async function eventually(attempt: () => Promise<unknown>, ms = HANG_MS): Promise<void> {
   const deadline = Date.now() + ms
   while (true) {
     try {
