@@ -9,7 +9,7 @@ import { DEFAULT_ROLES, roleOf } from '../../src/access/roles.ts'
 import { Secret } from '../../src/config/secret.ts'
 import { createDataKeyring } from '../../src/session/data-keys.ts'
 import { deriveKeys } from '../../src/session/derived-keys.ts'
-import { labelsOf, newPublicPart, newSession, sealPublicPart, toEntry } from '../../src/session/record.ts'
+import { labelsOf, newSession, newSummary, sealSummary, toEntry } from '../../src/session/record.ts'
 import { newTicket, recordKey } from '../../src/session/ticket.ts'
 import { createChangeApplier } from '../../src/stores/sqlite/changes.ts'
 import { openForWriting } from '../../src/stores/sqlite/file.ts'
@@ -87,8 +87,8 @@ function newRecord(number: number): { ticket: string; entry: Entry } {
   )
   const key = recordKey(ticket)
   const times = { signedInAt: receivedAt, seenAt: receivedAt }
-  const publicPart = sealPublicPart(newPublicPart(session, times), key, keys)
-  const parts = { publicPart, claimsPart: new Uint8Array() }
+  const summaryPart = sealSummary(newSummary(session, times), key, keys)
+  const parts = { summaryPart, claimsPart: new Uint8Array() }
   return {
     ticket,
     entry: toEntry({ ticket, key, session, labels: labelsOf(session, keys), ...times, ...parts }, MAX_HOURS),

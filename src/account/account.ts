@@ -58,7 +58,7 @@ export async function accountAnswer(
     now: context.now(),
     providerName: providerNameOf(words, auth.providers, loaded),
     ends: sessionEnds(loaded, settings.SESSION_MAX_HOURS, auth.sessions.idleEndOf(loaded)),
-    own: deviceOf({ ...loaded, ...listed?.publicPart }, nameOf),
+    own: deviceOf({ ...loaded, ...listed?.summary }, nameOf),
     others,
     signIns,
     ended: ended?.ended,
@@ -102,7 +102,7 @@ async function otherDevices(
   const others = found.filter(other => other.key !== key)
   const devices = others
     .slice(0, MOST_DEVICES)
-    .map(({ key, publicPart }) => deviceOf(publicPart ? { key, ...publicPart } : { key }, nameOf))
+    .map(({ key, summary }) => deviceOf(summary ? { key, ...summary } : { key }, nameOf))
   return { devices, areMore: next !== undefined || others.length > devices.length }
 }
 

@@ -73,11 +73,11 @@ async function listSessions({ context, query }: Call): Promise<object | ApiProbl
   return { sessions: found.sessions.map(session => toApi(context, session)), ...next }
 }
 
-function toApi({ auth }: ApiContext, { key, expiresAt, publicPart }: ListedSession): ApiSession {
+function toApi({ auth }: ApiContext, { key, expiresAt, summary }: ListedSession): ApiSession {
   const known = { id: key, expires: timeOf(expiresAt) }
-  if (!publicPart) return known
-  const { username, nickname, userRole, provider = auth.providers.main.plan.id, signedInAt, seenAt } = publicPart
-  const { address, userAgent } = publicPart
+  if (!summary) return known
+  const { username, nickname, userRole, provider = auth.providers.main.plan.id, signedInAt, seenAt } = summary
+  const { address, userAgent } = summary
   return {
     id: key,
     user: username,
@@ -97,7 +97,7 @@ async function endSession(call: Call): Promise<ApiProblem | undefined> {
   const { auth, observe } = context
   const listed = isRecordKey(id) ? await auth.sessions.getListed(id) : undefined
   if (!listed || !(await auth.sessions.end(id))) return apiProblem('not_found', phrase('api.no_such_session'))
-  const { username: user, provider } = listed.publicPart ?? {}
+  const { username: user, provider } = listed.summary ?? {}
   observe.report('session_ended', { ...byMachine(call), session: shortKey(id), user, provider, ended: 1 })
   return undefined
 }

@@ -25,9 +25,9 @@ export async function findDisplayNames(
   const read = async (username: string) => {
     const { sessions: found } = await sessions.list({ username, limit: MOST_OF_NAME })
     // The newest last, whose name is the current one.
-    for (const { publicPart } of found.toReversed())
-      if (publicPart)
-        names.set(keyOf(publicPart.provider ?? main, username), nameBefore(displayName(publicPart), username).trim())
+    for (const { summary } of found.toReversed())
+      if (summary)
+        names.set(keyOf(summary.provider ?? main, username), nameBefore(displayName(summary), username).trim())
   }
   try {
     await Promise.all([...usernames].slice(0, MOST_USERS).map(read))

@@ -98,7 +98,7 @@ export async function endListedSession(
   let ended = 0
   // One after the other: a hundred at once would be a burst on the store.
   for (const choice of choices) ended += await endChoice(context, request, choice, byUser)
-  const users = new Map(choices.map(({ session }) => [userIdOf(session), session.publicPart?.username]))
+  const users = new Map(choices.map(({ session }) => [userIdOf(session), session.summary?.username]))
   const [user] = users.values()
   return backToList(context, request, cookies, {
     ended,
@@ -110,14 +110,14 @@ export async function endListedSession(
 async function endChoice(
   { auth, observe }: ConsoleContext,
   request: GatewayRequest,
-  { session: { key, publicPart }, all }: Choice,
+  { session: { key, summary }, all }: Choice,
   byUser: string,
 ): Promise<number> {
   const { sessions, providers, personalKeys } = auth
   const whose = {
     ...requestFields(request),
     session: shortKey(key),
-    ...(publicPart && { user: publicPart.username, provider: publicPart.provider ?? providers.main.plan.id }),
+    ...(summary && { user: summary.username, provider: summary.provider ?? providers.main.plan.id }),
     by: 'developer',
     byUser,
   }
@@ -161,7 +161,7 @@ export function confirmEndPage(words: Words, { viewer, choices, deviceName, isOw
   const { t } = words
   const [first] = choices
   const isAll = choices.every(({ all }) => all)
-  const user = first?.session.publicPart?.username ?? t('console.unreadable')
+  const user = first?.session.summary?.username ?? t('console.unreadable')
   const question = isAll ? t('console.end_all_question', { user }) : t('console.end_question', { user })
   const effect = isAll ? t('console.end_all_effect') : t('console.end_effect')
   const isOne = choices.length === 1
@@ -185,11 +185,11 @@ ${isOwn ? html`<div class="notice warn"><p>${t('console.end_own')}</p></div>` : 
   })
 }
 
-function choiceLine(words: Words, { session: { key, publicPart }, all }: Choice, deviceName: DeviceNames): Html {
+function choiceLine(words: Words, { session: { key, summary }, all }: Choice, deviceName: DeviceNames): Html {
   const { t } = words
-  if (!publicPart) return html`${t('console.unreadable')} <code>${shortKey(key)}</code>`
-  const { username, userAgent, address, signedInAt } = publicPart
-  const name = nameBefore(displayName(publicPart), username).trim()
+  if (!summary) return html`${t('console.unreadable')} <code>${shortKey(key)}</code>`
+  const { username, userAgent, address, signedInAt } = summary
+  const name = nameBefore(displayName(summary), username).trim()
   const who = html`${icon('person')} ${name === '' ? '' : html`<bdi>${name}</bdi> `}<code>${username}</code>`
   if (all) return html`${who}<br><span class="dim">${t('console.all_of_user')}</span>`
   return html`${who}<br><span class="dim">${deviceIcon(userAgent)} ${deviceName(words, userAgent)} · ${address ?? t('device.address_unknown')} · ${moment(words, signedInAt)}</span>`

@@ -101,6 +101,6 @@ async function sessionsLike(
 }
 
 /** Sessions that began in the same millisecond are equally new. */
-function sinceOf({ publicPart }: ListedSession): number {
-  return publicPart?.signedInAt ?? 0
+function sinceOf({ summary }: ListedSession): number {
+  return summary?.signedInAt ?? 0
 }

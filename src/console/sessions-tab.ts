@@ -16,7 +16,7 @@ import { OWN_PATHS } from '../paths.ts'
 import type { Providers } from '../provider/providers.ts'
 import { shortKey } from '../session/fields.ts'
 import type { ListedSession } from '../session/listing.ts'
-import type { PublicPart } from '../session/record.ts'
+import type { SessionSummary } from '../session/record.ts'
 import type { Sessions } from '../session/sessions.ts'
 import { isRecordKey } from '../session/ticket.ts'
 import { type AuditNames, auditColumns, auditUrl, loadAuditNames } from './audit-tab.ts'
@@ -82,8 +82,8 @@ async function hostsOf(
 }
 
 /** When it ends without activity, where that is set. */
-function idleEndOf(sessions: Sessions, { key, publicPart }: ListedSession): number | undefined {
-  return publicPart && sessions.idleEndOf({ key, seenAt: publicPart.seenAt })
+function idleEndOf(sessions: Sessions, { key, summary }: ListedSession): number | undefined {
+  return summary && sessions.idleEndOf({ key, seenAt: summary.seenAt })
 }
 
 async function find(sessions: Sessions, text: string, after: string, words: Words, deviceName: DeviceNames) {
@@ -113,10 +113,10 @@ export function createMatcher(
     known.set(userAgent, matches)
     return matches
   }
-  return ({ key, publicPart }) => {
+  return ({ key, summary }) => {
     if (text.length >= SHORTEST_ID && key.startsWith(text)) return true
-    if (!publicPart) return false
-    const { username, nickname, address = '', userAgent } = publicPart
+    if (!summary) return false
+    const { username, nickname, address = '', userAgent } = summary
     return includesIt(username) || includesIt(nickname) || includesIt(address) || isDevice(userAgent)
   }
 }
@@ -210,10 +210,10 @@ function sessionTable(words: Words, view: SessionsView) {
 function sessionColumns(words: Words, view: SessionsView): Column<ListedSession>[] {
   const { t } = words
   const { hosts, providerNames, now } = view
-  const time = (at: (publicPart: PublicPart) => number) => (session: ListedSession) =>
-    session.publicPart ? relativeMoment(words, at(session.publicPart), now) : ''
+  const time = (at: (summary: SessionSummary) => number) => (session: ListedSession) =>
+    session.summary ? relativeMoment(words, at(session.summary), now) : ''
   const headNames = new Map(
-    view.users.flatMap(({ sessions }) => sessions.map(({ key }) => [key, sessions[0]?.publicPart?.username])),
+    view.users.flatMap(({ sessions }) => sessions.map(({ key }) => [key, sessions[0]?.summary?.username])),
   )
   return [
     {
@@ -224,7 +224,7 @@ function sessionColumns(words: Words, view: SessionsView): Column<ListedSession>
       ? [
           {
             title: t('session.provider'),
-            cell: ({ publicPart }: ListedSession) => providerLabel(words, providerNames, publicPart?.provider),
+            cell: ({ summary }: ListedSession) => providerLabel(words, providerNames, summary?.provider),
           },
         ]
       : []),
@@ -253,21 +253,21 @@ function userHead(words: Words, { sessions, areMore }: UserSessions, view: Sessi
   const { t } = words
   const [newest] = sessions
   if (!newest) return html``
-  const { publicPart, key } = newest
-  const user = publicPart?.username ?? t('console.unreadable')
+  const { summary, key } = newest
+  const user = summary?.username ?? t('console.unreadable')
   const count = sessions.length
   const facts = [
-    ...(publicPart ? [html`${roleName(words, publicPart.userRole)}`] : []),
+    ...(summary ? [html`${roleName(words, summary.userRole)}`] : []),
     html`${areMore ? t('console.sessions_of_many', { count }) : t('console.sessions_of', { count })}`,
   ]
   const isCut = shownSessions({ sessions, areMore }, view.text !== '').length < count
   return html`<div class="user"><label class="choice"><input type="checkbox" name="user" value="${key}" form="${CHOSEN}" aria-label="${t('console.choose_user', { user })}"></label>
-<span class="name">${userName(words, publicPart)} <span class="dim facts">${facts.map((fact, n) => html`${n > 0 ? ' · ' : ''}${fact}`)}</span>${isCut ? html` <a class="small" href="${pageUrl(user)}">${t('console.show_sessions')}</a>` : ''}</span>
+<span class="name">${userName(words, summary)} <span class="dim facts">${facts.map((fact, n) => html`${n > 0 ? ' · ' : ''}${fact}`)}</span>${isCut ? html` <a class="small" href="${pageUrl(user)}">${t('console.show_sessions')}</a>` : ''}</span>
 ${endAllButton(words, key, user)}</div>`
 }
 
 /** A name may be written in any direction. */
-function userName({ t }: Words, user: Pick<PublicPart, 'nickname' | 'username'> | undefined): Html {
+function userName({ t }: Words, user: Pick<SessionSummary, 'nickname' | 'username'> | undefined): Html {
   if (!user) return html`${t('console.unreadable')}`
   const name = nameBefore(displayName(user), user.username).trim()
   return html`${name === '' ? '' : html`<bdi>${name}</bdi> `}<code>${user.username}</code>`
@@ -280,18 +280,18 @@ interface DeviceView extends SessionsView {
 
 function deviceCell(words: Words, session: ListedSession, view: DeviceView): Html {
   const { t } = words
-  const { key, publicPart } = session
-  const other = publicPart && publicPart.username !== view.headName ? html`${userName(words, publicPart)}<br>` : ''
+  const { key, summary } = session
+  const other = summary && summary.username !== view.headName ? html`${userName(words, summary)}<br>` : ''
   const label = deviceLabel(words, session, view)
   const own = key === view.ownKey ? html` <span class="tag">${t('console.own_session')}</span>` : ''
   return html`<div class="device"><label class="choice"><input type="checkbox" name="session" value="${key}" form="${CHOSEN}" aria-label="${t('console.choose_session', { session: label })}"></label>
-<span>${other}${deviceIcon(publicPart?.userAgent)} <a href="${OWN_PATHS.consoleSession}?key=${key}">${publicPart ? view.deviceName(words, publicPart.userAgent) : shortKey(key)}</a>${own}${publicPart ? boundTag(words, publicPart) : ''}<br><span class="dim">${publicPart?.address ?? t('device.address_unknown')}</span></span></div>`
+<span>${other}${deviceIcon(summary?.userAgent)} <a href="${OWN_PATHS.consoleSession}?key=${key}">${summary ? view.deviceName(words, summary.userAgent) : shortKey(key)}</a>${own}${summary ? boundTag(words, summary) : ''}<br><span class="dim">${summary?.address ?? t('device.address_unknown')}</span></span></div>`
 }
 
 /** Whose session on which device, in words. */
-function deviceLabel(words: Words, { key, publicPart }: ListedSession, { deviceName }: SessionsView): string {
-  if (!publicPart) return shortKey(key)
-  return `${publicPart.username} · ${deviceName(words, publicPart.userAgent)}`
+function deviceLabel(words: Words, { key, summary }: ListedSession, { deviceName }: SessionsView): string {
+  if (!summary) return shortKey(key)
+  return `${summary.username} · ${deviceName(words, summary.userAgent)}`
 }
 
 /** Its checkboxes are in the table, each of them named. */
@@ -314,7 +314,7 @@ function endOf(words: Words, session: ListedSession, { now, idleEndOf }: Session
   return html`${end}<br><span class="dim">${words.rich('session.if_idle', { time: relativeMoment(words, idleEnd, now) })}</span>`
 }
 
-function boundTag({ t }: Words, { isBound }: PublicPart) {
+function boundTag({ t }: Words, { isBound }: SessionSummary) {
   return isBound ? html` <span class="tag">${t('device.bound')}</span>` : ''
 }
 
@@ -417,22 +417,22 @@ ${areMore ? html`<p><a href="${auditUrl({ session: shortKey(key) }, OWN_PATHS.co
 
 function fields(
   words: Words,
-  { key, publicPart, expiresAt }: ListedSession,
+  { key, summary, expiresAt }: ListedSession,
   { isOwn, hosts, keys, names, idleEnd }: SessionView,
 ) {
   const { t } = words
   const own = isOwn ? html` <span class="tag">${t('console.own_session')}</span>` : ''
-  if (!publicPart) return html`<p>${t('console.unreadable')}</p>${endButtons(words, key, '')}`
-  const { username, userRole, provider = '', userAgent = '', address } = publicPart
+  if (!summary) return html`<p>${t('console.unreadable')}</p>${endButtons(words, key, '')}`
+  const { username, userRole, provider = '', userAgent = '', address } = summary
   return html`<dl class="session-fields">
-${fact(t('console.user'), html`${userName(words, publicPart)}${own}`)}
+${fact(t('console.user'), html`${userName(words, summary)}${own}`)}
 ${names.providers ? fact(t('session.provider'), providerLabel(words, names.providers, provider)) : ''}
 ${fact(t('session.role'), roleName(words, userRole))}
-${fact(t('device.title'), html`${deviceIcon(userAgent)} ${names.deviceName(words, userAgent)}${boundTag(words, publicPart)}${userAgent === '' ? '' : html`<br><code class="dim">${userAgent}</code>`}`)}
+${fact(t('device.title'), html`${deviceIcon(userAgent)} ${names.deviceName(words, userAgent)}${boundTag(words, summary)}${userAgent === '' ? '' : html`<br><code class="dim">${userAgent}</code>`}`)}
 ${fact(t('device.address'), address ?? t('device.address_unknown'))}
 ${hosts && hosts.length > 0 ? fact(t('console.hosts'), hostList(hosts)) : ''}
-${fact(t('console.signed_in_at'), moment(words, publicPart.signedInAt))}
-${fact(t('console.seen_at'), moment(words, publicPart.seenAt))}
+${fact(t('console.signed_in_at'), moment(words, summary.signedInAt))}
+${fact(t('console.seen_at'), moment(words, summary.seenAt))}
 ${fact(t('session.expires'), moment(words, expiresAt))}
 ${idleEnd === undefined ? '' : fact(t('session.idle_ends'), moment(words, idleEnd))}
 ${keys.length > 0 ? fact(t('console.keys'), keyList(words, keys)) : ''}

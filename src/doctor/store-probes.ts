@@ -11,7 +11,7 @@ import { hidePassword } from '../config/secret.ts'
 import type { Settings } from '../config/settings.ts'
 import { inspectDataKeys } from '../session/data-keys.ts'
 import type { DerivedKeys } from '../session/derived-keys.ts'
-import { type DataKeys, publicPartOf, SESSION_LABEL } from '../session/record.ts'
+import { type DataKeys, SESSION_LABEL, summaryOf } from '../session/record.ts'
 import { openStore, storeFile } from '../stores/open.ts'
 import { entryPages } from '../stores/pages.ts'
 import type { RedisServerInfo } from '../stores/redis/server-info.ts'
@@ -191,7 +191,7 @@ async function probeKeys(store: Store, keys: NonNullable<Options['keys']>): Prom
 async function hasUnreadable(store: Store, keys: readonly DataKeys[]): Promise<boolean> {
   let pages = 0
   for await (const entries of entryPages(store, SESSION_LABEL)) {
-    if (entries.some(entry => !keys.some(each => publicPartOf(entry, entry.key, each)))) return true
+    if (entries.some(entry => !keys.some(each => summaryOf(entry, entry.key, each)))) return true
     pages++
     if (pages === MOST_PAGES) return false
   }

@@ -32,8 +32,8 @@ export async function endUser(
   try {
     await revokeKeys()
     for (const listing of sessions)
-      for await (const { publicPart } of listing.endNamed(user)) {
-        const provider = publicPart?.provider
+      for await (const { summary } of listing.endNamed(user)) {
+        const provider = summary?.provider
         ended.set(provider, (ended.get(provider) ?? 0) + 1)
       }
     // A session may have made one until it ended.

@@ -11,7 +11,7 @@ import { errorFields } from '../errors.ts'
 import type { LoadedSession } from './cache.ts'
 import { sessionFields } from './fields.ts'
 import { seenEntry } from './last-seen.ts'
-import type { PublicUser } from './record.ts'
+import type { SummarizedSession } from './record.ts'
 import { unpackRecord } from './sealing.ts'
 import type { StoredSessionsOptions } from './stored-sessions.ts'
 
@@ -34,7 +34,7 @@ export interface Activity {
 }
 
 /** A session without its tokens: those do not stay in memory for it. */
-export type ActiveSession = Pick<LoadedSession, 'key' | 'signedInAt'> & { readonly session: PublicUser }
+export type ActiveSession = Pick<LoadedSession, 'key' | 'signedInAt'> & { readonly session: SummarizedSession }
 
 /** Clocks of instances differ by this much at most. It is a tenth of a quarter for short settings. */
 const CLOCK_SKEW_MS = 5000

@@ -4,7 +4,7 @@ import { errorFields } from '../errors.ts'
 import type { Entry, StoredEntry } from '../stores/store.ts'
 import type { LoadedSession } from './cache.ts'
 import { sessionFields } from './fields.ts'
-import { type DataKeys, newPublicPart, type PublicUser, publicPartOf, withSeenAt } from './record.ts'
+import { type DataKeys, newSummary, type SummarizedSession, summaryOf, withSeenAt } from './record.ts'
 import type { StoredSessionsOptions } from './stored-sessions.ts'
 
 const NOTE_AGAIN_MS = 10_000
@@ -56,12 +56,12 @@ export function createLastSeen({
 /** The record with a new time of last use; `undefined` if its format is unknown. */
 export function seenEntry(
   stored: StoredEntry,
-  { key, session, signedInAt }: Pick<LoadedSession, 'key' | 'signedInAt'> & { readonly session: PublicUser },
+  { key, session, signedInAt }: Pick<LoadedSession, 'key' | 'signedInAt'> & { readonly session: SummarizedSession },
   seenAt: number,
   keys: DataKeys,
 ): Entry | undefined {
-  const publicPart = publicPartOf(stored, key, keys) ?? newPublicPart(session, { signedInAt, seenAt })
-  return withSeenAt(stored, publicPart, seenAt, key, keys)
+  const summary = summaryOf(stored, key, keys) ?? newSummary(session, { signedInAt, seenAt })
+  return withSeenAt(stored, summary, seenAt, key, keys)
 }
 
 function createLimit(most: number): (at: number) => boolean {

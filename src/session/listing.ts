@@ -11,12 +11,12 @@ import {
   hasOwnSubject,
   hasProviderSession,
   labelOf,
-  type PublicPart,
   providerSessionLabel,
   providerSubLabel,
-  publicPartOf,
   SESSION_LABEL,
+  type SessionSummary,
   SUB_LABEL,
+  summaryOf,
   type UserId,
   userLabel,
 } from './record.ts'
@@ -27,7 +27,7 @@ export interface ListedSession {
   /** The same for all sessions of one user: the label that lists them. */
   readonly owner?: string
   /** Absent if it was sealed under a secret that is gone. */
-  readonly publicPart?: PublicPart
+  readonly summary?: SessionSummary
 }
 
 interface SessionPage {
@@ -102,7 +102,7 @@ export function createSessionListing({
       const meant = entries.filter(isMeant)
       const removed = await Promise.all(meant.map(({ key }) => endWithReason({ store, keyring }, key, reason)))
       const ended = meant.filter((_, n) => removed[n])
-      for (const entry of ended) user ??= publicPartOf(entry, entry.key, keys)?.username
+      for (const entry of ended) user ??= summaryOf(entry, entry.key, keys)?.username
       count += ended.length
     }
     return user === undefined ? { count } : { count, user }
@@ -214,15 +214,15 @@ function pageOf({ entries, next }: Page, keys: DataKeys): SessionPage {
   return { sessions: entries.map(entry => listedOf(entry, keys)), ...(next === undefined ? {} : { next }) }
 }
 
-function sinceOf({ publicPart }: ListedSession): number {
-  return publicPart?.signedInAt ?? 0
+function sinceOf({ summary }: ListedSession): number {
+  return summary?.signedInAt ?? 0
 }
 
 function listedOf(entry: StoredEntry, keys: DataKeys): ListedSession {
   const { key, expiresAt, labels } = entry
-  const publicPart = publicPartOf(entry, key, keys)
+  const summary = summaryOf(entry, key, keys)
   const owner = labels[SUB_LABEL]
-  return { key, expiresAt, ...(owner === undefined ? {} : { owner }), ...(publicPart ? { publicPart } : {}) }
+  return { key, expiresAt, ...(owner === undefined ? {} : { owner }), ...(summary ? { summary } : {}) }
 }
 
 // The newest entries with a label. A store lists them in the order of their keys, so all of them are read for one page, and no more

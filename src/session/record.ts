@@ -1,4 +1,4 @@
-// What a session is: the record of specification 6.1, and the entry that holds it together with its public part.
+// What a session is: the record of specification 6.1, and the entry that holds it together with its summary.
 
 import { createHmac } from 'node:crypto'
 import { decodeJwt } from 'jose'
@@ -84,7 +84,7 @@ export type SessionData = Readonly<Record<string, unknown>>
 export interface DataKeys {
   /** Makes the labels under which a user's sessions are listed. */
   readonly labels: Uint8Array
-  /** Seals the public parts that the console lists. */
+  /** Seals what is read without a ticket: summaries of sessions, the audit trail, personal keys. */
   readonly publicPart: Uint8Array
 }
 
@@ -176,8 +176,8 @@ export function isDue(session: Session, leadSeconds: number, now: number): boole
   return session.refreshToken !== undefined && tokenExpiresAt(session) - now <= leadSeconds * 1000
 }
 
-/** A session as it is written. The public part and the claims are sealed already: most changes leave them as they were. */
-export interface WritableSession extends Pick<RecordParts, 'publicPart' | 'claimsPart'>, SessionTimes {
+/** A session as it is written. The summary and the claims are sealed already: most changes leave them as they were. */
+export interface WritableSession extends Pick<RecordParts, 'summaryPart' | 'claimsPart'>, SessionTimes {
   readonly ticket: string
   /** The key of the record. */
   readonly key: string
@@ -186,10 +186,10 @@ export interface WritableSession extends Pick<RecordParts, 'publicPart' | 'claim
 }
 
 export function toEntry(writable: WritableSession, maxHours: number): Entry {
-  const { ticket, key, session, labels, signedInAt, seenAt, publicPart, claimsPart } = writable
+  const { ticket, key, session, labels, signedInAt, seenAt, summaryPart, claimsPart } = writable
   const sealedPart = sealSession(session, signedInAt, ticket, key)
   return {
-    value: packRecord({ seenAt, publicPart, claimsPart, sealedPart }),
+    value: packRecord({ seenAt, summaryPart, claimsPart, sealedPart }),
     expiresAt: sessionEndsAt(session, signedInAt, maxHours),
     labels,
     since: signedInAt,
@@ -259,7 +259,7 @@ export function providerSessionLabel({ issuer, sid }: ProviderSession, keys: Dat
   return PROVIDER_SESSION_PREFIX + labelOf('sid', JSON.stringify([issuer, sid]), keys)
 }
 
-// The public part of a session: what the console shows without its ticket. It is sealed with the data keys.
+// The summary of a session: what the console shows without its ticket. It is sealed with the data keys.
 
 /** Where a user signed in from, as far as it is known. */
 export interface SignInOrigin {
@@ -268,7 +268,7 @@ export interface SignInOrigin {
 }
 
 /** What the console lists of a session. Address and browser are those of the sign-in. */
-export interface PublicPart extends SignInOrigin {
+export interface SessionSummary extends SignInOrigin {
   readonly username: string
   readonly nickname: string
   readonly userRole: Role
@@ -283,7 +283,7 @@ export interface PublicPart extends SignInOrigin {
 /** Longer than the user agent of any browser. */
 const LONGEST_USER_AGENT = 256
 
-const publicPartSchema: z.ZodType<PublicPart> = z.object({
+const summarySchema: z.ZodType<SessionSummary> = z.object({
   username: z.string(),
   nickname: z.string(),
   userRole: z.string(),
@@ -300,10 +300,10 @@ export interface SessionTimes {
   readonly seenAt: number
 }
 
-/** What the public part has of a session. */
-export type PublicUser = Pick<Session, 'userInfo' | 'userRole' | 'provider' | 'device'>
+/** What the summary has of a session. */
+export type SummarizedSession = Pick<Session, 'userInfo' | 'userRole' | 'provider' | 'device'>
 
-export function newPublicPart(session: PublicUser, times: SessionTimes, origin: SignInOrigin = {}): PublicPart {
+export function newSummary(session: SummarizedSession, times: SessionTimes, origin: SignInOrigin = {}): SessionSummary {
   const { userInfo, userRole, provider, device } = session
   const { username, nickname } = userInfo
   const { signedInAt, seenAt } = times
@@ -323,28 +323,28 @@ export function boundedOrigin({ address, userAgent }: SignInOrigin): SignInOrigi
   }
 }
 
-export function sealPublicPart(publicPart: PublicPart, key: string, keys: DataKeys): Buffer {
-  return seal(keys.publicPart, encodeJson(publicPart), key)
+export function sealSummary(summary: SessionSummary, key: string, keys: DataKeys): Buffer {
+  return seal(keys.publicPart, encodeJson(summary), key)
 }
 
 /** `undefined` if it was sealed with other keys. */
-export function publicPartOf(entry: Entry, key: string, keys: DataKeys): PublicPart | undefined {
+export function summaryOf(entry: Entry, key: string, keys: DataKeys): SessionSummary | undefined {
   const parts = unpackRecord(entry.value)
-  const opened = parts && decodeJson(publicPartSchema, unseal(keys.publicPart, parts.publicPart, key))
+  const opened = parts && decodeJson(summarySchema, unseal(keys.publicPart, parts.summaryPart, key))
   return opened && { ...opened, seenAt: parts.seenAt }
 }
 
 /** The session with a new time of last use, made without its ticket; `undefined` if its format is unknown. */
 export function withSeenAt(
   entry: Entry,
-  publicPart: PublicPart,
+  summary: SessionSummary,
   seenAt: number,
   key: string,
   keys: DataKeys,
 ): Entry | undefined {
   const parts = unpackRecord(entry.value)
   if (!parts) return undefined
-  const seen = { ...parts, seenAt, publicPart: sealPublicPart({ ...publicPart, seenAt }, key, keys) }
+  const seen = { ...parts, seenAt, summaryPart: sealSummary({ ...summary, seenAt }, key, keys) }
   return { ...entry, value: packRecord(seen) }
 }
 

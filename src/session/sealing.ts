@@ -35,7 +35,7 @@ export function unseal(key: Uint8Array, sealed: Uint8Array, aad: string): Buffer
 
 // The first byte of every value in the store is its format. A value in an unknown format is treated as absent.
 //
-//   a session        1 byte format, 8 bytes when it was last seen, 4 bytes length of the public part, the public part,
+//   a session        1 byte format, 8 bytes when it was last seen, 4 bytes length of the summary, the summary,
 //                    4 bytes length of the claims, the sealed claims, the sealed part
 //   everything else  1 byte format, the sealed bytes
 
@@ -45,9 +45,9 @@ const TIME_BYTES = 8
 const LENGTH_BYTES = 4
 
 export interface RecordParts {
-  /** Outside of the public part, so that a request does not have to open that. */
+  /** Outside of the summary, so that a request does not have to open that. */
   readonly seenAt: number
-  readonly publicPart: Uint8Array
+  readonly summaryPart: Uint8Array
   /** The provider's claims of the user, see claims.ts. Empty if none are stored. */
   readonly claimsPart: Uint8Array
   readonly sealedPart: Uint8Array
@@ -63,11 +63,11 @@ export function isNewerSession(value: Uint8Array): boolean {
   return (value[0] ?? 0) > SESSION_FORMAT
 }
 
-export function packRecord({ seenAt, publicPart, claimsPart, sealedPart }: RecordParts): Buffer {
+export function packRecord({ seenAt, summaryPart, claimsPart, sealedPart }: RecordParts): Buffer {
   const head = Buffer.allocUnsafe(1 + TIME_BYTES)
   head[0] = SESSION_FORMAT
   head.writeDoubleBE(seenAt, 1)
-  return Buffer.concat([head, ...withLength(publicPart), ...withLength(claimsPart), sealedPart])
+  return Buffer.concat([head, ...withLength(summaryPart), ...withLength(claimsPart), sealedPart])
 }
 
 function withLength(part: Uint8Array): [length: Buffer, part: Uint8Array] {
@@ -80,12 +80,12 @@ function withLength(part: Uint8Array): [length: Buffer, part: Uint8Array] {
 export function unpackRecord(value: Uint8Array): RecordParts | undefined {
   if (value[0] !== SESSION_FORMAT) return undefined
   const bytes = Buffer.from(value.buffer, value.byteOffset, value.length)
-  const publicPart = partAt(bytes, 1 + TIME_BYTES)
-  const claims = publicPart && partAt(bytes, publicPart.end)
+  const summaryPart = partAt(bytes, 1 + TIME_BYTES)
+  const claims = summaryPart && partAt(bytes, summaryPart.end)
   if (!claims) return undefined
   return {
     seenAt: bytes.readDoubleBE(1),
-    publicPart: publicPart.bytes,
+    summaryPart: summaryPart.bytes,
     claimsPart: claims.bytes,
     sealedPart: bytes.subarray(claims.end),
   }

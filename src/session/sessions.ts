@@ -169,8 +169,7 @@ export function createSessions(given: SessionsOptions): Sessions {
     return 'ended'
   }
 
-  const isListedAlive = ({ key, publicPart }: ListedSession) =>
-    !publicPart || !idle.isIdle({ key, seenAt: publicPart.seenAt })
+  const isListedAlive = ({ key, summary }: ListedSession) => !summary || !idle.isIdle({ key, seenAt: summary.seenAt })
   const listing = createSessionListing({ store, keyring, isAlive: isListedAlive })
 
   return {

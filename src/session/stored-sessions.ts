@@ -25,16 +25,16 @@ import {
   isBound,
   labelsOf,
   latestEnd,
-  newPublicPart,
+  newSummary,
   openSession,
-  type PublicPart,
-  publicPartOf,
   type Session,
   type SessionData,
+  type SessionSummary,
   type SignInOrigin,
   sameTokens,
-  sealPublicPart,
+  sealSummary,
   sessionEndsAt,
+  summaryOf,
   toEntry,
   type WritableSession,
   withTokens,
@@ -200,17 +200,17 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
     return keep(ticket, { key, version, expiresAt, signedInAt, seenAt, session, bytes, claimsPart, freshness }, before)
   }
 
-  /** The origin of a session is in its public part alone. */
+  /** The origin of a session is in its summary alone. */
   async function readOrigin(stored: StoredEntry | undefined): Promise<SignInOrigin> {
-    return boundedOrigin((stored && (await publicPart(stored))) ?? {})
+    return boundedOrigin((stored && (await summary(stored))) ?? {})
   }
 
-  async function publicPart(stored: StoredEntry): Promise<PublicPart | undefined> {
+  async function summary(stored: StoredEntry): Promise<SessionSummary | undefined> {
     const latest = keyring.latest()
     return (
-      (latest && publicPartOf(stored, stored.key, latest)) ??
+      (latest && summaryOf(stored, stored.key, latest)) ??
       // Other instances may use other keys by now.
-      publicPartOf(stored, stored.key, await keyring.current())
+      summaryOf(stored, stored.key, await keyring.current())
     )
   }
 
@@ -237,11 +237,11 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
       !latest.hasNewRole &&
       isBound(session.device) === isBound(latest.session.device) &&
       stored?.labels.join() === labels.join()
-    const publicPart =
+    const summaryPart =
       parts && isPublicAsBefore
-        ? parts.publicPart
-        : sealPublicPart(newPublicPart(session, times, await readOrigin(stored)), key, keys)
-    const writable = { ticket, key, session, labels, ...times, publicPart, claimsPart }
+        ? parts.summaryPart
+        : sealSummary(newSummary(session, times, await readOrigin(stored)), key, keys)
+    const writable = { ticket, key, session, labels, ...times, summaryPart, claimsPart }
     const entry = toEntry(writable, maxHours)
     const keepUntil = Math.min(keptUntil(change, stored), latestEnd(signedInAt, maxHours))
     const expiresAt = Math.max(entry.expiresAt, keepUntil)
@@ -270,8 +270,8 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
       const times = { signedInAt: tokenIssuedAt, seenAt: tokenIssuedAt }
       const claimsPart = claims ? sealClaims(claims, ticket, key) : NO_CLAIMS
       const keys = await keyring.current()
-      const publicPart = sealPublicPart(newPublicPart(session, times, origin), key, keys)
-      const writable = { ticket, key, session, labels: labelsOf(session, keys), ...times, publicPart, claimsPart }
+      const summaryPart = sealSummary(newSummary(session, times, origin), key, keys)
+      const writable = { ticket, key, session, labels: labelsOf(session, keys), ...times, summaryPart, claimsPart }
       const entry = { ...toEntry(writable, maxHours), since }
       const version = await store.create(key, entry)
       if (version === undefined)

@@ -94,7 +94,7 @@ test('a row has its time to the second in the language of the page, an outcome, 
 
 test('a user of another provider with the same username has another display name', async () => {
   const session = (nickname: string, provider?: string) => ({
-    publicPart: { username: 'lisi', nickname, ...(provider && { provider }) },
+    summary: { username: 'lisi', nickname, ...(provider && { provider }) },
   })
   const sessions = {
     list: async () => ({ sessions: [session('Impostor', 'guests'), session('李四'), session('Former')] }),

@@ -198,7 +198,7 @@ test('a search looks at a limited number of sessions, and the next page continue
     key: String(n),
     owner: String(n),
     expiresAt: 0,
-    publicPart: { username: `user-${n}`, nickname: '', userRole: 'common', signedInAt: 5000 - n, seenAt: 0 },
+    summary: { username: `user-${n}`, nickname: '', userRole: 'common', signedInAt: 5000 - n, seenAt: 0 },
   }))
   let opened = 0
   const listing = {
@@ -210,7 +210,7 @@ test('a search looks at a limited number of sessions, and the next page continue
     list: async () => ({ sessions: [] }),
     listLike: async (session: ListedSession) => ({ sessions: [session] }),
   }
-  const matches = ({ publicPart }: ListedSession) => publicPart?.username === 'user-4444'
+  const matches = ({ summary }: ListedSession) => summary?.username === 'user-4444'
   const pages: (readonly UserSessions[])[] = []
   let after: string | undefined = ''
   while (after !== undefined) {

@@ -9,7 +9,7 @@ import type { ListedSession } from '../../src/session/listing.ts'
 const session = (provider?: string): ListedSession => ({
   key: 'k',
   expiresAt: 1,
-  publicPart: {
+  summary: {
     username: 'zhangsan',
     nickname: '',
     userRole: 'common',

@@ -94,7 +94,7 @@ function allPages(words: Words): string[] {
     ...newFreshness(),
   }
   const [first = assert.fail()] = sessions
-  const publicPart = { username: 'ann', nickname: '', userRole: 'common', signedInAt: NOW, seenAt: NOW }
+  const summary = { username: 'ann', nickname: '', userRole: 'common', signedInAt: NOW, seenAt: NOW }
   const advice = Object.keys(zhCN).flatMap(key => {
     const code = /^advice\.(.*)/.exec(key)?.[1]
     return code === undefined ? [] : [{ code: code as AdviceCode, remedy: quoted('Change it.') }]
@@ -121,7 +121,7 @@ function allPages(words: Words): string[] {
     signIns: [{ time: NOW, device: 'Chrome', address: undefined, isNew: true }],
   }
   const listed = [
-    { key: 'a', expiresAt: NOW, publicPart },
+    { key: 'a', expiresAt: NOW, summary },
     { key: 'b', expiresAt: NOW },
   ]
   const users = listed.map((session, n) => ({ sessions: [session], areMore: n === 1 }))

@@ -79,7 +79,7 @@ test('a user who is always active costs at most one write per quarter, and stays
 })
 
 async function seenAt(sessions: Awaited<ReturnType<typeof open>>['sessions'], key: string): Promise<number> {
-  return (await sessions.getListed(key))?.publicPart?.seenAt ?? 0
+  return (await sessions.getListed(key))?.summary?.seenAt ?? 0
 }
 
 test('activity at one instance counts at the other, and an end is reported by one of them', async t => {

@@ -50,7 +50,7 @@ test('where a user signed in from is listed, and stays through refreshes and vis
   const signedInAt = scene.now()
   const { ticket } = await sessions.open({ ...signedIn(tokens('first', signedInAt)), origin: ORIGIN })
   await sessions.open(signedIn(tokens('other', signedInAt + 1)))
-  const listed = async () => (await sessions.getListed(recordKey(ticket)))?.publicPart
+  const listed = async () => (await sessions.getListed(recordKey(ticket)))?.summary
   const asOpened = await listed()
   assert.deepEqual({ ...asOpened, ...ORIGIN, seenAt: signedInAt }, asOpened)
 
@@ -74,8 +74,8 @@ test('a browser that sends a very long name of itself is listed by its beginning
   t.after(() => scene.store.close())
   await sessions.open({ ...signedIn(tokens('first')), origin: { userAgent: 'x'.repeat(5000) } })
   const [listed] = (await sessions.newest({ limit: 1 })).sessions
-  assert.equal(listed?.publicPart?.userAgent, 'x'.repeat(256))
-  assert.ok(!Object.hasOwn(listed?.publicPart ?? {}, 'address'))
+  assert.equal(listed?.summary?.userAgent, 'x'.repeat(256))
+  assert.ok(!Object.hasOwn(listed?.summary ?? {}, 'address'))
 })
 
 test('a sign-in through the gateway is listed with the address and the browser that it came from', async t => {
@@ -101,7 +101,7 @@ test('a sign-in through the gateway is listed with the address and the browser t
   const sessions = createSessions({ ...common, keyring, providers, roles: DEFAULT_ROLES, settings: readSettings({}) })
   const [listed, ...others] = (await sessions.newest({ limit: 10 })).sessions
   assert.deepEqual(others, [])
-  assert.deepEqual({ ...listed?.publicPart, ...ORIGIN }, listed?.publicPart)
+  assert.deepEqual({ ...listed?.summary, ...ORIGIN }, listed?.summary)
 })
 
 test('the sessions of one user come newest first by any page size, and those of a user with more than ten thousand all come once', async t => {

@@ -65,7 +65,7 @@ test('a session in a newer format is not a session, is reported once, and stays 
   assert.deepEqual(events, ['newer_format'])
   const { sessions: listed } = await sessions.list({ username: 'zhangsan', limit: 10 })
   assert.deepEqual(
-    listed.map(({ publicPart }) => publicPart),
+    listed.map(({ summary }) => summary),
     [undefined],
   )
   assert.equal((await store.read(key))?.value[0], NEWER_FORMAT)
@@ -95,7 +95,7 @@ test('a record that its ticket opens and that is not written like a session is n
   ]
   for (const record of odd) {
     const sealedPart = seal(sealingKey(ticket), Buffer.from(JSON.stringify(record)), key)
-    await overwrite(() => packRecord({ seenAt: START, publicPart: Buffer.of(), claimsPart: Buffer.of(), sealedPart }))
+    await overwrite(() => packRecord({ seenAt: START, summaryPart: Buffer.of(), claimsPart: Buffer.of(), sealedPart }))
     assert.equal(await sessions.get(ticket), undefined, JSON.stringify(record))
   }
   assert.deepEqual(events, Array(odd.length).fill('record_unreadable'))

@@ -82,7 +82,7 @@ for (const [name, session] of Object.entries({ least: LEAST, most: MOST }))
     assert.deepEqual((await sessions.take(ticket))?.session, session)
   })
 
-test('to open a session takes its ticket and nothing else: its public part stays closed', async t => {
+test('to open a session takes its ticket and nothing else: its summary stays closed', async t => {
   const { sessions, options } = open(t)
   const { ticket } = await sessions.create(MOST, ORIGIN)
   const noKeys = () => assert.fail('the data keys were asked for')
@@ -131,8 +131,8 @@ test('a refresh keeps where a session came from, and when it began', async t => 
   const saved = await sessions.save(ticket, loaded, { tokens })
   assert.equal(saved?.session.accessToken, 'at-3')
   assert.deepEqual([saved?.signedInAt, saved?.seenAt], [START, clock.now])
-  const { publicPart } = (await getListed(recordKey(ticket))) ?? {}
-  assert.deepEqual([publicPart?.address, publicPart?.userAgent], [ORIGIN.address, ORIGIN.userAgent])
+  const { summary } = (await getListed(recordKey(ticket))) ?? {}
+  assert.deepEqual([summary?.address, summary?.userAgent], [ORIGIN.address, ORIGIN.userAgent])
   assert.deepEqual(events, [])
 })
 
@@ -161,22 +161,22 @@ test('a change of the device is made to the device as it is now, whatever the to
   assert.equal(applyChange({ device }, latest, LEAST), undefined)
 })
 
-test('a refresh seals the public part again only for another role or user, and keeps the headers of the same user', async t => {
+test('a refresh seals the summary again only for another role or user, and keeps the headers of the same user', async t => {
   const { sessions, store, keyring, clock, options } = open(t)
   const { ticket, loaded } = await sessions.create(MOST, ORIGIN)
   const { getListed } = createSessionListing({ store, keyring })
-  const sealedPublicPart = async () => {
+  const sealedSummary = async () => {
     const stored = (await store.read(loaded.key)) ?? assert.fail()
-    return Buffer.from(unpackRecord(stored.value)?.publicPart ?? []).toString('base64')
+    return Buffer.from(unpackRecord(stored.value)?.summaryPart ?? []).toString('base64')
   }
-  const publicPart = async () => (await getListed(loaded.key))?.publicPart
+  const summary = async () => (await getListed(loaded.key))?.summary
   const tokens = (accessToken: string) => ({ tokens: { accessToken, expiresIn: 3600, receivedAt: clock.now } })
-  const before = await sealedPublicPart()
+  const before = await sealedSummary()
   loaded.identityHeaders = [{ audience: 'a', names: new Set(), pairs: [], sent: [], until: clock.now }]
   clock.now += 60_000
   const refreshed = (await sessions.save(ticket, loaded, tokens('at-3'))) ?? assert.fail()
-  assert.equal(await sealedPublicPart(), before)
-  assert.equal((await publicPart())?.seenAt, clock.now)
+  assert.equal(await sealedSummary(), before)
+  assert.equal((await summary())?.seenAt, clock.now)
   assert.equal(refreshed.identityHeaders, loaded.identityHeaders)
 
   const promoting = createStoredSessions({
@@ -186,11 +186,11 @@ test('a refresh seals the public part again only for another role or user, and k
   const chief = (await promoting.load(ticket)) ?? assert.fail()
   chief.identityHeaders = refreshed.identityHeaders
   const promoted = (await promoting.save(ticket, chief, tokens('at-4'))) ?? assert.fail()
-  assert.deepEqual([(await publicPart())?.userRole, (await publicPart())?.address], ['chief', ORIGIN.address])
+  assert.deepEqual([(await summary())?.userRole, (await summary())?.address], ['chief', ORIGIN.address])
   const claims = { claims: {}, unknownClaims: [] }
   const user = { userInfo: { ...MOST.userInfo, nickname: '四' }, groups: [], claims }
   const renamed = await promoting.save(ticket, promoted, { user })
-  assert.deepEqual([(await publicPart())?.nickname, renamed?.identityHeaders], ['四', undefined])
+  assert.deepEqual([(await summary())?.nickname, renamed?.identityHeaders], ['四', undefined])
 })
 
 test('whoever is loaded while the configuration changes is not kept as who the former one said', async t => {
@@ -232,7 +232,7 @@ test('a session is noted as seen without its ticket, and keeps where it came fro
   assert.deepEqual([again?.signedInAt, again?.seenAt], [START, clock.now])
   const listed = await createSessionListing({ store, keyring }).getListed(loaded.key)
   assert.deepEqual(
-    [listed?.publicPart?.seenAt, listed?.publicPart?.address, listed?.publicPart?.signedInAt],
+    [listed?.summary?.seenAt, listed?.summary?.address, listed?.summary?.signedInAt],
     [clock.now, ORIGIN.address, START],
   )
 })

@@ -71,7 +71,7 @@ async function list(sessions: Listings, user: string | undefined, line: LineOf, 
   }
   async function* counted(): AsyncGenerator<ListedSession> {
     for await (const session of allOf(sessions)) {
-      if (!session.publicPart) unreadable++
+      if (!session.summary) unreadable++
       yield session
     }
   }
@@ -86,12 +86,12 @@ async function list(sessions: Listings, user: string | undefined, line: LineOf, 
   return count + unreadable
 }
 
-/** Sessions whose user is unknown, because another secret sealed their public part and labelled them. */
+/** Sessions whose user is unknown, because another secret sealed their summary and labelled them. */
 async function countUnreadable(sessions: Listings): Promise<number> {
   let count = 0
   for await (const page of allPages(after => sessions[0].list({ limit: PAGE, after }))) {
     const listed = await readWithOthers(page.sessions, sessions)
-    count += listed.filter(({ publicPart }) => !publicPart).length
+    count += listed.filter(({ summary }) => !summary).length
   }
   return count
 }
@@ -101,9 +101,9 @@ async function readWithOthers(listed: readonly ListedSession[], [, ...others]: L
   if (others.length === 0) return [...listed]
   return Promise.all(
     listed.map(async session => {
-      if (session.publicPart) return session
+      if (session.summary) return session
       const found = await Promise.all(others.map(other => other.getListed(session.key)))
-      return found.find(each => each?.publicPart) ?? session
+      return found.find(each => each?.summary) ?? session
     }),
   )
 }
@@ -133,7 +133,7 @@ async function* sessionsOf(sessions: Listings, username: string): AsyncGenerator
   for (const listing of sessions)
     for await (const page of allPages(after => listing.list({ username, limit: PAGE, after })))
       all.push(...page.sessions)
-  const since = ({ publicPart }: ListedSession) => publicPart?.signedInAt ?? 0
+  const since = ({ summary }: ListedSession) => summary?.signedInAt ?? 0
   yield* all.sort((one, other) => since(other) - since(one))
 }
 
@@ -146,8 +146,8 @@ function createListedFields({ store, settings, hasHosts }: StoredRecords) {
   }
 }
 
-function listedFields({ key, expiresAt, publicPart }: ListedSession, idleMinutes: number) {
-  const { username, userRole, provider, address, userAgent, signedInAt, seenAt } = publicPart ?? {}
+function listedFields({ key, expiresAt, summary }: ListedSession, idleMinutes: number) {
+  const { username, userRole, provider, address, userAgent, signedInAt, seenAt } = summary ?? {}
   return {
     user: username,
     role: userRole,
@@ -194,7 +194,7 @@ async function endOne(
     process.exitCode = 1
     return
   }
-  const { username: user, provider } = found.publicPart ?? {}
+  const { username: user, provider } = found.summary ?? {}
   const audit = createAudit({ ...records, now, report: writeProblem })
   audit.onEvent('session_ended', { session: shortKey(id), user, provider, by: 'command', ended: 1 })
   await audit.close(PATIENCE_MS)
