@@ -24,6 +24,7 @@ import {
   runMenshen,
   startInstance,
 } from '../kit/instance.ts'
+import { openGateway } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
 import { makeAuthority } from '../proxies/certificates.ts'
@@ -208,7 +209,7 @@ suite('a bad value', () => {
 suite('a start', { concurrency: 2 }, () => {
   test('a start with many bad settings names each of them on a line of its own', async () => {
     const bad = Object.entries(BAD).flatMap(([name, [value]]) => (value === undefined ? [] : [[name, value] as const]))
-    const { code, output } = await runMenshen({ ...Object.fromEntries(bad), ...GOOD_SECRETS })
+    const { code, output } = await commands.run({ ...Object.fromEntries(bad), ...GOOD_SECRETS })
     assert.equal(code, 1)
     assertPlain(output)
     const lines = output.split('\n')
@@ -226,7 +227,7 @@ suite('a start', { concurrency: 2 }, () => {
 
   test('a start on a taken port says which setting to change', async t => {
     const PORT = await takePort(t)
-    await processFails({ ...MEMORY, PORT }, ['PORT', PORT])
+    await workerFails({ ...MEMORY, PORT }, ['PORT', PORT])
   })
 
   test('a start on a taken port ends although the development provider was already there', async t => {
@@ -237,13 +238,13 @@ suite('a start', { concurrency: 2 }, () => {
   test('a start with the port of the development provider taken says which setting to change', async t => {
     const DEV_PROVIDER_PORT = await takePort(t)
     const PORT = String(await freePort())
-    await processFails({ STORE: 'memory:', PORT, DEV_PROVIDER_PORT }, ['DEV_PROVIDER_PORT', DEV_PROVIDER_PORT])
+    await workerFails({ STORE: 'memory:', PORT, DEV_PROVIDER_PORT }, ['DEV_PROVIDER_PORT', DEV_PROVIDER_PORT])
   })
 
   test('a start with one port for both servers ends with a sentence', async () => {
     const PORT = String(await freePort())
     const env = { STORE: 'memory:', PORT, DEV_PROVIDER_PORT: PORT }
-    await processFails(env, ['PORT', 'DEV_PROVIDER_PORT', PORT])
+    await workerFails(env, ['PORT', 'DEV_PROVIDER_PORT', PORT])
     await fails(env, ['PORT', 'DEV_PROVIDER_PORT', PORT], 1, { args: ['check'] })
   })
 
@@ -257,23 +258,23 @@ suite('a start', { concurrency: 2 }, () => {
     for (const content of ['', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n']) {
       writeFileSync(path, content)
       const tls = { TLS_CERT_FILE: path, TLS_KEY_FILE: path, PORT: String(await freePort()) }
-      await processFails({ ...MEMORY, ...tls }, ['TLS_CERT_FILE', 'TLS_KEY_FILE'])
+      await workerFails({ ...MEMORY, ...tls }, ['TLS_CERT_FILE', 'TLS_KEY_FILE'])
     }
   })
 
   test('a start on an address of another machine names HOST and the address', async () => {
-    await processFails({ ...MEMORY, PORT: String(await freePort()), HOST: '192.0.2.1' }, ['HOST', '192.0.2.1'])
+    await workerFails({ ...MEMORY, PORT: String(await freePort()), HOST: '192.0.2.1' }, ['HOST', '192.0.2.1'])
   })
 
   test('a start with a data folder that cannot be made names STORE and the folder', async t => {
     const folder = join(tempFolder(t), 'file', 'data')
     writeFileSync(join(folder, '..'), 'a file, not a folder')
-    await processFails({ ...PROVIDER, PORT: String(await freePort()), STORE: `sqlite:${folder}/menshen.db` }, [
+    await workerFails({ ...PROVIDER, PORT: String(await freePort()), STORE: `sqlite:${folder}/menshen.db` }, [
       'STORE',
       folder,
     ])
     const ports = { PORT: String(await freePort()), DEV_PROVIDER_PORT: String(await freePort()) }
-    await processFails({ ...ports, STORE: `sqlite:${folder}/menshen.db` }, ['STORE', folder])
+    await workerFails({ ...ports, STORE: `sqlite:${folder}/menshen.db` }, ['STORE', folder])
   })
 
   test('a start with a client secret file that is missing names the setting and the path', async () => {
@@ -290,18 +291,6 @@ suite('a start', { concurrency: 2 }, () => {
     const cwd = tempFolder(t)
     mkdirSync(join(cwd, '.env'))
     await fails(MEMORY, ['.env'], 1, { cwd })
-  })
-
-  test('a start reads .env, and the environment wins over it', async t => {
-    const cwd = tempFolder(t)
-    const file = { ...MEMORY, APP_NAME: '"采购平台"', RATE_LIMIT_PER_MINUTE: 'many' }
-    writeFileSync(join(cwd, '.env'), linesOf(file).join('\r\n'))
-    await fails({ APP_NAME: '财务平台' }, ['RATE_LIMIT_PER_MINUTE', 'many'], 1, { cwd })
-    const { login } = await start(t, { RATE_LIMIT_PER_MINUTE: '0' }, { cwd })
-    assert.match(login, /采购平台/)
-    const other = await start(t, { RATE_LIMIT_PER_MINUTE: '0', APP_NAME: '财务平台' }, { cwd })
-    assert.match(other.login, /财务平台/)
-    assert.doesNotMatch(other.login, /采购平台|disabled/)
   })
 
   test('a start reads a # inside of a value of .env as part of it', t => {
@@ -368,11 +357,60 @@ suite('a start', { concurrency: 2 }, () => {
     writeFileSync(file, 'STORE=memory:\nBASE_URL https://CANARY\n')
     await fails({}, ['.env:2:', 'NAME=value'], 1, { cwd })
   })
+})
 
-  test('a start reads the first line of a .env that begins with a byte order mark', async t => {
+suite('a .env', () => {
+  const file = { APP_NAME: '"采购平台"', ...MEMORY, RATE_LIMIT_PER_MINUTE: 'many', STATE_CHEK: 'bound-CANARY' }
+  const empty = { AUTH_URL: '', CLIENT_ID: '', CLIENT_SECRET: '', APP_NAME: '' }
+  const misspelt = { CLIENT_SECERT: 'secret-CANARY', MENSHEN_COLOUR: 'CANARY' }
+
+  function folderWithFile(t: TestContext): string {
     const cwd = tempFolder(t)
-    writeFileSync(join(cwd, '.env'), `\ufeff${linesOf({ APP_NAME: '采购平台' })}`)
-    assert.match((await start(t, MEMORY, { cwd })).login, /采购平台/)
+    writeFileSync(join(cwd, '.env'), `\ufeff${linesOf(file).join('\r\n')}`)
+    return cwd
+  }
+
+  test('a start with a .env', async t => {
+    const cwd = folderWithFile(t)
+    const DEV_PROVIDER_PORT = String(await freePort())
+    const env = { ...empty, ...misspelt, RATE_LIMIT_PER_MINUTE: '0', DEV_PROVIDER_PORT }
+    const { login, output } = await start(t, env, { cwd })
+
+    await t.test('a start reads .env, also the first line of one that begins with a byte order mark', async () => {
+      assert.match(login, /采购平台/)
+      await fails({ APP_NAME: '财务平台' }, ['RATE_LIMIT_PER_MINUTE', 'many'], 1, { cwd })
+    })
+
+    await t.test('the development provider does not start because of variables that are only empty', async () => {
+      assert.doesNotMatch(login, /<button[^>]* disabled/)
+      assert.equal(readLog(output).find(({ event }) => event === 'started')?.provider, PROVIDER.AUTH_URL)
+      await assert.rejects(createClient(`http://127.0.0.1:${DEV_PROVIDER_PORT}`).get('/'), { code: 'ECONNREFUSED' })
+    })
+
+    await t.test(
+      'a misspelt setting in the environment or in .env is named at the start, without its value',
+      async () => {
+        const told = () => readLog(output).filter(({ event }) => event === 'misspelt_setting')
+        await until(() => told().length >= 3)
+        assert.deepEqual(
+          told().map(({ level, setting, remedy }) => [level, setting, remedy]),
+          [
+            ['warn', 'STATE_CHEK', 'did you mean STATE_CHECK?'],
+            ['warn', 'CLIENT_SECERT', 'did you mean CLIENT_SECRET?'],
+            ['warn', 'MENSHEN_COLOUR', 'see docs/settings.md'],
+          ],
+        )
+        assert.doesNotMatch(output.join('\n'), /CANARY/)
+      },
+    )
+  })
+
+  test('the environment wins over .env, and the log is silent if asked to be', async t => {
+    const env = { RATE_LIMIT_PER_MINUTE: '0', APP_NAME: '财务平台', LOG_LEVEL: 'silent' }
+    const { login, output } = await start(t, env, { cwd: folderWithFile(t) })
+    assert.match(login, /财务平台/)
+    assert.doesNotMatch(login, /采购平台|disabled/)
+    assert.deepEqual(output, [])
   })
 })
 
@@ -498,17 +536,6 @@ suite('the development provider', { concurrency: 2 }, () => {
     // Somebody who sets it up still gets the page that names what is missing.
     assert.equal((await createClient(url).get('/_menshen/ready')).status, 200)
   })
-
-  test('the development provider does not start because of variables that are only empty', async t => {
-    const cwd = tempFolder(t)
-    writeFileSync(join(cwd, '.env'), linesOf(PROVIDER).join('\n'))
-    const DEV_PROVIDER_PORT = String(await freePort())
-    const empty = { AUTH_URL: '', CLIENT_ID: '', CLIENT_SECRET: '', APP_NAME: '' }
-    const { login, output } = await start(t, { ...empty, STORE: 'memory:', DEV_PROVIDER_PORT }, { cwd })
-    assert.doesNotMatch(login, /<button[^>]* disabled/)
-    assert.equal(readLog(output).find(({ event }) => event === 'started')?.provider, PROVIDER.AUTH_URL)
-    await assert.rejects(createClient(`http://127.0.0.1:${DEV_PROVIDER_PORT}`).get('/'), { code: 'ECONNREFUSED' })
-  })
 })
 
 suite('a misspelt setting', () => {
@@ -550,38 +577,36 @@ suite('a misspelt setting', () => {
     assert.deepEqual(likely('MENSHEN_PORT', 'tcp://10.0.0.1:3000'), [])
     assert.deepEqual(likely('MENSHEN_PORT', '3000'), ['PORT'])
   })
-
-  test('a misspelt setting in the environment or in .env is named at the start, without its value', async t => {
-    const cwd = tempFolder(t)
-    writeFileSync(join(cwd, '.env'), 'STATE_CHEK=bound-CANARY\n')
-    const { output } = await start(t, { ...MEMORY, CLIENT_SECERT: 'secret-CANARY', MENSHEN_COLOUR: 'CANARY' }, { cwd })
-    const told = () => readLog(output).filter(({ event }) => event === 'misspelt_setting')
-    await until(() => told().length >= 3)
-    assert.deepEqual(
-      told().map(({ level, setting, remedy }) => [level, setting, remedy]),
-      [
-        ['warn', 'STATE_CHEK', 'did you mean STATE_CHECK?'],
-        ['warn', 'CLIENT_SECERT', 'did you mean CLIENT_SECRET?'],
-        ['warn', 'MENSHEN_COLOUR', 'see docs/settings.md'],
-      ],
-    )
-    assert.doesNotMatch(output.join('\n'), /CANARY/)
-  })
 })
 
-suite('the settings of the provider', { concurrency: 2 }, () => {
-  for (const name of ['AUTH_URL', 'CLIENT_ID', 'CLIENT_SECRET'] as const)
+suite('the settings of the provider', () => {
+  const shownBy = async (t: TestContext, env: Environment) => {
+    const { client, lines } = await openGateway(t, env)
+    const { text: login } = await client.get('/login')
+    return { client, login, output: JSON.stringify(lines) }
+  }
+  /** In a process, too, where the development provider would be. */
+  const shownByProcess = async (t: TestContext, env: Environment) => {
+    const DEV_PROVIDER_PORT = String(await freePort())
+    const { login, output, url } = await start(t, { ...env, DEV_PROVIDER_PORT })
+    await assert.rejects(createClient(`http://127.0.0.1:${DEV_PROVIDER_PORT}`).get('/'), { code: 'ECONNREFUSED' })
+    return { client: createClient(url), login, output: output.join('\n') }
+  }
+
+  for (const [name, show] of [
+    ['AUTH_URL', shownByProcess],
+    ['CLIENT_ID', shownBy],
+    ['CLIENT_SECRET', shownBy],
+  ] as const)
     test(`without ${name} the page names it alone, no one can sign in, and no development provider starts`, async t => {
       const { [name]: _, ...others } = PROVIDER
-      const DEV_PROVIDER_PORT = String(await freePort())
-      const { login, output, url } = await start(t, { ...others, STORE: 'memory:', DEV_PROVIDER_PORT })
+      const env = { ...others, STORE: 'memory:' }
+      assert.ok(!wantsDevProvider(readSettings(env)))
+      const { client, login, output } = await show(t, env)
       const named = [...login.matchAll(/<li><code>(\w+)<\/code><\/li>/g)].map(([, setting]) => setting)
       assert.deepEqual(named, [name])
       assert.match(login, /<button[^>]* disabled/)
-      assert.doesNotMatch(login + output.join('\n'), /CANARY/)
-      await assert.rejects(createClient(`http://127.0.0.1:${DEV_PROVIDER_PORT}`).get('/'), { code: 'ECONNREFUSED' })
-
-      const client = createClient(url)
+      assert.doesNotMatch(login + output, /CANARY/)
       assert.equal((await client.post('/login')).headers.location, '/login')
       const back = await client.get('/callback?code=abc&state=abc_idp')
       assert.match(back.headers.location ?? '', /^\/login\?error=(token_error|callback_error)$/)
@@ -618,11 +643,6 @@ suite('the log', { concurrency: 2 }, () => {
     const started = readLog(output).find(line => Object.values(line).includes('started'))
     assert.equal(started?.provider, PROVIDER.AUTH_URL)
     assert.equal(started?.users, undefined)
-  })
-
-  test('the log is silent if asked to be', async t => {
-    const { output } = await start(t, { ...MEMORY, LOG_LEVEL: 'silent' })
-    assert.deepEqual(output, [])
   })
 })
 
@@ -673,8 +693,7 @@ function refusalOf(env: Environment): string[] {
   return assert.fail(`accepted: ${JSON.stringify(env)}`)
 }
 
-/** The start ends by itself, with code 1 and nothing but `count` sentences that name all of `parts`. */
-/** A start that ends before it has opened anything. */
+/** A start ends by itself, with code 1 and nothing but `count` sentences that name all of `parts`. */
 async function fails(
   env: Environment,
   parts: readonly string[],
@@ -682,6 +701,11 @@ async function fails(
   options: ProcessOptions = {},
 ): Promise<void> {
   assertRefusal(await commands.run(env, options), parts, count)
+}
+
+/** The same in the process that the supervisor starts, which has opened something by then. */
+function workerFails(env: Environment, parts: readonly string[]): Promise<void> {
+  return fails({ ...env, MENSHEN_ONLY_WORKER: '1' }, parts)
 }
 
 /** A start that ends as a process, with all that it had opened by then. */
