@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { freePort } from './free-port.ts'
+import { askRedis } from './redis-command.ts'
 import { requirePrograms } from './requirements.ts'
 import { HANG_MS } from './until.ts'
 
@@ -69,8 +70,9 @@ export async function startRedis(options: Options = {}) {
   ]
   let child: ChildProcess
 
-  /** One command through redis-cli. */
+  /** The reply as redis-cli prints it, which takes the options before the command. */
   async function command(...words: string[]): Promise<string> {
+    if (!words[0]?.startsWith('-')) return askRedis({ port, password, ca: tls ? ca : undefined }, words)
     const flags = ['-p', `${port}`, ...(tls ? ['--tls', '--cacert', ca] : []), ...(password ? ['-a', password] : [])]
     const { stdout } = await run('redis-cli', [...flags, '--no-auth-warning', '-e', ...words], { timeout: HANG_MS })
     return stdout.trim()
