@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -15,6 +15,8 @@ import { tempFolder } from '../kit/temp.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const BIN = join(ROOT, 'bin', 'menshen.js')
+const { version: VERSION } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+const VERSION_SHOWN = { status: 0, stdout: `${VERSION}\n`, stderr: '' }
 const PATH = [dirname(process.execPath), process.env.PATH].join(delimiter)
 
 suite('npm start', { concurrency: 2 }, () => {
@@ -52,9 +54,7 @@ suite('an old Node', { concurrency: 2 }, () => {
     })
 
     test(`Node ${version} leaves the work to the Node that npm ci has installed in a clone`, async t => {
-      const { status, stdout, stderr } = await runAs(t, version)
-      assert.deepEqual({ status, stderr }, { status: 0, stderr: '' })
-      assert.match(stdout, /^GET \/ as visitor: login/)
+      assert.deepEqual(await runAs(t, version, BIN, ['--version']), VERSION_SHOWN)
       assert.equal((await runAs(t, version, BIN, ['nonsense'])).status, 2)
     })
   }
@@ -87,11 +87,11 @@ suite('an old Node', { concurrency: 2 }, () => {
   })
 
   test('a Node that is new enough is used', async t => {
-    for (const version of ['24.15.0', '25.0.0', '100.1.0']) {
-      const { status, stdout, stderr } = await runAs(t, version)
-      assert.deepEqual({ status, stderr }, { status: 0, stderr: '' })
-      assert.match(stdout, /^GET \/ as visitor: login/)
-    }
+    for (const version of ['24.15.0', '25.0.0', '100.1.0'])
+      assert.deepEqual(await runAs(t, version, BIN, ['--version']), VERSION_SHOWN)
+    const { status, stdout, stderr } = await runAs(t, '24.15.0')
+    assert.deepEqual({ status, stderr }, { status: 0, stderr: '' })
+    assert.match(stdout, /^GET \/ as visitor: login/)
   })
 })
 

@@ -109,16 +109,34 @@ test('systemd-socket-activate: the first visitor starts it, and is served', asyn
 suite('a socket that is not ours', { concurrency: 4 }, () => {
   const shell = (variables: string) => `${variables} exec "$@"`
 
-  for (const [name, variables, third, sentence] of [
+  for (const [name, given, sentence] of [
+    ['handed to another process', { LISTEN_FDS: '1', LISTEN_PID: '1' }, /^LISTEN_PID is "1" and this process is \d+: /],
+    ['without LISTEN_PID', { LISTEN_FDS: '1' }, /^LISTEN_PID is "" and this process is \d+: /],
     [
-      'handed to another process',
-      'LISTEN_FDS=1 LISTEN_PID=1',
-      'ignore',
-      /^LISTEN_PID is "1" and this process is \d+: /,
+      'one of two',
+      { LISTEN_FDS: '2', LISTEN_PID: String(process.pid) },
+      /^LISTEN_FDS is "2"; expected one listening TCP socket/,
     ],
-    ['without LISTEN_PID', 'LISTEN_FDS=1', 'ignore', /^LISTEN_PID is "" and this process is \d+: /],
+    [
+      'garbage',
+      { LISTEN_FDS: '1x', LISTEN_PID: String(process.pid) },
+      /^LISTEN_FDS is "1x"; expected one listening TCP socket/,
+    ],
+  ] as const)
+    test(`${name}: one sentence, and an error with which no start goes on`, () => {
+      assert.throws(
+        () => takeInheritedSocket({ ...given }),
+        (error: Error & { code?: string }) => {
+          assert.equal(error.code, 'cannot_start')
+          assert.match(error.message, sentence)
+          assert.equal(error.message.split('\n').length, 1)
+          return true
+        },
+      )
+    })
+
+  for (const [name, variables, third, sentence] of [
     ['one of two', 'LISTEN_FDS=2 LISTEN_PID=$$', 'ignore', /^LISTEN_FDS is "2"; expected one listening TCP socket/],
-    ['garbage', 'LISTEN_FDS=1x LISTEN_PID=$$', 'ignore', /^LISTEN_FDS is "1x"; expected one listening TCP socket/],
     ['a file', 'LISTEN_FDS=1 LISTEN_PID=$$', 'ignore', /^Descriptor 3 is not a socket, although LISTEN_FDS names it; /],
     ['a connection', 'LISTEN_FDS=1 LISTEN_PID=$$', 'pipe', /^Descriptor 3 cannot be listened on \(EINVAL\); /],
     ['none', 'LISTEN_FDS=1 LISTEN_PID=$$', undefined, /^Descriptor 3 (is not a socket|cannot be listened on)/],

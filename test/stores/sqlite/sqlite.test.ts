@@ -11,6 +11,7 @@ import { createSnapshots } from '../../../src/stores/sqlite/reader.ts'
 import { openSqliteStore } from '../../../src/stores/sqlite/store.ts'
 import { startSweeper } from '../../../src/stores/sqlite/sweeper.ts'
 import { type Entry, newFreshness, type Page, type Store } from '../../../src/stores/store.ts'
+import { createCommandRunner } from '../../kit/command-runner.ts'
 import { freePort } from '../../kit/free-port.ts'
 import { runMenshen } from '../../kit/instance.ts'
 import { requireProgram } from '../../kit/requirements.ts'
@@ -19,6 +20,7 @@ import { conformance } from '../conformance.ts'
 import { type Neighbour, type Outcome, startNeighbour } from '../neighbour.ts'
 
 const run = promisify(execFile)
+const commands = createCommandRunner()
 
 conformance('The embedded store', async () => {
   const folder = await makeFolder()
@@ -206,8 +208,11 @@ describe('The embedded store, when the disk is the problem:', () => {
 
 for (const folder of ['/proc/menshen', '/proc/self/deep/menshen', '/dev/fd/menshen', '/dev/null', '/sys/menshen'])
   test(`a start with its store in ${folder} ends with one sentence`, async () => {
-    const env = { PORT: String(await freePort()), DEV_PROVIDER_PORT: String(await freePort()) }
-    const { code, output } = await runMenshen({ ...env, STORE: `sqlite:${folder}/menshen.db` })
+    const ports = { PORT: String(await freePort()), DEV_PROVIDER_PORT: String(await freePort()) }
+    const env = { ...ports, STORE: `sqlite:${folder}/menshen.db` }
+    // The first one as a process with its worker, the others as the worker alone.
+    const isFirst = folder === '/proc/menshen'
+    const { code, output } = await (isFirst ? runMenshen(env) : commands.run({ ...env, MENSHEN_ONLY_WORKER: '1' }))
     assert.equal(code, 1)
     const sentence = output.split('\n').filter(line => line.includes(folder))
     assert.equal(sentence.length, 1, output)
