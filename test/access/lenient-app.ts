@@ -39,14 +39,21 @@ const STEPS: Readonly<Record<string, Step>> = {
     new URL(`http://a${path.replace(/[?#%]/g, encodeURIComponent)}`).pathname.replace(/%\w\w/g, decodeURIComponent),
 }
 
+const CHANGES = Object.values(STEPS)
+
 /** As many steps as an application plausibly takes. */
 const MOST_STEPS = 4
 
 /** Every page that some application could serve for a target as it came over the wire. */
 export function pagesFor(target: string): ReadonlySet<string> {
   const pages = new Set([decodeURIComponent(target.replace(/\?.*$/s, ''))])
-  for (let step = 0; step < MOST_STEPS; step++)
-    for (const page of [...pages]) for (const change of Object.values(STEPS)) pages.add(safely(change, page))
+  let found = new Set(pages)
+  for (let step = 0; step < MOST_STEPS; step++) {
+    // What was found earlier has been through every change.
+    const changed = [...found].flatMap(page => CHANGES.map(change => safely(change, page)))
+    found = new Set(changed).difference(pages)
+    for (const page of found) pages.add(page)
+  }
   return pages
 }
 

@@ -119,12 +119,12 @@ test('the sessions of one user come newest first by any page size, and those of 
     return { found, sizes }
   }
   const since = new Map<string, number>()
+  const labels = [labelOf('username', 'zhangsan', keys)]
   const add = async (count: number) => {
     for (let n = 0; n < count; n++) {
       const key = newTicket()
       // Many have the same time.
       since.set(key, (since.size * 7919) % 997)
-      const labels = [labelOf('username', 'zhangsan', keys)]
       await store.create(key, { value: new Uint8Array(1), expiresAt: 1, labels, since: since.get(key) ?? 0 })
     }
   }

@@ -345,46 +345,47 @@ function scramble(record: unknown, random: Random): Buffer {
   return bytes.subarray(0, random.chance(0.3) ? random.below(bytes.length) : bytes.length)
 }
 
+const text = z.string()
+const cookie = z.strictObject({ value: text, until: z.number() })
+const boundDevice = z.strictObject({
+  ...{ id: text, x: text, y: text, challenge: text, cookie, isSeen: z.boolean() },
+  previousChallenge: text.exactOptional(),
+  lastNonce: text.exactOptional(),
+  previousCookie: cookie.exactOptional(),
+})
+const wholeSession = z.strictObject({
+  isAuthenticated: z.literal(true),
+  accessToken: text,
+  refreshToken: text.exactOptional(),
+  tokenIssuedAt: z.number(),
+  tokenExpiresIn: z.number(),
+  userInfo: z
+    .object({
+      sub: text,
+      ou_id: text,
+      nickname: text,
+      phone_number: text,
+      ou_name: text,
+      email: text,
+      username: text,
+    })
+    .catchall(text),
+  userRole: text,
+  provider: text.exactOptional(),
+  providerSession: z.strictObject({ issuer: text, sid: text }).exactOptional(),
+  idToken: text.exactOptional(),
+  refreshEndsAt: z.number().exactOptional(),
+  dpopKey: text.exactOptional(),
+  groups: z.array(text).exactOptional(),
+  authentication: z
+    .strictObject({ time: z.number(), acr: text, amr: z.array(text), promptedAt: z.number(), failed: text })
+    .partial()
+    .exactOptional(),
+  device: z.union([z.strictObject({ challenge: text }), boundDevice]).exactOptional(),
+  data: z.record(text, z.unknown()).exactOptional(),
+})
+
 function assertWhole(session: Session, from: string): void {
-  const text = z.string()
-  const cookie = z.strictObject({ value: text, until: z.number() })
-  const boundDevice = z.strictObject({
-    ...{ id: text, x: text, y: text, challenge: text, cookie, isSeen: z.boolean() },
-    previousChallenge: text.exactOptional(),
-    lastNonce: text.exactOptional(),
-    previousCookie: cookie.exactOptional(),
-  })
-  const whole = z.strictObject({
-    isAuthenticated: z.literal(true),
-    accessToken: text,
-    refreshToken: text.exactOptional(),
-    tokenIssuedAt: z.number(),
-    tokenExpiresIn: z.number(),
-    userInfo: z
-      .object({
-        sub: text,
-        ou_id: text,
-        nickname: text,
-        phone_number: text,
-        ou_name: text,
-        email: text,
-        username: text,
-      })
-      .catchall(text),
-    userRole: text,
-    provider: text.exactOptional(),
-    providerSession: z.strictObject({ issuer: text, sid: text }).exactOptional(),
-    idToken: text.exactOptional(),
-    refreshEndsAt: z.number().exactOptional(),
-    dpopKey: text.exactOptional(),
-    groups: z.array(text).exactOptional(),
-    authentication: z
-      .strictObject({ time: z.number(), acr: text, amr: z.array(text), promptedAt: z.number(), failed: text })
-      .partial()
-      .exactOptional(),
-    device: z.union([z.strictObject({ challenge: text }), boundDevice]).exactOptional(),
-    data: z.record(text, z.unknown()).exactOptional(),
-  })
-  assert.ok(whole.safeParse(session).success, from)
+  assert.ok(wholeSession.safeParse(session).success, from)
   assert.equal(Object.getPrototypeOf(session.userInfo), Object.prototype, from)
 }
