@@ -13,6 +13,9 @@ import type { Page } from 'playwright-core'
 
 export type ColorScheme = 'light' | 'dark'
 
+/** The attribute of the texts whose contrast axe judges. */
+const MARK = 'data-contrast-is-judged'
+
 export type FindFaults = Awaited<ReturnType<typeof createAxe>>
 
 /**
@@ -25,7 +28,7 @@ export async function createAxe() {
   return async (page: Page, colorScheme: ColorScheme): Promise<string[]> => {
     await page.emulateMedia({ colorScheme })
     if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(source)
-    const result = await page.evaluate(runAxe, { colorScheme, judged: [...judged] })
+    const result = await page.evaluate(runAxe, { colorScheme, mark: MARK, judged: [...judged] })
     for (const key of result.judged) judged.add(key)
     return result.faults
   }
@@ -34,13 +37,14 @@ export async function createAxe() {
 /** Runs in the page, alone. */
 async function runAxe(given: {
   colorScheme: string
+  mark: string
   judged: string[]
 }): Promise<{ faults: string[]; judged: string[] }> {
   type Result = { id: string; nodes: { element: Element }[] }
   type Results = Record<'violations' | 'passes' | 'incomplete', Result[]>
-  type Axe = { configure(spec: object): void; run(context: Document | Element[], options: object): Promise<Results> }
+  type Axe = { configure(spec: object): void; run(context: Document, options: object): Promise<Results> }
   const { axe } = globalThis as unknown as { axe: Axe }
-  axe.configure({ noHtml: true })
+  axe.configure({ noHtml: true, rules: [{ id: 'color-contrast', selector: `[${given.mark}]` }] })
   for (const transition of document.getAnimations()) transition.finish()
   const isDay = given.colorScheme === 'light'
   const judged = new Set(given.judged)
@@ -50,11 +54,6 @@ async function runAxe(given: {
   const address = location.origin + location.pathname
   const page = `page ${address}`
   const links = `links ${address} ${hash([...document.querySelectorAll('a')].map(styleKey).join())}`
-  if (isDay) await run(document, judged.has(page) ? { rules: { 'color-contrast': { enabled: false } } } : {})
-  else if (!judged.has(links)) await run(document, { runOnly: ['link-in-text-block'] })
-  judged.add(links)
-  if (isDay) judged.add(page)
-
   // axe does not judge a text that is hidden or disabled, whatever its colours are.
   const notJudged = (element: Element) => {
     const isDisabled = element.closest(':disabled, [aria-disabled=true]') !== null
@@ -62,26 +61,39 @@ async function runAxe(given: {
   }
   const texts = [...document.body.querySelectorAll('*')].filter(element => element.checkVisibility() && isText(element))
   const left = () => texts.filter(element => !judged.has(styleKey(element)) && !judged.has(notJudged(element)))
-  const oneOfEach = [...new Map(left().map(element => [styleKey(element), element])).values()]
-  const unclear = await judge(oneOfEach)
-  for (const element of await judge(left().filter(element => !oneOfEach.includes(element)))) unclear.add(element)
+  const isNew = isDay && !judged.has(page)
+  const chosen = isNew ? texts : [...new Map(left().map(element => [styleKey(element), element])).values()]
+  const unclear = new Set<Element>()
+  await run(chosen, isDay ? 'all' : judged.has(links) ? [] : ['link-in-text-block'])
+  judged.add(links)
+  if (isDay) judged.add(page)
+  await run(
+    left().filter(element => !chosen.includes(element)),
+    [],
+  )
   for (const element of left()) if (!unclear.has(element)) judged.add(notJudged(element))
   return { faults, judged: [...judged] }
 
-  async function judge(some: Element[]): Promise<Set<Element>> {
-    return some.length > 0 ? run(some, { runOnly: ['color-contrast'] }) : new Set()
-  }
-
-  /** Returns the texts of which axe cannot tell what is behind them. */
-  async function run(context: Document | Element[], options: object): Promise<Set<Element>> {
+  /**
+   * The contrast of these texts, and other rules on the whole page. They are one run: in each, axe computes anew where every
+   * element of the page is, which takes longer than the rules.
+   */
+  async function run(some: Element[], others: 'all' | string[]): Promise<void> {
+    const contrast = some.length > 0 ? ['color-contrast'] : []
+    if (others !== 'all' && others.length + contrast.length === 0) return
+    const rules = others === 'all' ? { rules: { 'color-contrast': { enabled: some.length > 0 } } } : {}
+    const runOnly = others === 'all' ? {} : { runOnly: [...contrast, ...others] }
     const resultTypes = ['violations', 'passes', 'incomplete']
-    const results = await axe.run(context, { resultTypes, elementRef: true, selectors: false, ...options })
+    for (const element of some) element.setAttribute(given.mark, '')
+    const options = { resultTypes, elementRef: true, selectors: false, ...rules, ...runOnly }
+    const results = await axe.run(document, options)
+    for (const element of some) element.removeAttribute(given.mark)
     for (const { id, nodes } of results.violations)
       faults.push(`${id}: ${nodes.map(({ element }) => element.outerHTML.slice(0, 300)).join(', ')}`)
     const contrasts = (all: Result[]) =>
       all.filter(({ id }) => id === 'color-contrast').flatMap(({ nodes }) => nodes.map(({ element }) => element))
     for (const element of contrasts([...results.passes, ...results.violations])) judged.add(styleKey(element))
-    return new Set(contrasts(results.incomplete))
+    for (const element of contrasts(results.incomplete)) unclear.add(element)
   }
 
   function isText(element: Element): boolean {
