@@ -4,9 +4,11 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import { createAxe, type FindFaults } from '../kit/axe.ts'
-import { startBrowser } from '../kit/browser.ts'
+import { changeDevice, startBrowser } from '../kit/browser.ts'
 import { type ConsoleScene, DESK, openAsDeveloper, openConsole, PHONE } from '../kit/console-scene.ts'
 import { wholeFile } from '../kit/set-up.ts'
+
+const SIZES = { desk: DESK, phone: PHONE }
 
 const whole = wholeFile()
 let browser: Browser
@@ -22,24 +24,24 @@ before(async () => {
 after(() => browser?.close())
 
 for (const locale of ['zh-CN', 'en'])
-  for (const [size, options] of Object.entries({ desk: DESK, phone: PHONE }))
-    test(`axe-core finds nothing in the console in ${locale} on a ${size}, by day or by night`, async t => {
-      const { page, problems } = await openAsDeveloper(t, browser, shared, {
-        ...options,
-        locale,
-        reducedMotion: 'reduce',
-      })
-      const found: string[] = []
-      for (const [name, path] of Object.entries(shared.paths)) {
-        await page.goto(shared.scene.url + path)
-        assert.equal(await page.locator('html').getAttribute('lang'), locale)
-        await openEverything(page, name)
+  test(`axe-core finds nothing in the console in ${locale} on a desk and on a phone, by day or by night`, async t => {
+    const { page, problems } = await openAsDeveloper(t, browser, shared, { ...DESK, locale, reducedMotion: 'reduce' })
+    const found: string[] = []
+    for (const [name, path] of Object.entries(shared.paths)) {
+      await page.goto(shared.scene.url + path)
+      assert.equal(await page.locator('html').getAttribute('lang'), locale)
+      await openEverything(page, name)
+      for (const [size, device] of Object.entries(SIZES)) {
+        await changeDevice(page, device)
         for (const colorScheme of ['light', 'dark'] as const)
-          for (const fault of await findFaults(page, colorScheme)) found.push(`${name}, ${colorScheme}: ${fault}`)
+          for (const fault of await findFaults(page, colorScheme))
+            found.push(`${name}, ${size}, ${colorScheme}: ${fault}`)
       }
-      assert.deepEqual(found, [])
-      assert.deepEqual(problems, [])
-    })
+      await changeDevice(page, DESK)
+    }
+    assert.deepEqual(found, [])
+    assert.deepEqual(problems, [])
+  })
 
 /** What opens on demand is part of the page. */
 async function openEverything(page: Page, name: string): Promise<void> {

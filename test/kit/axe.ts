@@ -75,7 +75,7 @@ async function runAxe(given: {
   return { faults, judged: [...judged] }
 
   /**
-   * The contrast of these texts, and other rules on the whole page. They are one run: in each, axe computes anew where every
+   * The contrast of these texts, and other rules on the whole page. They are one run: each run computes where every
    * element of the page is, which takes longer than the rules.
    */
   async function run(some: Element[], others: 'all' | string[]): Promise<void> {

@@ -1,8 +1,9 @@
 // A real browser: chromium without a window, driven by playwright-core.
 
+import assert from 'node:assert/strict'
 import { hash, X509Certificate } from 'node:crypto'
 import type { TestContext } from 'node:test'
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { type Browser, type BrowserContextOptions, type CDPSession, chromium, type Page } from 'playwright-core'
 import { findBrowser } from './packages.ts'
 import { requireProgram } from './requirements.ts'
 
@@ -61,4 +62,33 @@ export async function openPage(
   })
   context.on('weberror', error => problems.push(String(error.error())))
   return { page: await context.newPage(), problems }
+}
+
+/** Turns a page that is open into one on another device. A context sets its device once, before the page is loaded. */
+export async function changeDevice(
+  page: Page,
+  { viewport, isMobile = false, hasTouch = false }: Device,
+): Promise<void> {
+  const { width, height } = viewport
+  const session = await sessionOf(page)
+  await page.setViewportSize(viewport)
+  await session.send('Emulation.setDeviceMetricsOverride', { width, height, mobile: isMobile, deviceScaleFactor: 1 })
+  await session.send('Emulation.setTouchEmulationEnabled', { enabled: hasTouch })
+  const seen = await page.evaluate(() => ({ width: innerWidth, hasTouch: matchMedia('(any-pointer: coarse)').matches }))
+  assert.deepEqual(seen, { width, hasTouch })
+}
+
+interface Device {
+  readonly viewport: { readonly width: number; readonly height: number }
+  readonly isMobile?: boolean
+  readonly hasTouch?: boolean
+}
+
+const sessions = new WeakMap<Page, Promise<CDPSession>>()
+
+/** The browser emulates the device until the session ends. */
+function sessionOf(page: Page): Promise<CDPSession> {
+  const session = sessions.get(page) ?? page.context().newCDPSession(page)
+  sessions.set(page, session)
+  return session
 }
