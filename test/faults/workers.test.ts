@@ -17,6 +17,9 @@ import {
 } from '../kit/instance.ts'
 import { until } from '../kit/until.ts'
 
+/** Much longer than a busy machine needs, and much shorter than a client waits. */
+const HANGING_MS = 20_000
+
 const BURST = 100
 const DONE = { code: 0, signal: null }
 
@@ -217,7 +220,7 @@ async function hanging(visits: readonly Promise<unknown>[]): Promise<number[]> {
         open.delete(n)
       }),
   )
-  await Promise.race([Promise.all(all), pause(3000)])
+  await Promise.race([Promise.all(all), pause(HANGING_MS)])
   return [...open]
 }
 
