@@ -2,7 +2,7 @@
 // examples, in each proxy's language, so that they are as strict as the gateway itself: `npm run docs`. A test fails when they differ.
 import { readFileSync } from 'node:fs'
 import { HARMLESS_HEADERS, SPOOFABLE_HEADERS } from '../src/proxy/request-headers.ts'
-import { FOR_SHARED_CACHES } from '../src/util/cache-headers.ts'
+import { FOR_SHARED_CACHES } from '../src/util/header-names.ts'
 import { KEY_HEADER } from '../src/util/key-form.ts'
 import { USUAL_ENDINGS } from './usual-endings.ts'
 
@@ -33,7 +33,7 @@ const claimsBy =
 const sharedCachesBy =
   (line: (name: string) => string): Section =>
   () =>
-    // X-Accel-Expires is for nginx itself, which passes it on to nobody.
+    // X-Accel-Expires is for nginx itself, which does not pass it on.
     packed(FOR_SHARED_CACHES.filter(name => name !== 'x-accel-expires').map(line))
 
 const CLAIMS_SECTION = {

@@ -8,7 +8,7 @@ import { CommonHeaders, errorAnswer, languageOf, pageHeaders } from '../http/ans
 import { send, takesBody } from '../http/send.ts'
 import type { Words } from '../pages/words.ts'
 import type { LoadedSession } from '../session/cache.ts'
-import { atMost } from '../util/at-most.ts'
+import { atMost } from '../util/recent.ts'
 import { providerNameOf } from './account.ts'
 import { homePage } from './home-page.ts'
 import { sessionEnds } from './page.ts'

@@ -10,7 +10,7 @@ import { errorAnswer } from '../http/answers.ts'
 import type { RequestHead } from '../http/request.ts'
 import { send, sentBy } from '../http/send.ts'
 import { observedFields } from '../observe/observed-request.ts'
-import { destroyAfter } from '../util/destroy-after.ts'
+import { destroyAfter } from '../util/deadline.ts'
 import { IncomingMessage, ServerResponse, STATUS_CODES } from '../util/node-http.ts'
 import type { GatewayContext } from './context.ts'
 

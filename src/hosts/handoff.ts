@@ -14,7 +14,7 @@ import type { CallerIdentification } from '../identify/admission.ts'
 import { isOwnPath, OWN_PATHS, type OwnPaths } from '../paths.ts'
 import { isTicket, newTicket } from '../session/ticket.ts'
 import type { SignInContext, Site } from '../sign-in/context.ts'
-import { atMost } from '../util/at-most.ts'
+import { atMost } from '../util/recent.ts'
 import type { ApplicationHost, KnownHosts } from './context.ts'
 
 const NONCE_SECONDS = 600

@@ -14,8 +14,8 @@ import { latestEnd } from '../session/record.ts'
 import { decodeJson, encodeJson, sealValue, unsealValue } from '../session/sealing.ts'
 import { isTicket, newTicket, sealingKey } from '../session/ticket.ts'
 import { type Freshness, newFreshness, type Store, type StoredValue } from '../stores/store.ts'
-import { atMost } from '../util/at-most.ts'
 import { ownCopy } from '../util/own-copy.ts'
+import { atMost } from '../util/recent.ts'
 
 export interface HostTickets {
   /** A ticket for one host, which leads to the session of this ticket. It is valid for as long as the session can live. */

@@ -1,7 +1,7 @@
 // Puts our cookies on an answer of the application, whichever kind of answer it is, so that no shared cache keeps it.
 
 import type { ServerResponse } from 'node:http'
-import { CACHE_HEADERS, FOR_SHARED_CACHES } from '../util/cache-headers.ts'
+import { CACHE_HEADERS, FOR_SHARED_CACHES } from '../util/header-names.ts'
 
 /** Where cookies can be put: a response of node:http, headers, or a Response whose headers can be changed. */
 export type AnswerWithCookies =

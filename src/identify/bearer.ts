@@ -15,7 +15,7 @@ import { authenticationIn } from '../provider/id-token.ts'
 import type { Audience, Audiences, Provider } from '../provider/provider.ts'
 import { mayNeedIntrospection, type Providers, providerOfToken, scopeOf } from '../provider/providers.ts'
 import { identityOf } from '../session/fields.ts'
-import { atMost } from '../util/at-most.ts'
+import { atMost } from '../util/recent.ts'
 import { resourceNames } from './protected-resources.ts'
 
 /** A program: the machine or user that a token or a key belongs to. */

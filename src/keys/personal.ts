@@ -27,8 +27,8 @@ import {
   type StoredEntry,
   type StoredValue,
 } from '../stores/store.ts'
-import { atMost } from '../util/at-most.ts'
 import { keySha256, newKey } from '../util/key-form.ts'
+import { atMost } from '../util/recent.ts'
 import { type ConfirmedUser, createKeyOwners, type KeyOwner, type KeyOwners, openOwner, ownerKeyOf } from './owners.ts'
 
 export const MOST_KEYS = 20

@@ -8,7 +8,7 @@ import { LRUCache } from 'lru-cache'
 import type { Report } from '../events.ts'
 import { userFields } from '../session/fields.ts'
 import type { Store } from '../stores/store.ts'
-import { atMost } from '../util/at-most.ts'
+import { atMost } from '../util/recent.ts'
 import type { KeyCaller } from './callers.ts'
 
 export interface KeyUse {

@@ -7,7 +7,7 @@ import { type AuditedCode, EVENTS, type EventCode } from '../events.ts'
 import type { DataKeys } from '../session/record.ts'
 import { decodeJson, encodeJson, sealValue, unsealValue } from '../session/sealing.ts'
 import type { TrailEvent } from '../stores/trail.ts'
-import { atMost } from '../util/at-most.ts'
+import { atMost } from '../util/recent.ts'
 import { safeJson } from '../util/safe-text.ts'
 
 type Plain = string | number | boolean

@@ -3,7 +3,7 @@
 
 import type { ServerResponse } from 'node:http'
 import { Http2Response } from '../server/http2-messages.ts'
-import { destroyAfter } from '../util/destroy-after.ts'
+import { destroyAfter } from '../util/deadline.ts'
 import { encodeGrpcMessage, type GrpcStatus } from '../util/grpc.ts'
 
 /** A client that does not read loses it. */

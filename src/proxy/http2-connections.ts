@@ -27,7 +27,7 @@ import {
 import type { Socket } from 'node:net'
 import { LRUCache } from 'lru-cache'
 import { type Dispatcher, errors } from 'undici'
-import { atMost } from '../util/at-most.ts'
+import { atMost } from '../util/recent.ts'
 import {
   type Http2Connection,
   type Http2Deadlines,

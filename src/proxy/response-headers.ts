@@ -3,8 +3,8 @@
 
 import type { IncomingHttpHeaders } from 'node:http'
 import { REQUEST_ID } from '../observe/observed-request.ts'
-import { CACHE_HEADERS } from '../util/cache-headers.ts'
 import { connectionHeaders, type HeaderList, splitList } from '../util/header-list.ts'
+import { CACHE_HEADERS } from '../util/header-names.ts'
 import { memoize } from '../util/recent.ts'
 import { prefixedCookie, prefixedLocation, prefixedPath, type WithPrefix } from './stripped-prefix.ts'
 

@@ -14,7 +14,7 @@ import {
 } from 'node:http2'
 import type { TLSSocket } from 'node:tls'
 import { isTrusted, type Networks } from '../config/networks.ts'
-import { destroyAfter } from '../util/destroy-after.ts'
+import { destroyAfter } from '../util/deadline.ts'
 import { BadHead, Http2Response, readHttp2Request } from './http2-messages.ts'
 import { createUnreadAnswers, type UnreadAnswers } from './unread-answers.ts'
 

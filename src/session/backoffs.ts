@@ -1,7 +1,7 @@
 // Pauses after failures, by key: 1 s after the first, then 2 s, 4 s and so on up to the longest, until a success ends them.
 
 import { LRUCache } from 'lru-cache'
-import { atMost } from '../util/at-most.ts'
+import { atMost } from '../util/recent.ts'
 
 export interface Backoffs {
   isOn(key: string): boolean

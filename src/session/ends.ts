@@ -3,7 +3,7 @@
 
 import { LRUCache } from 'lru-cache'
 import type { Store } from '../stores/store.ts'
-import { atMost } from '../util/at-most.ts'
+import { atMost } from '../util/recent.ts'
 
 export interface SessionEnds {
   /** The store, whose removals are noted. */

@@ -22,7 +22,7 @@ import { decodeJson, encodeJson, sealValue, unsealValue } from '../session/seali
 import { isTicket, sealingKey } from '../session/ticket.ts'
 import { entryPages } from '../stores/pages.ts'
 import type { Store, StoredEntry } from '../stores/store.ts'
-import { atMost } from '../util/at-most.ts'
+import { atMost } from '../util/recent.ts'
 import { type ExchangedToken, type ExchangeTarget, exchangeToken } from './exchange.ts'
 
 export interface ExchangedTokens {

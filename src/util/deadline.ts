@@ -1,4 +1,7 @@
-// A deadline for work that others wait for: a server, a disk or a script that hangs must not hang the caller.
+// A deadline for work that others wait for: a server, a disk or a script that hangs must not hang the caller. And one for a
+// socket or a stream that is about to end.
+
+import type { Duplex } from 'node:stream'
 
 /**
  * The result of `work`, or after `ms` that of `late`, which may throw. The default is to reject. The work itself goes on, and
@@ -35,4 +38,11 @@ export function withDeadline<Result, Late = never>(
 
 function noAnswer(ms: number): never {
   throw new Error(`No answer within ${ms} ms.`)
+}
+
+/** The timer goes with the socket if that is closed before. */
+export function destroyAfter(socket: Duplex, ms: number): void {
+  if (socket.destroyed) return
+  const deadline = setTimeout(() => socket.destroy(), ms)
+  socket.once('close', () => clearTimeout(deadline))
 }

@@ -40,3 +40,11 @@ export function memoize<Value>(most: number, compute: (key: string) => Value): (
     return value
   }
 }
+
+/**
+ * Options of an LRUCache for at most so many entries. With `max`, lru-cache takes the memory of all of them at once, and every
+ * start waits for it; most of our caches are nearly empty.
+ */
+export function atMost(entries: number): { maxSize: number; sizeCalculation: () => number } {
+  return { maxSize: entries, sizeCalculation: () => 1 }
+}

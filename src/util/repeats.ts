@@ -1,6 +1,6 @@
 // Limits repeats: each is reported ten times a minute, the rest is counted and reported once at the end of the minute.
 import { LRUCache } from 'lru-cache'
-import { atMost } from './at-most.ts'
+import { atMost } from './recent.ts'
 
 export interface Repeats<Subject> {
   /** Whether to report it; otherwise it is counted. Repeats have the same `key`. */
