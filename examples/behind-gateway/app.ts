@@ -1,4 +1,4 @@
-// An application behind Menshen. It has no sign-in of its own: it greets whoever the signed assertion names.
+// An application behind Menshen. It has no sign-in of its own: it greets the user whom the signed assertion names.
 import express, { type NextFunction, type Request, type Response } from 'express'
 import { type Assertion, verifyAssertion } from 'menshen/assertion'
 
@@ -11,7 +11,7 @@ async function authenticate(request: Request, response: Response, next: NextFunc
     response.locals.user = await verifyAssertion(request, { issuer: MENSHEN_URL, audience: AUDIENCE })
     next()
   } catch {
-    // Somebody who reached this port without passing through Menshen.
+    // A request that reached this port without passing through Menshen.
     response.status(401).send('请通过统一登录访问。')
   }
 }

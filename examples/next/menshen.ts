@@ -1,4 +1,4 @@
-// Who may come in: the only file that knows of Menshen's options. While developing, its own provider lets anybody in; in
+// Who may come in: the only file that knows of Menshen's options. While developing, its own provider lets anyone in; in
 // production the environment names a real one.
 import { createMenshen, readSettings } from 'menshen'
 import { menshen } from 'menshen/next'

@@ -189,7 +189,7 @@ function lacksDestination({ method, headers }: GatewayRequest): boolean {
 
 /** What Envoy asks about: the rest of the path, to the letter. */
 function requestBehind(parse: ReadTarget, request: GatewayRequest, isProxy: boolean): GatewayRequest | Unusable {
-  if (!isProxy) return { reason: `${OWN_PATHS.authz} counts only from TRUSTED_PROXIES`, name: 'refused' }
+  if (!isProxy) return { reason: `${OWN_PATHS.authz} is accepted only from TRUSTED_PROXIES`, name: 'refused' }
   const target = parse(request.path.slice(AUTHZ.length))
   if (!target) return { reason: `the path behind ${AUTHZ} is missing or ambiguous` }
   return { ...request, path: target.path }
@@ -217,7 +217,7 @@ function originalRequest(
     const other = isProxy ? OF_OTHER_PRODUCTS.find(name => request.headers[name] !== undefined) : undefined
     return other === undefined ? request : { reason: `${names.uri} is missing; the proxy sends ${other}` }
   }
-  if (!isProxy) return { reason: `${names.uri} counts only from TRUSTED_PROXIES` }
+  if (!isProxy) return { reason: `${names.uri} is accepted only from TRUSTED_PROXIES` }
   const target = parse(String(uri))
   if (!target)
     return {

@@ -1,5 +1,5 @@
-// A protected page with a server action. The proxy has let nobody else in; the action asks again, because it can be called
-// by whoever knows its address.
+// A protected page with a server action. The proxy has admitted only signed-in users; the action asks again, because it can be called
+// by any client that knows its address.
 import { requireUser } from '@/menshen'
 
 async function saveNote(form: FormData) {

@@ -1,4 +1,4 @@
-// A public page, which greets whoever is signed in.
+// A public page, which greets the user if one is signed in.
 import { auth } from '@/menshen'
 
 export default async function About() {
