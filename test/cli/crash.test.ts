@@ -13,6 +13,7 @@ import { recordKey } from '../../src/session/ticket.ts'
 import { type Client, cookieOf, createClient, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { type Environment, type Exit, type Instance, setUpInstances, startInstance } from '../kit/instance.ts'
+import { openGateway } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 
 const BURST = 30
@@ -24,7 +25,7 @@ const GONE: Exit = { code: null, signal: 'SIGKILL' }
 
 suite('after kill -9 and a new start', { concurrency: 2 }, () => {
   test('kill -9 in the midst of sign-ins makes no answer untrue:', async t => {
-    const { provider, start, visitor } = await prepare(t)
+    const { provider, start, reopen, visitor } = await prepare(t)
     const menshen = await start()
     const [stayed, left, sentAway, developer] = [visitor(), visitor(), visitor(), visitor()]
     assert.equal((await signIn(stayed, provider)).headers.location, '/')
@@ -53,7 +54,7 @@ suite('after kill -9 and a new start', { concurrency: 2 }, () => {
     assert.deepEqual(await menshen.kill('SIGKILL'), GONE)
     await outcomes
     assert.ok(answered.length >= BURST / 3, `only ${answered.length} were answered`)
-    await start()
+    await reopen()
 
     await t.test('after kill -9 a user who was told to be signed in is signed in', async () => {
       assert.equal(await usernameOf(stayed), 'zhangsan')
@@ -78,19 +79,19 @@ suite('after kill -9 and a new start', { concurrency: 2 }, () => {
   })
 
   test('after kill -9 of the first of several processes, the others end too, and users stay signed in', async t => {
-    const { provider, start, visitor } = await prepare(t)
+    const { provider, start, reopen, visitor } = await prepare(t)
     const menshen = await start({ WORKERS: '2' })
     const user = visitor()
     await signIn(user, provider)
     // Resolves when the last process has let go of its output.
     assert.deepEqual(await menshen.kill('SIGKILL'), GONE)
     await assert.rejects(user.get('/_menshen/health'), { code: 'ECONNREFUSED' })
-    await start()
+    await reopen()
     assert.equal(await usernameOf(user), 'zhangsan')
   })
 
   test('after kill -9 in the midst of a refresh that had not happened yet, the user is still signed in', async t => {
-    const { provider, start, visitor } = await prepare(t, { PROVIDER_TIMEOUT_MS: '1000' })
+    const { provider, start, reopen, visitor } = await prepare(t, { PROVIDER_TIMEOUT_MS: '1000' })
     provider.behaviour.expiresIn = 200
     const menshen = await start()
     const user = visitor()
@@ -100,7 +101,7 @@ suite('after kill -9 and a new start', { concurrency: 2 }, () => {
     await provider.called('refresh')
     assert.deepEqual(await menshen.kill('SIGKILL'), GONE)
     assert.equal(await visit, 'cut off')
-    await start()
+    await reopen()
     assert.equal(await usernameOf(user), 'zhangsan')
     assert.equal(provider.callsTo('refresh').length, 2)
     assert.equal(provider.reuses, 0)
@@ -180,7 +181,7 @@ suite('SIGTERM', { concurrency: 2 }, () => {
   })
 
   test('SIGTERM lets what is under way come to its end:', async t => {
-    const { provider, start, visitor } = await prepare(t)
+    const { provider, start, reopen, visitor } = await prepare(t)
     const menshen = await start()
     const [coming, due] = [visitor(), visitor()]
     provider.behaviour.expiresIn = 200
@@ -203,7 +204,7 @@ suite('SIGTERM', { concurrency: 2 }, () => {
     // From here on nothing but the refresh keeps it from its end.
     releaseRefresh()
     assert.deepEqual(await exit, { code: 0, signal: null })
-    await start()
+    await reopen()
 
     await t.test('SIGTERM lets a sign-in under way come to its end', async () => {
       assert.equal(await usernameOf(coming), 'zhangsan')
@@ -227,7 +228,7 @@ suite('what is left behind', { concurrency: 2 }, () => {
     const menshen = await start()
     await signIn(visitor(), provider)
     const nested = await prepare(t, {}, join(folder, 'a', 'b'))
-    await nested.start()
+    await nested.reopen()
     for (const path of everythingIn(folder))
       assert.equal(modeOf(path) & 0o077, 0, `${path} ${modeOf(path).toString(8)}`)
     assert.ok(everythingIn(folder).some(path => statSync(path).isFile()))
@@ -282,12 +283,18 @@ suite('what is left behind', { concurrency: 2 }, () => {
   })
 })
 
-/** A provider, and a Menshen that can be started again and again on one folder, behind one address. */
+/**
+ * A provider, and a Menshen that can be started on one folder, behind one address. What is left there is opened again in the process of
+ * the test.
+ */
 async function prepare(t: TestContext, more: Environment = {}, given?: string) {
   const folder = given ?? join(tempFolder(t), 'data')
   const BASE_URL = `http://localhost:${await freePort()}`
-  const { provider, start } = await setUpInstances(t, { STORE: `sqlite:${folder}/menshen.db`, BASE_URL, ...more })
-  return { folder, provider, start, visitor: () => createClient(BASE_URL) }
+  const env = { STORE: `sqlite:${folder}/menshen.db`, BASE_URL, ...more }
+  const { provider, start } = await setUpInstances(t, env)
+  const { port: PORT } = new URL(BASE_URL)
+  const reopen = () => openGateway(t, { ...provider.settings, ...env, PORT }, { hasRunningClock: true })
+  return { folder, provider, start, reopen, visitor: () => createClient(BASE_URL) }
 }
 
 async function usernameOf(user: Client): Promise<string> {

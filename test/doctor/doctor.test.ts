@@ -727,8 +727,7 @@ suite('menshen doctor and the way in', { concurrency: 2 }, () => {
       response.writeHead(answer.status).end(await answer.text())
     })
     const env = { ...settings, BASE_URL: `http://localhost:${port}`, PORT: String(port), STORE: 'memory:' }
-    const { stop } = await startInstance(env)
-    t.after(stop)
+    await openGateway(t, env, { now: Date.now() })
     const { check } = await doctor({ ...env, UPSTREAM: front })
     assert.match(check('upstream /').seen, /^Menshen itself responds at /)
     assert.equal(check('upstream /').level, 'failure')
@@ -747,14 +746,13 @@ suite('menshen doctor and the way in', { concurrency: 2 }, () => {
     })
     const BASE_URL = front.replace('127.0.0.1', 'localhost')
     const env = { ...settings, BASE_URL, PORT: String(port), STORE: 'memory:', UPSTREAM: 'http://127.0.0.1:9' }
-    const first = await startInstance(env)
-    t.after(first.stop)
+    const first = await openGateway(t, env, { now: Date.now() })
     const untrusted = await doctor(env)
     assert.equal(untrusted.check('proxy client address').remedy, 'Set TRUSTED_PROXIES=127.0.0.1.')
     for (const part of ['host', 'upgrade']) assert.equal(untrusted.check(`proxy ${part}`).level, 'warning', part)
     // It says nothing of the scheme, which Menshen knows from BASE_URL.
     assert.equal(untrusted.check('proxy proto').level, 'good')
-    await first.stop()
+    await first.close()
     await openGateway(t, { ...env, TRUSTED_PROXIES: '127.0.0.1' }, { now: Date.now() })
     const trusting = await doctor({ ...env, TRUSTED_PROXIES: '127.0.0.1' })
     assert.match(trusting.check('proxy client address').seen, /any client can forge/)

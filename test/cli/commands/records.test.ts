@@ -25,8 +25,8 @@ import {
   startInstance,
 } from '../../kit/instance.ts'
 import { startRedis } from '../../kit/redis-server.ts'
-import type { ScriptedProvider } from '../../kit/scripted-provider.ts'
-import { setUp } from '../../kit/set-up.ts'
+import { openScriptedProvider, type ScriptedProvider } from '../../kit/scripted-provider.ts'
+import { openGateway, setUp } from '../../kit/set-up.ts'
 import { GRAFANA, PORTAL, setUpHosts, WIKI } from '../../kit/several-hosts.ts'
 import { tempFolder } from '../../kit/temp.ts'
 import { until } from '../../kit/until.ts'
@@ -485,22 +485,21 @@ test('keys of a secret that is gone are not passed over in silence', async t => 
 })
 
 test('sessions of a secret that is gone are not passed over in silence', async t => {
-  const { folder, provider, start } = await setUpInstances(t)
+  const provider = await openScriptedProvider(t)
+  const folder = tempFolder(t)
+  const env = { ...provider.settings, STORE: `sqlite:${join(folder, 'data', 'menshen.db')}` }
+  const start = (SECRET: string) => openGateway(t, { ...env, SECRET }, { hasRunningClock: true })
   const [former, present] = ['f'.repeat(40), 'p'.repeat(40)]
-  const run = (SECRET: string, ...args: string[]) =>
-    commands.run(
-      { ...provider.settings, STORE: `sqlite:${join(folder, 'data', 'menshen.db')}`, SECRET },
-      { cwd: folder, args },
-    )
-  const before = await start({ SECRET: former })
+  const run = (SECRET: string, ...args: string[]) => commands.run({ ...env, SECRET }, { cwd: folder, args })
+  const before = await start(former)
   const user = await signedIn(before, provider)
-  await before.killAll('SIGTERM')
+  await before.close()
   const closed = await run(present, 'doctor')
   assert.match(
     closed.out,
     /✖ store keys: none of the configured secrets can decrypt .* → Append the previous secret after/,
   )
-  const now = await start({ SECRET: present })
+  const now = await start(present)
   await signedIn(now, provider, 'lisi')
 
   const listed = await run(present, 'sessions')
