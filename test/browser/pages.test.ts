@@ -418,7 +418,9 @@ async function walkOnDesk() {
     const alerts = await page.getByRole('alert').allInnerTexts()
     const faults: string[] = []
     const inColours = async (colorScheme: ColorScheme) => {
-      for (const fault of await findFaults(page, colorScheme)) faults.push(`${stop.name}, ${colorScheme}: ${fault}`)
+      await page.emulateMedia({ colorScheme })
+      if (ours.includes(stop))
+        for (const fault of await findFaults(page, colorScheme)) faults.push(`${stop.name}, ${colorScheme}: ${fault}`)
       return page.evaluate(readContrasts)
     }
     const [dark, light] = [await inColours('dark'), await inColours('light')]
