@@ -11,28 +11,39 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { globSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
-import { basename, delimiter, dirname, join } from 'node:path'
+import { delimiter, dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
 import { installMissingPackages, linkPrograms } from './kit/packages.ts'
-import { canShare, writeShares } from './kit/shared-process.ts'
+import { canShare, startsPrograms, writeShares } from './kit/shared-process.ts'
 import { createWatchdog } from './kit/watchdog.ts'
 
 const MINUTE_MS = 60_000
 /** More than there are cores: a test waits half of its time for a process, a browser or a deadline. */
 const FILES_AT_A_TIME = availableParallelism() + 3
-/** In test/browser: files that take long, and two that import modules with an `await` of their own, which mixes up suites. */
-const OWN_BROWSER = [
-  'console',
-  'console-axe',
-  'journeys',
-  'page-variants',
-  'pages',
-  'portal',
-  'session-script',
-  'providers',
-  'sign-in-again',
-]
+/** Enough that all take about as long as the longest file. */
+const PROCESSES_WITH_PROGRAMS = 12
+/** Files that take long, that start something while they are loaded, or that wait while they are loaded, which mixes up suites. */
+const OWN_PROCESS = [
+  'browser/console',
+  'browser/console-axe',
+  'browser/journeys',
+  'browser/page-variants',
+  'browser/pages',
+  'browser/portal',
+  'browser/providers',
+  'browser/session-script',
+  'browser/sign-in-again',
+  'cli/commands/records',
+  'cli/crash',
+  'cli/worker-start',
+  'docs-first-production-day',
+  'docs-snippets',
+  'observe/prometheus',
+  'package/package',
+  'provider/connections',
+  'stores/redis/limits',
+].map(name => `test/${name}.test.ts`)
 const isLong = process.argv.includes('--long')
 const given = isLong ? takeLongOptions(process.argv.slice(2)) : process.argv.slice(2)
 const options = given.filter(argument => argument.startsWith('--') && !['--install', '--long'].includes(argument))
@@ -75,20 +86,22 @@ for (const group of [files.filter(file => !isAlone(file)), files.filter(isAlone)
   if (group.length > 0 && !process.exitCode) await runTests(group)
 await Promise.all(checks)
 
-/** Files that start no program are there in shared processes. The runner sorts all of them by their paths. */
+/** Most files are there in shared processes. The runner sorts all of them by their paths. */
 function allFiles(): string[] {
   const all = globSync('test/**/*.test.ts').sort()
-  const shares = writeShares(
-    folder,
-    all.filter(file => canShare(file)),
-    FILES_AT_A_TIME,
-  )
+  const shared = all.filter(file => canShare(file) && !OWN_PROCESS.includes(file))
+  const simple = shared.filter(file => !startsPrograms(file))
+  const shares = writeShares(folder, simple, FILES_AT_A_TIME)
   if (isQuick) return shares
+  const withPrograms = shared.filter(file => !simple.includes(file))
   // Loading their modules takes as long as their tests.
-  const isShort = (file: string) =>
-    dirname(file) === 'test/browser' && !OWN_BROWSER.includes(basename(file, '.test.ts'))
-  const inBrowsers = writeShares(folder, all.filter(isShort), 2, 'shared-browser')
-  return [...shares, ...inBrowsers, ...all.filter(file => !canShare(file) && !isShort(file))]
+  const inBrowsers = all.filter(file => dirname(file) === 'test/browser' && !OWN_PROCESS.includes(file))
+  return [
+    ...shares,
+    ...writeShares(folder, withPrograms, PROCESSES_WITH_PROGRAMS, 'shared-programs'),
+    ...writeShares(folder, inBrowsers, 2, 'shared-browser'),
+    ...all.filter(file => !shared.includes(file) && !inBrowsers.includes(file)),
+  ]
 }
 
 function longFiles(names: readonly string[]): string[] {

@@ -34,7 +34,12 @@ function written(to: typeof jsonTo | typeof prettyTo, fields: object, colours = 
 }
 
 suite('a line for people', () => {
-  test('a line for people has the local time, the level, the sentence, and what else is known', () => {
+  test('a line for people has the local time, the level, the sentence, and what else is known', t => {
+    const { TZ } = process.env
+    t.after(() => {
+      if (TZ === undefined) delete process.env.TZ
+      else process.env.TZ = TZ
+    })
     process.env.TZ = 'Asia/Shanghai'
     const line = JSON.stringify({
       level: 'warn',

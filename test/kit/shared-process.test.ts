@@ -3,14 +3,16 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
 import test, { type TestContext } from 'node:test'
-import { canShare, writeShares } from './shared-process.ts'
+import { canShare, startsPrograms, writeShares } from './shared-process.ts'
 import { tempFolder } from './temp.ts'
 
-test('files that start no process share one; what they import is looked at, too', () => {
-  assert.ok(canShare('test/kit/samples/passes.ts'))
-  assert.ok(canShare('test/session/refresh.test.ts'))
-  assert.ok(!canShare('test/kit/watchdog.test.ts'), 'it imports node:child_process')
-  assert.ok(!canShare('test/cli/reload.test.ts'), 'it imports kit/instance.ts, which imports node:child_process')
+test('files that start programs and files that need their own process are known, also by what they import', () => {
+  assert.ok(!startsPrograms('test/kit/samples/passes.ts'))
+  assert.ok(!startsPrograms('test/session/refresh.test.ts'))
+  assert.ok(startsPrograms('test/kit/watchdog.test.ts'), 'it imports node:child_process')
+  assert.ok(startsPrograms('test/cli/reload.test.ts'), 'it imports kit/instance.ts, which imports node:child_process')
+  assert.ok(canShare('test/cli/reload.test.ts'))
+  assert.ok(!canShare('test/browser/pages.test.ts'), 'it imports kit/browser.ts, which imports playwright-core')
 })
 
 test('a file that changes the process fails by its name, and the next one passes', async t => {

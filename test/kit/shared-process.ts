@@ -1,5 +1,6 @@
-// Test files that start no process share one: most of their time would go into loading the same modules again. Each file is a
-// suite, so that its hooks are its own, and fails if it leaves anything behind that another file could notice.
+// Test files share processes: most of their time would go into loading the same modules again. Each file is a suite, so that its
+// hooks are its own, and fails if it leaves anything behind that another file could notice. Files that start programs share
+// processes of their own, because `npm test -- quick` leaves them out.
 
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
@@ -8,25 +9,34 @@ import { after, before, describe } from 'node:test'
 import { recordProcessorTime } from './heartbeat.js'
 import { until } from './until.ts'
 
-/** What starts a process or a browser, or replaces global objects. */
-const NEEDS_OWN_PROCESS =
-  /^(node:(child_process|cluster|worker_threads)|playwright-core|@opentelemetry\/sdk-.*|@hono\/node-server)$/
+const STARTS_PROGRAMS = /^node:(child_process|cluster|worker_threads)$/
+/** What starts a browser, or replaces global objects. */
+const NEEDS_OWN_PROCESS = /^(playwright-core|@opentelemetry\/sdk-.*|@hono\/node-server)$/
 const IMPORTS = /^(?:import|export) (?!type )[^'"]*?from '([^']+)'|^import '([^']+)'|\bimport\('([^']+)'\)/gm
 /** What keeps a process from ending. */
 const OPEN = ['TCPServerWrap', 'PipeServerWrap', 'FSEventWrap', 'StatWatcher', 'Timeout']
 const CLOSES_WITHIN_MS = 5000
 
 /** Whether neither the file nor what it imports, apart from `src/`, needs a process of its own. */
-export function canShare(file: string, seen = new Set<string>()): boolean {
+export function canShare(file: string): boolean {
+  return importsOf(file).every(name => !NEEDS_OWN_PROCESS.test(name))
+}
+
+export function startsPrograms(file: string): boolean {
+  return importsOf(file).some(name => STARTS_PROGRAMS.test(name))
+}
+
+/** The packages and modules of Node that the file or what it imports, apart from `src/`, imports. */
+function importsOf(file: string, seen = new Set<string>()): string[] {
   const path = resolve(file)
-  if (seen.has(path) || !existsSync(path)) return true
+  if (seen.has(path) || !existsSync(path)) return []
   seen.add(path)
   return [...readFileSync(path, 'utf8').matchAll(IMPORTS)]
     .map(([, from, alone, dynamic]) => from ?? alone ?? dynamic ?? '')
-    .every(name => {
-      if (!name.startsWith('.')) return !NEEDS_OWN_PROCESS.test(name)
+    .flatMap(name => {
+      if (!name.startsWith('.')) return [name]
       const imported = join(dirname(path), name)
-      return imported.startsWith(resolve('src')) || canShare(imported, seen)
+      return imported.startsWith(resolve('src')) ? [] : importsOf(imported, seen)
     })
 }
 
