@@ -15,11 +15,10 @@ import { requireLinux } from './requirements.ts'
 import { openScriptedProvider } from './scripted-provider.ts'
 import type { Behaviour } from './strict-provider.ts'
 import { tempFolder } from './temp.ts'
-import { until } from './until.ts'
+import { HANG_MS, until } from './until.ts'
 
 const MAIN = fileURLToPath(new URL('../../bin/menshen.js', import.meta.url))
 const RESOLVE_QUICKLY = `--import=${new URL('./resolve-quickly.js', import.meta.url).href}`
-const DEADLINE_MS = 60_000
 const EXIT_DEADLINE_MS = 10_000
 const ASK_EVERY_MS = 150
 
@@ -76,7 +75,7 @@ export async function startInstance(env: Environment, options: InstanceOptions =
     return exited
   }
 
-  const deadline = began + DEADLINE_MS
+  const deadline = began + HANG_MS
   do {
     const hasEnded = child.exitCode !== null || child.signalCode !== null
     if (hasEnded || performance.now() > deadline) {
@@ -115,7 +114,7 @@ export async function startInstance(env: Environment, options: InstanceOptions =
     },
     /** Resolves with the first line that is so, written before or later. */
     async said(isSo: (line: Line) => boolean): Promise<Line> {
-      const signal = AbortSignal.timeout(DEADLINE_MS)
+      const signal = AbortSignal.timeout(HANG_MS)
       for (;;) {
         const found = lines.find(isSo)
         if (found) return found
@@ -135,7 +134,7 @@ interface Run extends Exit {
 /** For commands that end, and starts that must fail. */
 export async function runMenshen(env: Environment, options: ProcessOptions = {}): Promise<Run> {
   const { pid, output, errors, exited } = launch(env, options)
-  const timer = setTimeout(() => signalGroup(pid, 'SIGKILL'), DEADLINE_MS)
+  const timer = setTimeout(() => signalGroup(pid, 'SIGKILL'), HANG_MS)
   const exit = await exited.finally(() => clearTimeout(timer))
   return { ...exit, output: output.join('\n'), errors: errors.join('\n') }
 }
