@@ -11,7 +11,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { globSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
-import { delimiter, dirname, join } from 'node:path'
+import { delimiter, dirname, join, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
 import { installMissingPackages, linkPrograms } from './kit/packages.ts'
@@ -19,6 +19,8 @@ import { canShare, startsPrograms, writeShares } from './kit/shared-process.ts'
 import { createWatchdog } from './kit/watchdog.ts'
 
 const MINUTE_MS = 60_000
+/** Compiled code is kept from one process of the tests to the next. Threads use it by the variable alone. */
+const COMPILED = resolve('node_modules/.cache/menshen-compiled')
 /** More than there are cores: a test waits half of its time for a process, a browser or a deadline. */
 const FILES_AT_A_TIME = availableParallelism() + 3
 /** Enough that all take about as long as the longest file. */
@@ -137,7 +139,6 @@ async function runTests(paths: readonly string[]): Promise<void> {
   })
   const args = [
     ...watchdog.nodeOptions,
-    '--import=./test/kit/keep-compiled.js',
     '--import=./test/kit/resolve-quickly.js',
     '--test',
     `--test-reporter=${isStrict ? 'spec' : './test/kit/reporter.ts'}`,
@@ -150,7 +151,10 @@ async function runTests(paths: readonly string[]): Promise<void> {
     ...options,
     ...paths,
   ]
-  const runner = spawn(process.execPath, args, { stdio: 'inherit', env: { ...process.env, ...watchdog.env } })
+  const runner = spawn(process.execPath, args, {
+    stdio: 'inherit',
+    env: { ...process.env, ...watchdog.env, NODE_COMPILE_CACHE: COMPILED },
+  })
   const ended = new AbortController()
   const watching = watchdog.watch(runner.pid ?? 0, ended.signal)
   const [status] = await once(runner, 'exit')

@@ -7,6 +7,7 @@ import { type Costs, readCosts } from '../scale/costs.ts'
 import { ASSUMED, type Demand, type Installation, type Layout, plan, size } from '../scale/installation.ts'
 
 const DEMANDS: readonly Demand[] = [
+  { sessions: 1000, requests: 10 },
   { sessions: 100_000, requests: 1000 },
   { sessions: 1_000_000, requests: 10_000 },
   { sessions: 10_000_000, requests: 100_000 },
@@ -35,6 +36,8 @@ function tableOf(demand: Demand, costs: Costs): Table {
     title: `${whole(demand.sessions)} sessions, ${whole(demand.requests)} requests a second`,
     columns: ['', ...LAYOUTS],
     rows: [
+      row('sign-ins /s', ({ signIns }) => rate(signIns)),
+      row('refreshes /s', ({ refreshes }) => rate(refreshes)),
       row('processes', ({ processes }) => whole(processes)),
       row(`machines of ${ASSUMED.coresOfMachine} cores`, ({ processes }) => whole(machinesOf(processes))),
       row('a process is busy', ({ processBusy }) => percent(processBusy)),
@@ -67,6 +70,10 @@ function limits(costs: Costs): Table {
   })
   const columns = [`until Redis is busy for ${percent(ASSUMED.mostBusy)}`, 'requests /s', 'sessions', 'processes']
   return { title: 'How far one Redis goes', columns, rows }
+}
+
+function rate(perSecond: number): string {
+  return perSecond < 10 ? hundredths(perSecond) : whole(perSecond)
 }
 
 function machinesOf(processes: number): number {

@@ -29,9 +29,6 @@ const METHOD = `- A **ratio** is the median over many short rounds, in which Men
 - **CPU** is processor time per request, over all threads of the server. It decides where the spread of the rates is above a tenth, and where the other server was **not at its limit**.
 - A run **proves nothing** if neither spread is within a tenth after up to twice the time.
 - [Capacity](capacity.md) has the simulation of larger installations.`
-/** Figures of the embedded store before SQLite. */
-const LMDB_NOTE =
-  'Rows named `lmdb` show the embedded store before SQLite; [operating](../docs/operating.md#capacity) compares the two, on another machine.\n'
 
 export function readResults(): Results | undefined {
   return existsSync(JSON_FILE) ? JSON.parse(readFileSync(JSON_FILE, 'utf8')) : undefined
@@ -50,7 +47,6 @@ export function toPage({ machine, parts }: Results): string {
     '# Benchmarks\n',
     `Made by \`npm run bench\` on ${machine}.\n`,
     `${METHOD}\n`,
-    ...(JSON.stringify(parts).includes('lmdb') ? [LMDB_NOTE] : []),
     toMarkdown(markTable(marks)),
     ...sections.map(([name, result]) => toSection(name, result)),
   ].join('\n')

@@ -24,6 +24,8 @@ export interface Installation {
   readonly redisBusy: number
   readonly hits: number
   /** A second. */
+  readonly signIns: number
+  readonly refreshes: number
   readonly redisCommands: number
   readonly redisBytes: number
   readonly invalidations: number
@@ -113,6 +115,8 @@ function estimate(demand: Demand, layout: Layout, costs: Costs, processes: numbe
     redisNodes,
     redisBusy: redisSeconds / redisNodes,
     hits,
+    signIns,
+    refreshes,
     redisCommands: misses * cold.commands + signIns * signIn.commands + changes * refresh.commands,
     redisBytes:
       misses * cold.bytes + signIns * signIn.bytes + changes * refresh.bytes + invalidations * invalidation.bytes,

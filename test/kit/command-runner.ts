@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import type { Environment, ProcessOptions } from './instance.ts'
+import { compiledCode, type Environment, type ProcessOptions } from './instance.ts'
 
 const HOST = fileURLToPath(new URL('./command-host.ts', import.meta.url))
 
@@ -50,8 +50,8 @@ export function createCommandRunner() {
     onOutput: (text: string) => void,
   ): Promise<CommandResult> {
     child ??= fork(HOST, {
-      execArgv: ['--import=./test/kit/keep-compiled.js', '--import=./test/kit/resolve-quickly.js'],
-      env: { PATH: process.env.PATH },
+      execArgv: ['--import=./test/kit/resolve-quickly.js'],
+      env: { PATH: process.env.PATH, ...compiledCode() },
     })
     const host = child
     const folder = cwd ?? mkdtempSync(join(tmpdir(), 'menshen-'))

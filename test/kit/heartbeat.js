@@ -1,5 +1,5 @@
 // Loaded into every process of a test file: shows the watchdog (watchdog.ts) that its main thread still runs. This file is
-// JavaScript, like keep-compiled.js.
+// JavaScript: for TypeScript, Node would load its compiler in every process.
 import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 

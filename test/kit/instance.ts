@@ -58,7 +58,7 @@ export async function startInstance(env: Environment, options: InstanceOptions =
   const url = `${env.TLS_CERT_FILE ? 'https' : 'http'}://localhost:${port}`
   const began = performance.now()
   const { child, pid, output, written, exited } = launch(
-    { BASE_URL: url, PORT: port, DEV_PROVIDER_PORT: String(await freePort()), ...env },
+    { ...compiledCode(), BASE_URL: url, PORT: port, DEV_PROVIDER_PORT: String(await freePort()), ...env },
     options,
   )
   const lines: Line[] = []
@@ -122,6 +122,12 @@ export async function startInstance(env: Environment, options: InstanceOptions =
       }
     },
   }
+}
+
+/** The variable that lets a process and its threads use the compiled code of the tests. */
+export function compiledCode(): Environment {
+  const { NODE_COMPILE_CACHE } = process.env
+  return NODE_COMPILE_CACHE ? { NODE_COMPILE_CACHE } : {}
 }
 
 interface Run extends Exit {

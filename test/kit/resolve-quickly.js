@@ -1,5 +1,5 @@
 // Resolves imports without looking at the disk where the result is certain: it takes a third of the time in which a process of
-// the tests loads its modules, and hundreds are started. This file is JavaScript, like keep-compiled.js.
+// the tests loads its modules, and hundreds are started. This file is JavaScript, like heartbeat.js.
 import { registerHooks } from 'node:module'
 
 const ROOT = new URL('../../', import.meta.url).href
