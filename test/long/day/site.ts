@@ -44,7 +44,7 @@ export async function startSite(t: TestContext, { name, env, tls, logs, storeSiz
     PORT: String(await freePort()),
     AUDIT_FILE: auditFile,
     // Fewer than the first quarter of a day has: from then on, a store that grows is a leak.
-    AUDIT_KEEP: '1000',
+    AUDIT_KEEP: '500',
   }
   let revision = 1
   let rotations = 0
