@@ -220,7 +220,7 @@ async function hanging(visits: readonly Promise<unknown>[]): Promise<number[]> {
         open.delete(n)
       }),
   )
-  await Promise.race([Promise.all(all), pause(HANGING_MS)])
+  await Promise.race([Promise.all(all), pause(HANGING_MS, undefined, { ref: false })])
   return [...open]
 }
 

@@ -65,9 +65,11 @@ export function runHere(files: readonly string[]): void {
   for (const file of files)
     describe(file, async () => {
       let found: State
+      let openBefore: string[]
       let usedBefore: NodeJS.CpuUsage
       before(() => {
         found = readState()
+        openBefore = openNow()
         usedBefore = process.cpuUsage()
       })
       try {
@@ -77,7 +79,7 @@ export function runHere(files: readonly string[]): void {
         if (left === 0) loaded()
       }
       after(async () => {
-        await leftAsFound(found)
+        await leftAsFound(found, openBefore)
         const { user, system } = process.cpuUsage(usedBefore)
         recordProcessorTime(file, (user + system) / 1_000_000)
       })
@@ -109,10 +111,19 @@ function functionsOf(objects: Record<string, object>): Record<string, unknown> {
   )
 }
 
-async function leftAsFound(found: State): Promise<void> {
+/** `openBefore` is what other files have opened while they were loaded. */
+async function leftAsFound(found: State, openBefore: readonly string[]): Promise<void> {
   assert.deepEqual(readState(), found, 'the file leaves the process as it found it')
-  const open = () => process.getActiveResourcesInfo().filter(name => OPEN.includes(name))
-  await until(() => open().length === 0, CLOSES_WITHIN_MS).catch(() =>
-    assert.fail(`the file leaves open: ${open().join(', ')}`),
+  const left = () => OPEN.filter(kind => countOf(openNow(), kind) > countOf(openBefore, kind))
+  await until(() => left().length === 0, CLOSES_WITHIN_MS).catch(() =>
+    assert.fail(`the file leaves open: ${left().join(', ')}`),
   )
+}
+
+function openNow(): string[] {
+  return process.getActiveResourcesInfo().filter(name => OPEN.includes(name))
+}
+
+function countOf(names: readonly string[], name: string): number {
+  return names.filter(one => one === name).length
 }
