@@ -29,8 +29,8 @@ export function reloadWorkers(channel: WorkerChannel, started: Snapshot, options
   let reloads = 0
   /** Workers that may serve: they have read what is in use. */
   const admitted = new Set<Worker>()
-  /** The ones that have started. */
-  const following = new Set<Worker>()
+  /** The ones that have started, each with the fingerprint of what it uses. */
+  const following = new Map<Worker, string>()
   let dueFor = ''
 
   /** A worker would start with other files, and asks again and again: what is refused is reported once a minute. */
@@ -58,7 +58,7 @@ export function reloadWorkers(channel: WorkerChannel, started: Snapshot, options
       return { type: 'start', isSame }
     }
     if (message.type === 'started') {
-      following.add(worker)
+      following.set(worker, message.fingerprint)
       // The others have changed while it started.
       if (message.fingerprint !== fingerprintOf(inUse.parts)) onDue()
     }
@@ -73,7 +73,7 @@ export function reloadWorkers(channel: WorkerChannel, started: Snapshot, options
     const { snapshot, changed } = await readChanges(inUse, options)
     withConfigFile(snapshot, () => checkWhole(snapshot.settings, snapshot.config))
     const reload = ++reloads
-    const asked = [...following]
+    const asked = [...following.keys()]
     const answers = await askAll(channel, asked, { type: 'prepare_reload', reload })
     for (const answer of answers) if (answer?.type === 'reload_refused') throw reloadError(answer.file, answer.detail)
     // A worker that has started in the meantime has read the files itself.
@@ -94,24 +94,43 @@ export function reloadWorkers(channel: WorkerChannel, started: Snapshot, options
           askAll(channel, reporter ? [reporter] : [], { type: 'use_reload', reload, tells: shouldReport }),
           askAll(channel, others, { type: 'use_reload', reload, tells: false }),
         ])
+        for (const worker of prepared) if (following.has(worker)) following.set(worker, fingerprint)
       },
     }
   }
 
+  async function prepare(): Promise<PreparedReload> {
+    for (let tries = 0; tries < TRIES; tries++) {
+      const prepared = await tryToPrepare()
+      if (prepared) return prepared
+      await pause(TRY_AGAIN_MS)
+    }
+    throw reloadError(inUse.configFile ?? '', 'The files changed again and again while they were read.')
+  }
+
+  /**
+   * A worker that read the files just before they changed cannot follow the others while the files are refused. The one that
+   * replaces it waits until they can be used.
+   */
+  function endOutdated(): void {
+    const current = fingerprintOf(inUse.parts)
+    for (const [worker, fingerprint] of following) if (fingerprint !== current) worker.process.kill('SIGTERM')
+  }
+
   return {
     async prepare() {
-      for (let tries = 0; tries < TRIES; tries++) {
-        const prepared = await tryToPrepare()
-        if (prepared) return prepared
-        await pause(TRY_AGAIN_MS)
+      try {
+        return await prepare()
+      } catch (error) {
+        endOutdated()
+        throw error
       }
-      throw reloadError(inUse.configFile ?? '', 'The files changed again and again while they were read.')
     },
     whenDue(reload) {
       onDue = reload
     },
     noteRefused(refused) {
-      for (const worker of following) channel.send(worker, { type: 'reload_refused', ...refused })
+      for (const worker of following.keys()) channel.send(worker, { type: 'reload_refused', ...refused })
     },
   }
 }
