@@ -159,9 +159,11 @@ export function createSlowClients({ settings, report }: SlowClientsOptions): Slo
     reading ??= readSendQueues().finally(() => {
       reading = undefined
     })
-    const queueOf = await reading
-    item.isReading = false
-    return queueOf
+    try {
+      return await reading
+    } finally {
+      item.isReading = false
+    }
   }
 
   /** A proxy reads only after its kernel has passed megabytes on, and has its own deadlines. */
