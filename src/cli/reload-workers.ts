@@ -90,10 +90,9 @@ export function reloadWorkers(channel: WorkerChannel, started: Snapshot, options
         inUse = snapshot
         // A worker that has died since then is replaced by one that starts with these files.
         const [reporter, ...others] = prepared.filter(worker => !worker.isDead())
-        await Promise.all([
-          askAll(channel, reporter ? [reporter] : [], { type: 'use_reload', reload, tells: shouldReport }),
-          askAll(channel, others, { type: 'use_reload', reload, tells: false }),
-        ])
+        await askAll(channel, others, { type: 'use_reload', reload, tells: false })
+        // Last: when it reports the reload, all have changed.
+        await askAll(channel, reporter ? [reporter] : [], { type: 'use_reload', reload, tells: shouldReport })
         for (const worker of prepared) if (following.has(worker)) following.set(worker, fingerprint)
       },
     }
