@@ -7,7 +7,7 @@ import { createServer as createHttp2, type ServerHttp2Stream } from 'node:http2'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import test, { type TestContext } from 'node:test'
+import test, { suite, type TestContext } from 'node:test'
 import { cookieOf } from '../kit/client.ts'
 import { listenHttp2 } from '../kit/listen.ts'
 import { setUp } from '../kit/set-up.ts'
@@ -104,128 +104,130 @@ test('a body that comes unasked waits for the application, and goes there after 
   wire.socket.destroy()
 })
 
-test('an application that fails before it asks for the body is answered for, and the log has the reason', async t => {
-  for (const [take, env, status, reason] of [
-    [(socket: Socket) => socket.destroy(), {}, 502, /ECONNRESET|UND_ERR_SOCKET/],
-    [() => {}, { UPSTREAM_HEADERS_TIMEOUT_MS: '1500' }, 504, /UND_ERR_HEADERS_TIMEOUT/],
-    [(socket: Socket) => socket.write('nonsense\r\n\r\n'), {}, 502, /HPE_/],
-    [() => {}, { UPSTREAM: 'http://127.0.0.1:1' }, 502, /ECONNREFUSED/],
-  ] as const) {
-    const { scene, open } = await setUpUpload(t, take, env)
-    for (const nth of ['first', 'next']) {
-      const wire = await open('content-length: 4', 'connection: close')
-      wire.socket.write('abcd')
-      const answer = await wire.rest()
-      assert.equal(statusOf(answer.replace(CONTINUE, '')), status, `${nth}: ${answer}`)
+suite('deadlines, and ends on either side', { concurrency: true }, () => {
+  test('an application that fails before it asks for the body is answered for, and the log has the reason', async t => {
+    for (const [take, env, status, reason] of [
+      [(socket: Socket) => socket.destroy(), {}, 502, /ECONNRESET|UND_ERR_SOCKET/],
+      [() => {}, { UPSTREAM_HEADERS_TIMEOUT_MS: '1500' }, 504, /UND_ERR_HEADERS_TIMEOUT/],
+      [(socket: Socket) => socket.write('nonsense\r\n\r\n'), {}, 502, /HPE_/],
+      [() => {}, { UPSTREAM: 'http://127.0.0.1:1' }, 502, /ECONNREFUSED/],
+    ] as const) {
+      const { scene, open } = await setUpUpload(t, take, env)
+      for (const nth of ['first', 'next']) {
+        const wire = await open('content-length: 4', 'connection: close')
+        wire.socket.write('abcd')
+        const answer = await wire.rest()
+        assert.equal(statusOf(answer.replace(CONTINUE, '')), status, `${nth}: ${answer}`)
+      }
+      assert.match(JSON.stringify(scene.lines), reason)
     }
-    assert.match(JSON.stringify(scene.lines), reason)
-  }
-})
-
-test('a client that leaves while its upload waits ends the request to the application, and the next one has its slot', async t => {
-  const { upstream, open } = await setUpUpload(t, () => {})
-  const wire = await open('content-length: 4')
-  await until(() => upstream.heads.length === 1)
-  wire.socket.destroy()
-  await until(() => upstream.sockets.size === 0)
-  const next = await open('content-length: 4')
-  await until(() => upstream.heads.length === 2)
-  next.socket.destroy()
-})
-
-test('the next request of a connection whose upload was asked for is its own', async t => {
-  const scene = await setUp(t, {
-    answer: async (request, response) => void response.end(`${request.url} ${await text(request)}`),
   })
-  const cookie = `cookie: ${cookieOf(await scene.user())}`
-  const wire = await openWire(scene.url)
-  for (const path of ['/one', '/two']) {
-    wire.socket.write(
-      `PUT ${path} HTTP/1.1\r\nhost: a\r\n${cookie}\r\nexpect: 100-continue\r\ncontent-length: 4\r\n\r\n`,
-    )
-    await until(() => wire.seen.endsWith(CONTINUE))
-    wire.socket.write('abcd')
-    await wire.sees(`${path} abcd`)
-  }
-  wire.socket.destroy()
-})
 
-test('a large upload that was asked for arrives whole, over a socket of this machine too', async t => {
-  const path = join(tempFolder(t), 'app.sock')
-  const server = createServer().listen(path)
-  await once(server, 'listening')
-  await watch(t, server, async (request, response) => {
-    let size = 0
-    for await (const chunk of request) size += chunk.length
-    response.end(`${size} bytes`)
-  })
-  const scene = await setUp(t, { env: { UPSTREAM: `unix:${path}` } })
-  const cookie = `cookie: ${cookieOf(await scene.user())}`
-  const wire = await openWire(scene.url)
-  const size = 20_000_000
-  wire.socket.write(
-    `POST / HTTP/1.1\r\nhost: a\r\n${cookie}\r\nconnection: close\r\nexpect: 100-continue\r\ncontent-length: ${size}\r\n\r\n`,
-  )
-  await wire.sees(CONTINUE)
-  wire.socket.write(Buffer.alloc(size))
-  assert.ok((await wire.rest()).includes(`${size} bytes`))
-})
-
-test('a client that pauses longer than the deadline has its upload finished, and then the application has the deadline', async t => {
-  for (const isHttp2 of [false, true]) {
-    const { url, wait } = isHttp2 ? await startSilentHttp2(t) : await startSilentHttp1(t)
-    const env = { UPSTREAM: url, UPSTREAM_HEADERS_TIMEOUT_MS: '300', UPSTREAM_CONNECTIONS: '2' }
-    const scene = await setUp(t, { env })
-    const user = await scene.user()
-    const cookie = `cookie: ${cookieOf(user)}`
-    const timesOut = async () => assert.equal((await user.get('/')).status, 504)
-    const wire = await openWire(scene.url)
-    wire.socket.write(`POST / HTTP/1.1\r\nhost: a\r\n${cookie}\r\nexpect: 100-continue\r\ncontent-length: 4\r\n\r\n`)
-    await wire.sees(CONTINUE)
-    // While it pauses, requests that begin later reach the same deadline.
-    for (const part of ['a', 'b']) {
-      await timesOut()
-      await timesOut()
-      wire.socket.write(part)
-      await wait(part)
-    }
-    assert.equal(wire.seen, CONTINUE)
-    wire.socket.write('cd')
-    await wire.sees('HTTP/1.1 504 ')
+  test('a client that leaves while its upload waits ends the request to the application, and the next one has its slot', async t => {
+    const { upstream, open } = await setUpUpload(t, () => {})
+    const wire = await open('content-length: 4')
+    await until(() => upstream.heads.length === 1)
     wire.socket.destroy()
-    // All slots are free again: as many requests as there are slots reach the application, and none waits in vain.
-    await Promise.all([timesOut(), timesOut()])
-    const failures = scene.lines.filter(({ event }) => event === 'upstream_failed')
-    assert.deepEqual(
-      failures.map(({ fields }) => fields.reason),
-      Array(7).fill('UND_ERR_HEADERS_TIMEOUT'),
-    )
-  }
-})
+    await until(() => upstream.sockets.size === 0)
+    const next = await open('content-length: 4')
+    await until(() => upstream.heads.length === 2)
+    next.socket.destroy()
+  })
 
-test('a client that reads slowly is not blamed on the application, and a pause of the application is', async t => {
-  for (const isHttp2 of [false, true]) {
-    const { url, streams } = await startPausing(t, isHttp2)
-    const scene = await setUp(t, { env: { UPSTREAM: url, UPSTREAM_IDLE_TIMEOUT_MS: '1000' } })
-    const failed = () => scene.lines.filter(({ event }) => event === 'upstream_failed').length
+  test('the next request of a connection whose upload was asked for is its own', async t => {
+    const scene = await setUp(t, {
+      answer: async (request, response) => void response.end(`${request.url} ${await text(request)}`),
+    })
     const cookie = `cookie: ${cookieOf(await scene.user())}`
     const wire = await openWire(scene.url)
-    wire.socket.pause()
+    for (const path of ['/one', '/two']) {
+      wire.socket.write(
+        `PUT ${path} HTTP/1.1\r\nhost: a\r\n${cookie}\r\nexpect: 100-continue\r\ncontent-length: 4\r\n\r\n`,
+      )
+      await until(() => wire.seen.endsWith(CONTINUE))
+      wire.socket.write('abcd')
+      await wire.sees(`${path} abcd`)
+    }
+    wire.socket.destroy()
+  })
+
+  test('a large upload that was asked for arrives whole, over a socket of this machine too', async t => {
+    const path = join(tempFolder(t), 'app.sock')
+    const server = createServer().listen(path)
+    await once(server, 'listening')
+    await watch(t, server, async (request, response) => {
+      let size = 0
+      for await (const chunk of request) size += chunk.length
+      response.end(`${size} bytes`)
+    })
+    const scene = await setUp(t, { env: { UPSTREAM: `unix:${path}` } })
+    const cookie = `cookie: ${cookieOf(await scene.user())}`
+    const wire = await openWire(scene.url)
+    const size = 20_000_000
     wire.socket.write(
-      `POST / HTTP/1.1\r\nhost: a\r\n${cookie}\r\nexpect: 100-continue\r\ncontent-length: 4\r\n\r\nabcd`,
+      `POST / HTTP/1.1\r\nhost: a\r\n${cookie}\r\nconnection: close\r\nexpect: 100-continue\r\ncontent-length: ${size}\r\n\r\n`,
     )
-    await until(() => streams.length === 1)
-    // A client that begins later and reads everything gets to the pause of the application, and to its deadline.
-    const other = await openWire(scene.url)
-    other.socket.write(`POST / HTTP/1.1\r\nhost: a\r\n${cookie}\r\ncontent-length: 4\r\n\r\nabcd`)
-    assert.ok((await other.rest()).length > LARGE)
-    await until(() => failed() === 1)
-    assert.equal(wire.socket.closed, false)
-    wire.socket.resume()
-    await until(() => failed() === 2)
-    assert.match(JSON.stringify(scene.lines), /UND_ERR_BODY_TIMEOUT/)
-    assert.ok((await wire.rest()).length > LARGE)
-  }
+    await wire.sees(CONTINUE)
+    wire.socket.write(Buffer.alloc(size))
+    assert.ok((await wire.rest()).includes(`${size} bytes`))
+  })
+
+  test('a client that pauses longer than the deadline has its upload finished, and then the application has the deadline', async t => {
+    for (const isHttp2 of [false, true]) {
+      const { url, wait } = isHttp2 ? await startSilentHttp2(t) : await startSilentHttp1(t)
+      const env = { UPSTREAM: url, UPSTREAM_HEADERS_TIMEOUT_MS: '300', UPSTREAM_CONNECTIONS: '2' }
+      const scene = await setUp(t, { env })
+      const user = await scene.user()
+      const cookie = `cookie: ${cookieOf(user)}`
+      const timesOut = async () => assert.equal((await user.get('/')).status, 504)
+      const wire = await openWire(scene.url)
+      wire.socket.write(`POST / HTTP/1.1\r\nhost: a\r\n${cookie}\r\nexpect: 100-continue\r\ncontent-length: 4\r\n\r\n`)
+      await wire.sees(CONTINUE)
+      // While it pauses, requests that begin later reach the same deadline.
+      for (const part of ['a', 'b']) {
+        await timesOut()
+        await timesOut()
+        wire.socket.write(part)
+        await wait(part)
+      }
+      assert.equal(wire.seen, CONTINUE)
+      wire.socket.write('cd')
+      await wire.sees('HTTP/1.1 504 ')
+      wire.socket.destroy()
+      // All slots are free again: as many requests as there are slots reach the application, and none waits in vain.
+      await Promise.all([timesOut(), timesOut()])
+      const failures = scene.lines.filter(({ event }) => event === 'upstream_failed')
+      assert.deepEqual(
+        failures.map(({ fields }) => fields.reason),
+        Array(7).fill('UND_ERR_HEADERS_TIMEOUT'),
+      )
+    }
+  })
+
+  test('a client that reads slowly is not blamed on the application, and a pause of the application is', async t => {
+    for (const isHttp2 of [false, true]) {
+      const { url, streams } = await startPausing(t, isHttp2)
+      const scene = await setUp(t, { env: { UPSTREAM: url, UPSTREAM_IDLE_TIMEOUT_MS: '1000' } })
+      const failed = () => scene.lines.filter(({ event }) => event === 'upstream_failed').length
+      const cookie = `cookie: ${cookieOf(await scene.user())}`
+      const wire = await openWire(scene.url)
+      wire.socket.pause()
+      wire.socket.write(
+        `POST / HTTP/1.1\r\nhost: a\r\n${cookie}\r\nexpect: 100-continue\r\ncontent-length: 4\r\n\r\nabcd`,
+      )
+      await until(() => streams.length === 1)
+      // A client that begins later and reads everything gets to the pause of the application, and to its deadline.
+      const other = await openWire(scene.url)
+      other.socket.write(`POST / HTTP/1.1\r\nhost: a\r\n${cookie}\r\ncontent-length: 4\r\n\r\nabcd`)
+      assert.ok((await other.rest()).length > LARGE)
+      await until(() => failed() === 1)
+      assert.equal(wire.socket.closed, false)
+      wire.socket.resume()
+      await until(() => failed() === 2)
+      assert.match(JSON.stringify(scene.lines), /UND_ERR_BODY_TIMEOUT/)
+      assert.ok((await wire.rest()).length > LARGE)
+    }
+  })
 })
 
 async function startSilentHttp1(t: TestContext) {
