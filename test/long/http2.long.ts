@@ -12,11 +12,11 @@ import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 import { fuzzHttp2 } from '../security/fuzz-http2.ts'
 import { createRandom } from '../security/random.ts'
 
-const SEEDS = [1, 2, 3, 4, 5, 6]
+const SEEDS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
 const CONNECTIONS = 2000
 const MEMORY_LIMIT_MB = 150
 
-test('12,000 connections with damaged frames, and floods of resets', { timeout: 1_800_000 }, async t => {
+test('20,000 connections with damaged frames, and floods of resets', { timeout: 1_800_000 }, async t => {
   const folder = tempFolder(t)
   const { certFile, keyFile } = makeCertificate(folder, 'own', makeAuthority(folder))
   const strange: unknown[] = []
