@@ -15,7 +15,7 @@ import { delimiter, dirname, join, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
 import { installMissingPackages, linkPrograms } from './kit/packages.ts'
-import { canShare, startsPrograms, writeShares } from './kit/shared-process.ts'
+import { canShare, filesNotRun, type Share, startsPrograms, writeShares } from './kit/shared-process.ts'
 import { createWatchdog } from './kit/watchdog.ts'
 
 const MINUTE_MS = 60_000
@@ -81,11 +81,17 @@ if (isFull) {
   // Several checkers would infer the same types, each for itself: 33 s of processor time instead of 21.
   checks.push(check('types', ['node_modules/.bin/tsc', '--checkers', '1']))
 }
+const shares: Share[] = []
 // A day measures how long pages take, and is alone on the machine.
 const isAlone = (file: string) => file === 'test/long/day.long.ts'
 const files = isLong ? longFiles(chosen) : isFull || isQuick ? allFiles() : chosen
 for (const group of [files.filter(file => !isAlone(file)), files.filter(isAlone)])
   if (group.length > 0 && !process.exitCode) await runTests(group)
+// A file that blocks or ends its process takes those after it along; each round has one such file less.
+for (let left = filesNotRun(shares.splice(0)); left.length > 0; left = filesNotRun(shares.splice(0))) {
+  announce(`${left.length} files whose shared process ended before them`)
+  await runTests(share(left, 1, 'left-over'))
+}
 await Promise.all(checks)
 
 /** Most files are there in shared processes. The runner sorts all of them by their paths. */
@@ -93,17 +99,24 @@ function allFiles(): string[] {
   const all = globSync('test/**/*.test.ts').sort()
   const shared = all.filter(file => canShare(file) && !OWN_PROCESS.includes(file))
   const simple = shared.filter(file => !startsPrograms(file))
-  const shares = writeShares(folder, simple, FILES_AT_A_TIME)
-  if (isQuick) return shares
+  const paths = share(simple, FILES_AT_A_TIME, 'shared-process')
+  if (isQuick) return paths
   const withPrograms = shared.filter(file => !simple.includes(file))
   // Loading their modules takes as long as their tests.
   const inBrowsers = all.filter(file => dirname(file) === 'test/browser' && !OWN_PROCESS.includes(file))
   return [
-    ...shares,
-    ...writeShares(folder, withPrograms, PROCESSES_WITH_PROGRAMS, 'shared-programs'),
-    ...writeShares(folder, inBrowsers, 2, 'shared-browser'),
+    ...paths,
+    ...share(withPrograms, PROCESSES_WITH_PROGRAMS, 'shared-programs'),
+    ...share(inBrowsers, 2, 'shared-browser'),
     ...all.filter(file => !shared.includes(file) && !inBrowsers.includes(file)),
   ]
+}
+
+/** Returns the files for the runner. */
+function share(testFiles: readonly string[], processes: number, name: string): string[] {
+  const written = writeShares(folder, testFiles, processes, name)
+  shares.push(...written)
+  return written.map(({ path }) => path)
 }
 
 function longFiles(names: readonly string[]): string[] {

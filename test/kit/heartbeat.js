@@ -13,21 +13,30 @@ const TICKS_PER_SECOND = 100
 
 const { TEST_HEARTBEATS: folder } = process.env
 const file = process.argv[1]
+/** @param {string} [name] */
+let beginFile = name => void name
 
 // What a test file starts inherits the variable, and is not watched.
 const runner = folder && join(folder, 'runner')
 if (runner && file && existsSync(runner) && readFileSync(runner, 'utf8') === String(process.ppid)) {
   process.debugPort = FIRST_PORT + (process.pid % PORTS)
   const heartbeat = join(folder, String(process.pid))
-  const content = JSON.stringify({ file, port: process.debugPort, startedAt: Date.now() })
+  let content = ''
   const beat = () => writeFileSync(heartbeat, content)
-  beat()
+  beginFile = (name = file) => {
+    content = JSON.stringify({ file: name, port: process.debugPort, startedAt: Date.now() })
+    beat()
+  }
+  beginFile()
   setInterval(beat, 2000).unref()
   process.on('exit', () => {
     recordProcessorTime(file, processorSeconds())
     rmSync(heartbeat, { force: true })
   })
 }
+
+/** In a shared process: which of its files runs from now on. */
+export { beginFile }
 
 /** With the processes that it started and that have ended, where the system counts them. */
 function processorSeconds() {

@@ -36,12 +36,13 @@ test('the hooks of a file are for its own tests', async t => {
 })
 
 async function runShared(t: TestContext, names: readonly string[]): Promise<string> {
-  const [share = ''] = writeShares(
+  const shares = writeShares(
     tempFolder(t),
     names.map(name => `test/kit/samples/${name}`),
     1,
   )
+  const paths = shares.map(({ path }) => path)
   const { NODE_TEST_CONTEXT: _, ...env } = process.env
-  const runner = spawn(process.execPath, ['--test', '--test-reporter=spec', '--test-force-exit', share], { env })
+  const runner = spawn(process.execPath, ['--test', '--test-reporter=spec', '--test-force-exit', ...paths], { env })
   return text(runner.stdout)
 }

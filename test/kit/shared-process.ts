@@ -3,10 +3,10 @@
 // processes of their own, because `npm test -- quick` leaves them out.
 
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { after, before, describe } from 'node:test'
-import { recordProcessorTime } from './heartbeat.js'
+import { beginFile, recordProcessorTime } from './heartbeat.js'
 import { until } from './until.ts'
 
 const STARTS_PROGRAMS = /^node:(child_process|cluster|worker_threads)$/
@@ -40,13 +40,20 @@ function importsOf(file: string, seen = new Set<string>()): string[] {
     })
 }
 
-/** Writes into `folder` a few files for the runner; each runs its share of the given files. */
+/** A few test files in one process. */
+export interface Share {
+  /** The file for the runner. */
+  readonly path: string
+  readonly files: readonly string[]
+}
+
+/** Writes into `folder` a file for the runner per process. */
 export function writeShares(
   folder: string,
   files: readonly string[],
   processes: number,
   name = 'shared-process',
-): string[] {
+): Share[] {
   const shares = Array.from({ length: processes }, (_, share) => files.filter((_, n) => n % processes === share))
   return shares.map((share, n) => {
     const path = join(folder, `${name}-${n + 1}.test.mjs`)
@@ -54,11 +61,24 @@ export function writeShares(
       path,
       `import { runHere } from ${JSON.stringify(import.meta.url)}\nrunHere(${JSON.stringify(share, null, 2)})\n`,
     )
-    return path
+    return { path, files: share }
   })
 }
 
+/** The files after one that blocked or ended its process. */
+export function filesNotRun(shares: readonly Share[]): string[] {
+  return shares.flatMap(({ path, files }) => {
+    const begun = existsSync(begunIn(path)) ? readFileSync(begunIn(path), 'utf8').split('\n') : []
+    return existsSync(endOf(path)) || begun.length === 0 ? [] : files.filter(file => !begun.includes(file))
+  })
+}
+
+const begunIn = (path: string) => `${path}.begun`
+const endOf = (path: string) => `${path}.end`
+
 export function runHere(files: readonly string[]): void {
+  const [, path = ''] = process.argv
+  process.once('exit', () => writeFileSync(endOf(path), ''))
   // Loading a file may change what the next one would find, so all are loaded before the first test.
   const { promise: allLoaded, resolve: loaded } = Promise.withResolvers<void>()
   let left = files.length
@@ -68,6 +88,8 @@ export function runHere(files: readonly string[]): void {
       let openBefore: string[]
       let usedBefore: NodeJS.CpuUsage
       before(() => {
+        appendFileSync(begunIn(path), `${file}\n`)
+        beginFile(file)
         found = readState()
         openBefore = openNow()
         usedBefore = process.cpuUsage()
