@@ -148,7 +148,11 @@ async function runTests(paths: readonly string[]): Promise<void> {
     blockedAfterMs: 2 * MINUTE_MS,
     fileTimeoutMs: isLong ? 120 * MINUTE_MS : 15 * MINUTE_MS,
     checkEveryMs: 5000,
-    print: text => void process.stderr.write(text),
+    print(text) {
+      process.stderr.write(text)
+      // Said again at the end, where other tests may have passed.
+      if (text.startsWith('✖')) process.once('exit', () => process.stderr.write(text))
+    },
   })
   const args = [
     ...watchdog.nodeOptions,
