@@ -19,6 +19,7 @@ export interface SqliteWriter {
 
 interface PendingChange {
   readonly change: Change
+  /** When to give up on the lock of another process. */
   readonly until: number
   readonly settled: PromiseWithResolvers<ChangeResult>
 }
@@ -31,8 +32,8 @@ interface SharedWriter {
 
 /** A transaction stays small: nothing is confirmed before all of it is written. */
 const LARGEST_BATCH = 256
-/** The thread gives up before the caller does, and can tell why. */
-const LOCK_MARGIN_MS = 300
+/** The thread gives up on a lock at the deadline. Its answer, which tells why, takes a while on a busy machine. */
+const ANSWER_WITHIN_MS = 2000
 
 // Keyed by path: two threads would wait for each other's locks.
 const shared = new Map<string, SharedWriter>()
@@ -110,7 +111,7 @@ function startWriter(file: string, deadlineMs: number): SharedWriter {
     // A process with nothing else to do waits for its changes, and for nothing else here.
     worker.ref()
     try {
-      const lockUntil = monotonicMs() + Math.floor(until - now - LOCK_MARGIN_MS)
+      const lockUntil = monotonicMs() + Math.floor(until - now)
       worker.postMessage({ changes: sent.map(({ change }) => change), lockUntil } satisfies ChangeBatch)
     } catch (error) {
       const fault = faultOf(error)
@@ -145,9 +146,10 @@ function startWriter(file: string, deadlineMs: number): SharedWriter {
     const entry = { change, until: performance.now() + deadlineMs, settled }
     waiting.push(entry)
     schedule()
-    return withDeadline(settled.promise, deadlineMs, () => {
+    const answerMs = deadlineMs + ANSWER_WITHIN_MS
+    return withDeadline(settled.promise, answerMs, () => {
       waiting = waiting.filter(other => other !== entry)
-      throw new SqliteFault('no_answer', `no answer within ${deadlineMs} ms`)
+      throw new SqliteFault('no_answer', `no answer within ${answerMs} ms`)
     })
   }
 
