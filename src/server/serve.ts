@@ -56,8 +56,13 @@ interface ListenAddress {
   readonly certificateGraceMs?: number
 }
 
-/** How long a request that was on its way may still arrive. */
+/**
+ * How long requests on open connections are still answered: until none has arrived for this time. Each answer closes its connection.
+ * So a proxy under load uses up the idle ones that it keeps, and sends no request on one that is just being closed.
+ */
 const LAST_REQUESTS_MS = 200
+/** As many times that, if requests go on. */
+const LONGEST_LAST_REQUESTS = 10
 const IDLE_CHECK_MS = 50
 /** Long enough for a slow phone, short enough for a client that only keeps a connection busy. */
 const HEADERS_TIMEOUT_MS = 20_000
@@ -136,7 +141,7 @@ export async function serve(
       application.prepareToClose()
       stopAccepting(server)
       http2Server?.announceEnd()
-      await pause(Math.min(LAST_REQUESTS_MS, timeoutMs))
+      await noMoreRequests(server, timeoutMs)
       http2Server?.endConnections()
       // A connection that was busy a moment ago may wait for a next request that must not come here any more.
       const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS)
@@ -152,6 +157,15 @@ export async function serve(
       clearTimeout(deadline)
       certificate?.stop()
     },
+  }
+}
+
+async function noMoreRequests(server: Server | HttpServer, timeoutMs: number): Promise<void> {
+  let requests = 0
+  server.on('request', () => requests++)
+  for (let round = 0, before = -1; requests > before && round < LONGEST_LAST_REQUESTS; round++) {
+    before = requests
+    await pause(Math.min(LAST_REQUESTS_MS, timeoutMs / LONGEST_LAST_REQUESTS))
   }
 }
 

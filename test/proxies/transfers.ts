@@ -55,7 +55,9 @@ export function testTransfers(proxy: FrontProxy): void {
     const sent = ask(url, await user(), '/upload', { method: 'POST', headers })
     const received = once(scene.upstream.server, 'request') as Promise<[http.IncomingMessage]>
     sent.write(Buffer.alloc(MEGABYTE))
-    const [incoming] = await received
+    // An answer means that the upload does not reach the application.
+    const [incoming] = await Promise.race([received, responseTo(sent)])
+    assert.equal(incoming.statusCode, null)
     await once(incoming, 'data')
     assert.equal(incoming.complete, false)
     incoming.on('error', () => {})

@@ -73,9 +73,13 @@ test('an application by h2c gets HTTP/2, on one connection, with trailers both w
       TLS_CERT_FILE: own.certFile,
       TLS_KEY_FILE: own.keyFile,
       UPSTREAM: application.url,
-      UPSTREAM_HEADERS_TIMEOUT_MS: '700',
     },
-    config: { upstreams: { '/sockets': `h2c://127.0.0.1:${sockets.port}` } },
+    config: {
+      upstreams: {
+        '/sockets': `h2c://127.0.0.1:${sockets.port}`,
+        '/silent': { url: application.url, timeoutSeconds: 1 },
+      },
+    },
   })
   const user = await scene.user()
   const cookie = cookieOf(user)
