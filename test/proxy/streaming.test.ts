@@ -88,14 +88,14 @@ test('a browser that sends faster than the application reads has to wait', async
 
 test('an upload that the application reads slowly is not too slow an answer', async t => {
   const scene = await setUp(t, {
-    env: { UPSTREAM_HEADERS_TIMEOUT_MS: '1000' },
+    env: { UPSTREAM_HEADERS_TIMEOUT_MS: '3000' },
     answer: async (request, response) => {
       const began = performance.now()
       let size = 0
       for await (const chunk of request) {
         size += chunk.length
         // When it is no longer slow, most of the upload is still to come: the answer is not late after its end.
-        if (performance.now() - began < 1500) await pause(50)
+        if (performance.now() - began < 3500) await pause(50)
       }
       response.end(String(size))
     },
