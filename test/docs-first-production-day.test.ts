@@ -23,6 +23,8 @@ const CHANGES = [
   ['https://sso.example.com', 'https://sso.example.com:8443'],
   // The certificates are from an authority of the test.
   ['TRUSTED_PROXIES=127.0.0.2', 'TRUSTED_PROXIES=127.0.0.2\nNODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt'],
+  // The machine may have twenty times as much to do as it has cores.
+  ['BASE_URL=https://app', 'PROVIDER_TIMEOUT_MS=60000\nBASE_URL=https://app'],
   ['scrape_interval: 15s', 'scrape_interval: 1s'],
 ] as const
 /** A user signs in before this command. */

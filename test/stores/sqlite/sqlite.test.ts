@@ -488,7 +488,8 @@ async function makeFolder(): Promise<string> {
 }
 
 async function removeFolder(directory: string): Promise<void> {
-  await rm(directory, { recursive: true, force: true })
+  // A thread that is just ending may still write to it.
+  await rm(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })
 }
 
 async function fileFor(context: TestContext): Promise<string> {
@@ -522,9 +523,13 @@ async function openFor(context: TestContext, file: string): Promise<Store> {
 }
 
 async function openNeighbour(context: TestContext) {
-  const file = await fileFor(context)
+  const folder = await makeFolder()
+  const file = join(folder, 'menshen.db')
   const neighbour = await startNeighbour(file)
-  context.after(() => neighbour.leave())
+  context.after(async () => {
+    await neighbour.leave()
+    await removeFolder(folder)
+  })
   return { file, neighbour }
 }
 

@@ -2,8 +2,6 @@
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
@@ -11,6 +9,7 @@ import { promisify } from 'node:util'
 import { openSqliteStore } from '../../../src/stores/sqlite/store.ts'
 import type { Trail, TrailEvent } from '../../../src/stores/trail.ts'
 import { requireProgram } from '../../kit/requirements.ts'
+import { tempFolder } from '../../kit/temp.ts'
 import { until } from '../../kit/until.ts'
 import { startNeighbour } from '../neighbour.ts'
 
@@ -103,9 +102,7 @@ test('the trail of a closed store says that it is unavailable', async context =>
 })
 
 async function openShared(context: TestContext) {
-  const directory = await mkdtemp(join(tmpdir(), 'menshen-trail-'))
-  context.after(() => rm(directory, { recursive: true, force: true }))
-  const file = join(directory, 'menshen.db')
+  const file = join(tempFolder(context), 'menshen.db')
   const neighbour = await startNeighbour(file)
   context.after(() => neighbour.leave())
   const store = await openSqliteStore({ file, now: Date.now })
