@@ -2,54 +2,56 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
-import test from 'node:test'
+import { suite, test } from 'node:test'
 import { filesNotRun, writeShares } from './shared-process.ts'
 import { tempFolder } from './temp.ts'
 import { createWatchdog } from './watchdog.ts'
 
 const SAMPLES = 'test/kit/samples'
 
-test('a test file that blocks is ended with its name and stack and is treated as failed, while the others go on', async () => {
-  const { printed, output } = await runWatched([`${SAMPLES}/blocks.ts`, `${SAMPLES}/passes.ts`], {
-    blockedAfterMs: 5000,
-    fileTimeoutMs: 60_000,
+suite('the watchdog', { concurrency: true }, () => {
+  test('a test file that blocks is ended with its name and stack and is treated as failed, while the others go on', async () => {
+    const { printed, output } = await runWatched([`${SAMPLES}/blocks.ts`, `${SAMPLES}/passes.ts`], {
+      blockedAfterMs: 10_000,
+      fileTimeoutMs: 60_000,
+    })
+    assert.match(printed, /^✖ test\/kit\/samples\/blocks\.ts is blocked: its main thread has not run for \d+ s$/m)
+    assert.match(printed, /^ +at blockForEver \(file:.*blocks\.ts:\d+\)$/m)
+    assert.match(output, /this test passes beside a file that blocks/)
+    assert.match(output, /^ℹ pass 1$/m)
+    assert.match(output, /^ℹ fail 1$/m)
   })
-  assert.match(printed, /^✖ test\/kit\/samples\/blocks\.ts is blocked: its main thread has not run for \d+ s$/m)
-  assert.match(printed, /^ +at blockForEver \(file:.*blocks\.ts:\d+\)$/m)
-  assert.match(output, /this test passes beside a file that blocks/)
-  assert.match(output, /^ℹ pass 1$/m)
-  assert.match(output, /^ℹ fail 1$/m)
-})
 
-test('a test file that leaves something open after its tests is ended with its name and is treated as failed', async () => {
-  const { printed, output } = await runWatched([`${SAMPLES}/stays-open.ts`], {
-    blockedAfterMs: 60_000,
-    fileTimeoutMs: 4000,
+  test('a test file that leaves something open after its tests is ended with its name and is treated as failed', async () => {
+    const { printed, output } = await runWatched([`${SAMPLES}/stays-open.ts`], {
+      blockedAfterMs: 60_000,
+      fileTimeoutMs: 4000,
+    })
+    assert.match(printed, /^✖ test\/kit\/samples\/stays-open\.ts has not ended after \d+ s$/m)
+    assert.match(output, /^ℹ fail 1$/m)
   })
-  assert.match(printed, /^✖ test\/kit\/samples\/stays-open\.ts has not ended after \d+ s$/m)
-  assert.match(output, /^ℹ fail 1$/m)
-})
 
-test('a file that blocks a shared process is ended with its own name, and the files after it are known', async t => {
-  const files = ['passes.ts', 'blocks.ts', 'has-hooks.ts'].map(name => `${SAMPLES}/${name}`)
-  const shares = writeShares(tempFolder(t), files, 1)
-  const { printed, output } = await runWatched(
-    shares.map(({ path }) => path),
-    { blockedAfterMs: 5000, fileTimeoutMs: 60_000 },
-  )
-  assert.match(printed, /^✖ test\/kit\/samples\/blocks\.ts is blocked: its main thread has not run for \d+ s$/m)
-  assert.match(output, /^ℹ fail [1-9]$/m)
-  assert.deepEqual(filesNotRun(shares), [`${SAMPLES}/has-hooks.ts`])
-})
+  test('a file that blocks a shared process is ended with its own name, and the files after it are known', async t => {
+    const files = ['passes.ts', 'blocks.ts', 'has-hooks.ts'].map(name => `${SAMPLES}/${name}`)
+    const shares = writeShares(tempFolder(t), files, 1)
+    const { printed, output } = await runWatched(
+      shares.map(({ path }) => path),
+      { blockedAfterMs: 10_000, fileTimeoutMs: 60_000 },
+    )
+    assert.match(printed, /^✖ test\/kit\/samples\/blocks\.ts is blocked: its main thread has not run for \d+ s$/m)
+    assert.match(output, /^ℹ fail [1-9]$/m)
+    assert.deepEqual(filesNotRun(shares), [`${SAMPLES}/has-hooks.ts`])
+  })
 
-test('after a shared process that came to its end, no file is left', async t => {
-  const shares = writeShares(tempFolder(t), [`${SAMPLES}/passes.ts`, `${SAMPLES}/has-hooks.ts`], 1)
-  const { output } = await runWatched(
-    shares.map(({ path }) => path),
-    { blockedAfterMs: 60_000, fileTimeoutMs: 60_000 },
-  )
-  assert.match(output, /^ℹ fail 0$/m)
-  assert.deepEqual(filesNotRun(shares), [])
+  test('after a shared process that came to its end, no file is left', async t => {
+    const shares = writeShares(tempFolder(t), [`${SAMPLES}/passes.ts`, `${SAMPLES}/has-hooks.ts`], 1)
+    const { output } = await runWatched(
+      shares.map(({ path }) => path),
+      { blockedAfterMs: 60_000, fileTimeoutMs: 60_000 },
+    )
+    assert.match(output, /^ℹ fail 0$/m)
+    assert.deepEqual(filesNotRun(shares), [])
+  })
 })
 
 async function runWatched(files: readonly string[], limits: { blockedAfterMs: number; fileTimeoutMs: number }) {

@@ -38,7 +38,7 @@ interface WatchdogOptions {
 /** The file with the process id of the runner: only its children are test files. The others have a process id as their name. */
 const RUNNER = 'runner'
 /** A thread that is blocked in native code, or waits for events, does not tell its stack. */
-const STACK_WITHIN_MS = 5000
+const STACK_WITHIN_MS = 30_000
 
 export function createWatchdog({ blockedAfterMs, fileTimeoutMs, checkEveryMs, print }: WatchdogOptions): Watchdog {
   const folder = mkdtempSync(join(tmpdir(), 'menshen-heartbeats-'))
