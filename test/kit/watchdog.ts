@@ -43,9 +43,10 @@ const STACK_WITHIN_MS = 30_000
 export function createWatchdog({ blockedAfterMs, fileTimeoutMs, checkEveryMs, print }: WatchdogOptions): Watchdog {
   const folder = mkdtempSync(join(tmpdir(), 'menshen-heartbeats-'))
 
-  async function end(pid: number, { file, port }: Heartbeat, problem: string): Promise<void> {
+  async function end(pid: number, { file, port }: Heartbeat, problem: string, isBlocked: boolean): Promise<void> {
     print(`✖ ${relative(process.cwd(), file)} ${problem}\n`)
-    if (signalTo(pid, 'SIGUSR1')) print(`${await readStack(port)}\n`)
+    if (!isBlocked) print('    (its main thread runs: it waits for something, or has left something open)\n')
+    else if (signalTo(pid, 'SIGUSR1')) print(`${await readStack(port)}\n`)
     signalTo(pid, 'SIGKILL')
     rmSync(join(folder, String(pid)), { force: true })
   }
@@ -60,8 +61,8 @@ export function createWatchdog({ blockedAfterMs, fileTimeoutMs, checkEveryMs, pr
       const silentMs = Date.now() - beatAt
       const ageMs = Date.now() - heartbeat.startedAt
       if (silentMs > blockedAfterMs)
-        await end(Number(name), heartbeat, `is blocked: its main thread has not run for ${seconds(silentMs)}`)
-      else if (ageMs > fileTimeoutMs) await end(Number(name), heartbeat, `has not ended after ${seconds(ageMs)}`)
+        await end(Number(name), heartbeat, `is blocked: its main thread has not run for ${seconds(silentMs)}`, true)
+      else if (ageMs > fileTimeoutMs) await end(Number(name), heartbeat, `has not ended after ${seconds(ageMs)}`, false)
     }
   }
 
