@@ -21,6 +21,7 @@ const ANSWER_WITHIN_MS = 10_000
 /** Files that are just being written look different to each worker. */
 const TRIES = 20
 const TRY_AGAIN_MS = 300
+const LOOK_AGAIN_MS = 20
 const TELL_AGAIN_MS = 60_000
 
 export function reloadWorkers(channel: WorkerChannel, started: Snapshot, options: ReloadOptions): ReloadTarget {
@@ -69,20 +70,30 @@ export function reloadWorkers(channel: WorkerChannel, started: Snapshot, options
     following.delete(worker)
   })
 
+  const startingWorkers = () => [...admitted].filter(worker => !following.has(worker) && !worker.isDead())
+
+  /** A worker that was just admitted would serve with the files that it has read, and cannot be asked yet. */
+  async function waitForStarting(): Promise<void> {
+    const deadline = performance.now() + ANSWER_WITHIN_MS
+    while (startingWorkers().length > 0 && performance.now() < deadline) await pause(LOOK_AGAIN_MS)
+    for (const worker of startingWorkers()) worker.process.kill('SIGKILL')
+  }
+
   async function tryToPrepare(): Promise<PreparedReload | undefined> {
+    await waitForStarting()
     const { snapshot, changed } = await readChanges(inUse, options)
     withConfigFile(snapshot, () => checkWhole(snapshot.settings, snapshot.config))
     const reload = ++reloads
     const asked = [...following.keys()]
     const answers = await askAll(channel, asked, { type: 'prepare_reload', reload })
     for (const answer of answers) if (answer?.type === 'reload_refused') throw reloadError(answer.file, answer.detail)
-    // A worker that has started in the meantime has read the files itself.
+    const isAnyNew = startingWorkers().length > 0 || [...following.keys()].some(worker => !asked.includes(worker))
     const prepared = asked.filter((_, n) => answers[n] !== undefined)
     const fingerprint = fingerprintOf(snapshot.parts)
     const isSame = answers.every(
       answer => !answer || (answer.type === 'reload_prepared' && answer.fingerprint === fingerprint),
     )
-    if (prepared.length === 0 || !isSame) return undefined
+    if (prepared.length === 0 || isAnyNew || !isSame) return undefined
     return {
       snapshot,
       changed,

@@ -30,6 +30,8 @@ test('two workers reload as one process', async t => {
     await until(() => linesOf(event).length > before)
     return linesOf(event).at(-1) ?? assert.fail()
   }
+  // The files are watched: the signal may find nothing left to change, and that line may come late.
+  const changes = () => linesOf('config_reloaded').filter(({ changed }) => changed !== 'nothing').length
   const answers = async (path = '/') =>
     (await Promise.all(Array.from({ length: 30 }, () => user.get(instance, path)))).map(({ status, text }) =>
       status === 200 ? text : String(status),
@@ -37,8 +39,6 @@ test('two workers reload as one process', async t => {
 
   await t.test('workers change together under load, and no request is lost', async () => {
     const loading = load(`${instance.url}/`, 3, user.cookie)
-    // The files are watched: the signal may find nothing left to change, and that line may come late.
-    const changes = () => linesOf('config_reloaded').filter(({ changed }) => changed !== 'nothing').length
     for (const [n, upstream] of [second, first, second].entries()) {
       configure({ upstreams: { '/': upstream.url }, rules: [{ path: '/closed', roles: ['developer'] }] })
       process.kill(instance.pid, 'SIGHUP')
