@@ -39,6 +39,7 @@ interface WatchdogOptions {
 const RUNNER = 'runner'
 /** A thread that is blocked in native code, or waits for events, does not tell its stack. */
 const STACK_WITHIN_MS = 30_000
+const PAUSE_EVERY_MS = 300
 
 export function createWatchdog({ blockedAfterMs, fileTimeoutMs, checkEveryMs, print }: WatchdogOptions): Watchdog {
   const folder = mkdtempSync(join(tmpdir(), 'menshen-heartbeats-'))
@@ -142,13 +143,14 @@ interface InspectorMessage {
 function pausedFrames(address: string, signal: AbortSignal): Promise<string[]> {
   const socket = new WebSocket(address)
   const urls = new Map<string, string>()
+  // Once is not always enough for a loop that V8 is just compiling.
+  const pausing = setInterval(() => {
+    if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ id: 2, method: 'Debugger.pause' }))
+  }, PAUSE_EVERY_MS)
   return new Promise<string[]>((resolve, reject) => {
     signal.addEventListener('abort', reject)
     socket.onerror = reject
-    socket.onopen = () => {
-      socket.send(JSON.stringify({ id: 1, method: 'Debugger.enable' }))
-      socket.send(JSON.stringify({ id: 2, method: 'Debugger.pause' }))
-    }
+    socket.onopen = () => socket.send(JSON.stringify({ id: 1, method: 'Debugger.enable' }))
     socket.onmessage = ({ data }) => {
       const { method, params }: InspectorMessage = JSON.parse(data)
       if (method === 'Debugger.scriptParsed') urls.set(params.scriptId, params.url)
@@ -160,5 +162,8 @@ function pausedFrames(address: string, signal: AbortSignal): Promise<string[]> {
           ),
         )
     }
-  }).finally(() => socket.close())
+  }).finally(() => {
+    clearInterval(pausing)
+    socket.close()
+  })
 }

@@ -154,5 +154,6 @@ test('nothing is sent to an address without TLS, where no certificate can be sho
   assert.equal((await client.get(await answerOf(client))).headers.location, '/login?error=token_error')
   assert.deepEqual(op.callsTo('/token'), [])
   assert.match(String(lines.at(-1)?.fields.detail), /requires https, but the provider has an http address/)
-  assert.doesNotMatch(JSON.stringify(lines), new RegExp(readFileSync(keyFile, 'utf8').split('\n')[1] ?? 'BEGIN'))
+  const [, secret = 'BEGIN'] = readFileSync(keyFile, 'utf8').split('\n')
+  assert.ok(!JSON.stringify(lines).includes(secret))
 })

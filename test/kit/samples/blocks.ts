@@ -6,5 +6,5 @@ test('this test blocks its main thread', () => {
 })
 
 function blockForEver(): never {
-  for (;;);
+  for (let turns = 0; ; turns = (turns + 1) % 1000) Math.sqrt(turns)
 }
