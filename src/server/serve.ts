@@ -61,8 +61,8 @@ interface ListenAddress {
  * So a proxy under load uses up the idle ones that it keeps, and sends no request on one that is just being closed.
  */
 const LAST_REQUESTS_MS = 200
-/** As many times that, if requests go on. */
-const LONGEST_LAST_REQUESTS = 10
+/** While requests go on, at most so many times that. */
+const LAST_REQUESTS_ROUNDS = 10
 const IDLE_CHECK_MS = 50
 /** Long enough for a slow phone, short enough for a client that only keeps a connection busy. */
 const HEADERS_TIMEOUT_MS = 20_000
@@ -163,9 +163,9 @@ export async function serve(
 async function noMoreRequests(server: Server | HttpServer, timeoutMs: number): Promise<void> {
   let requests = 0
   server.on('request', () => requests++)
-  for (let round = 0, before = -1; requests > before && round < LONGEST_LAST_REQUESTS; round++) {
+  for (let round = 0, before = -1; requests > before && round < LAST_REQUESTS_ROUNDS; round++) {
     before = requests
-    await pause(Math.min(LAST_REQUESTS_MS, timeoutMs / LONGEST_LAST_REQUESTS))
+    await pause(Math.min(LAST_REQUESTS_MS, timeoutMs / LAST_REQUESTS_ROUNDS))
   }
 }
 

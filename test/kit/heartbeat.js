@@ -13,21 +13,15 @@ const TICKS_PER_SECOND = 100
 
 const { TEST_HEARTBEATS: folder } = process.env
 const file = process.argv[1]
-/** @param {string} [name] */
-let beginFile = name => void name
+let heartbeat = ''
+let content = ''
 
 // What a test file starts inherits the variable, and is not watched.
 const runner = folder && join(folder, 'runner')
 if (runner && file && existsSync(runner) && readFileSync(runner, 'utf8') === String(process.ppid)) {
   process.debugPort = FIRST_PORT + (process.pid % PORTS)
-  const heartbeat = join(folder, String(process.pid))
-  let content = ''
-  const beat = () => writeFileSync(heartbeat, content)
-  beginFile = (name = file) => {
-    content = JSON.stringify({ file: name, port: process.debugPort, startedAt: Date.now() })
-    beat()
-  }
-  beginFile()
+  heartbeat = join(folder, String(process.pid))
+  beginFile(file)
   setInterval(beat, 2000).unref()
   process.on('exit', () => {
     recordProcessorTime(file, processorSeconds())
@@ -35,8 +29,19 @@ if (runner && file && existsSync(runner) && readFileSync(runner, 'utf8') === Str
   })
 }
 
-/** In a shared process: which of its files runs from now on. */
-export { beginFile }
+/**
+ * In a shared process: which of its files runs from now on. Its time begins now.
+ * @param {string} name
+ */
+export function beginFile(name) {
+  if (!heartbeat) return
+  content = JSON.stringify({ file: name, port: process.debugPort, startedAt: Date.now() })
+  beat()
+}
+
+function beat() {
+  writeFileSync(heartbeat, content)
+}
 
 /** With the processes that it started and that have ended, where the system counts them. */
 function processorSeconds() {

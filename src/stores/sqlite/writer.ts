@@ -63,6 +63,7 @@ export async function acquireWriter(path: string, deadlineMs: number): Promise<S
 }
 
 function startWriter(file: string, deadlineMs: number): SharedWriter {
+  const answerMs = deadlineMs + ANSWER_WITHIN_MS
   let worker: Worker | undefined
   let waiting: PendingChange[] = []
   let sent: readonly PendingChange[] = []
@@ -146,7 +147,6 @@ function startWriter(file: string, deadlineMs: number): SharedWriter {
     const entry = { change, until: performance.now() + deadlineMs, settled }
     waiting.push(entry)
     schedule()
-    const answerMs = deadlineMs + ANSWER_WITHIN_MS
     return withDeadline(settled.promise, answerMs, () => {
       waiting = waiting.filter(other => other !== entry)
       throw new SqliteFault('no_answer', `no answer within ${answerMs} ms`)
@@ -156,7 +156,7 @@ function startWriter(file: string, deadlineMs: number): SharedWriter {
   async function close(): Promise<void> {
     if (sent.length > 0 || waiting.length > 0) {
       idle ??= Promise.withResolvers<void>()
-      await withDeadline(idle.promise, deadlineMs)
+      await withDeadline(idle.promise, answerMs)
     }
     const ending = worker
     worker = undefined
@@ -165,7 +165,7 @@ function startWriter(file: string, deadlineMs: number): SharedWriter {
     const { promise, resolve } = Promise.withResolvers<void>()
     ending.once('exit', () => resolve())
     ending.postMessage(CLOSE_MESSAGE)
-    await withDeadline(promise, deadlineMs).finally(() => ending.unref())
+    await withDeadline(promise, answerMs).finally(() => ending.unref())
   }
 
   return { writer: { change, opened: () => opened }, users: 0, close }
