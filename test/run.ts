@@ -21,8 +21,8 @@ import { createWatchdog } from './kit/watchdog.ts'
 const MINUTE_MS = 60_000
 /** Compiled code is kept from one process of the tests to the next. Threads use it by the variable alone. */
 const COMPILED = resolve('node_modules/.cache/menshen-compiled')
-/** More than there are cores: a test waits half of its time for a process, a browser or a deadline. */
-const FILES_AT_A_TIME = availableParallelism() + 3
+/** More than there are cores: a test waits most of its time for a process, a browser or a deadline. */
+const FILES_AT_A_TIME = 3 * availableParallelism()
 /** Enough that all take about as long as the longest file. */
 const PROCESSES_WITH_PROGRAMS = 12
 /** Files that take long, that start something while they are loaded, or that wait while they are loaded, which mixes up suites. */
