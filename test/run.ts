@@ -14,6 +14,7 @@ import { availableParallelism, tmpdir } from 'node:os'
 import { delimiter, dirname, join, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
+import { reservePorts } from './kit/free-port.ts'
 import { installMissingPackages, linkPrograms } from './kit/packages.ts'
 import { canShare, filesNotRun, type Share, startsPrograms, writeShares } from './kit/shared-process.ts'
 import { createWatchdog } from './kit/watchdog.ts'
@@ -168,15 +169,17 @@ async function runTests(paths: readonly string[]): Promise<void> {
     ...options,
     ...paths,
   ]
+  const ports = await reservePorts()
   const runner = spawn(process.execPath, args, {
     stdio: 'inherit',
-    env: { ...process.env, ...watchdog.env, NODE_COMPILE_CACHE: COMPILED },
+    env: { ...process.env, ...watchdog.env, ...ports.env, NODE_COMPILE_CACHE: COMPILED },
   })
   const ended = new AbortController()
   const watching = watchdog.watch(runner.pid ?? 0, ended.signal)
   const [status] = await once(runner, 'exit')
   ended.abort()
   await watching
+  ports.close()
   if (status !== 0) process.exitCode = status ?? 1
 }
 

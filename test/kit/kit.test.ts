@@ -11,7 +11,7 @@ import test, { type TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { openPage, startBrowser } from './browser.ts'
 import { type Client, createClient } from './client.ts'
-import { freePort } from './free-port.ts'
+import { freePort, reservePorts } from './free-port.ts'
 import { createJar } from './jar.ts'
 import { linkPrograms } from './packages.ts'
 import { openScriptedProvider } from './scripted-provider.ts'
@@ -46,6 +46,21 @@ function refresh(client: Client, token: string) {
 function userinfo(client: Client, accessToken: string) {
   return client.get(USERINFO, { headers: { authorization: `Bearer ${accessToken}` } })
 }
+
+test('runs at the same time have ports of their own, until they end', async t => {
+  const lock = await freePort()
+  const reserve = async () => {
+    const ports = await reservePorts(lock)
+    t.after(ports.close)
+    return ports
+  }
+  const first = await reserve()
+  const { TEST_PORTS_FROM: part } = first.env
+  assert.equal(part, '10000')
+  assert.notEqual((await reserve()).env.TEST_PORTS_FROM, part)
+  first.close()
+  assert.equal((await reserve()).env.TEST_PORTS_FROM, part)
+})
 
 test('a code works once, for its user, and its second use revokes what it gave', async t => {
   const { provider, client } = await startProvider(t, { expiresIn: 60 })
