@@ -54,7 +54,6 @@ interface NodeRedisClient {
 }
 
 const HEARTBEAT_MS = 500
-const SILENCE_MS = 1000
 /** The cache is valid if the server has answered a ping that was sent within this time. */
 const TRUST_MS = 2000
 
@@ -93,7 +92,8 @@ export function superviseConnection(
   async function listen(): Promise<void> {
     while (!isLost) {
       const askedAt = performance.now()
-      await withDeadline(commands.ping(), SILENCE_MS)
+      // As long as for any command: a server that is merely busy would fail all that it is working on.
+      await withDeadline(commands.ping(), DEADLINE_MS)
       provenAt = askedAt
       await pause(HEARTBEAT_MS, undefined, { ref: false })
     }

@@ -194,6 +194,25 @@ describe('The cached records', () => {
     assert.equal(store.isCurrent('k', version), true)
   })
 
+  test('the cached records and changes under way outlast a server that is busy for more than a second', async t => {
+    const relay = await startRelay(server.port)
+    t.after(() => relay.close())
+    const store = await open(t, relay.port)
+    await store.create('k', entry('a'))
+    const version = await versionOf(store, 'k')
+    const busy = Promise.withResolvers<void>()
+    let isOver = false
+    relay.intervene(async bytes => {
+      if (isOver || !bytes.includes('PING')) return
+      isOver = true
+      busy.resolve()
+      await pause(1200)
+    })
+    await busy.promise
+    assert.ok(await store.create('other', entry('b')))
+    await until(() => store.isCurrent('k', version))
+  })
+
   test('the cached records prove nothing to a process that was asleep, until it has heard from the server', async t => {
     const store = await open(t)
     await store.create('k', entry('a'))
