@@ -254,13 +254,16 @@ for (const store of ['sqlite', 'redis'] as const)
 
 test('no key survives that is made while its user is signed out everywhere', async t => {
   const STORE = `sqlite:${tempFolder(t)}/menshen.db`
-  const { user, post, bring, eventsOf } = await setUpPersonalKeys(t, { env: { STORE }, now: Date.now() })
+  const { user, post, bring } = await setUpPersonalKeys(t, { env: { STORE }, now: Date.now() })
   const admin = await user('admin')
   for (const username of ['ann', 'bob', 'eve', 'dan']) {
     const [thief, owner] = [await user(username), await user(username)]
     const list = (await admin.get(`/_menshen/console/sessions?username=${username}`)).text
     const session = /name="session" value="([\w-]{43})"/.exec(list)?.[1] ?? ''
     const make = (name: string) => post(thief, PERSONAL_KEYS, { name, days: '366' })
+    // The end may overtake all of the others.
+    const first = await make('first')
+    assert.match(first.text, /mk_[\w-]{43}/)
     const made = ['a', 'b', 'c', 'd', 'e', 'f'].map(make)
     const ended =
       username < 'c'
@@ -269,13 +272,12 @@ test('no key survives that is made while its user is signed out everywhere', asy
     made.push(...['g', 'h', 'i', 'j', 'k', 'l'].map(make))
     const answers = await Promise.all(made)
     await ended
-    for (const { text } of answers) {
+    for (const { text } of [first, ...answers]) {
       const key = /mk_[\w-]{43}/.exec(text)?.[0]
       if (key) assert.equal((await bring(key)).status, 401)
     }
     assert.equal(await keysShownTo(await user(username)), 0)
   }
-  assert.ok(eventsOf('key_created').length > 0)
 })
 
 async function keysShownTo(client: Client): Promise<number> {

@@ -3,9 +3,12 @@
 import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Where the watchdog asks for the stack: a port of this process alone, as long as no more than 40,000 run. */
-const FIRST_PORT = 20_000
-const PORTS = 40_000
+/**
+ * Where the watchdog asks for the stack: above the ports of the tests (free-port.ts), below those of the system. Test files of a
+ * run start soon after each other, so that their processes have different ones.
+ */
+const FIRST_PORT = 30_000
+const PORTS = 2768
 /** One line per test file, for slowest-files.ts. */
 const PROCESSOR_TIMES = 'processor-times'
 /** What the kernel counts in, on every machine that runs Node. */
