@@ -301,6 +301,7 @@ describe('The cached records', () => {
     const [far, near] = [await open(t, relay.port), await open(t)]
     await far.create('k', entry('a'))
     const version = await versionOf(far, 'k')
+    const connectionEnds = relay.nextEnd()
     relay.mute()
     await near.remove('k')
     const silentSince = performance.now()
@@ -313,6 +314,7 @@ describe('The cached records', () => {
       return false
     })
     assert.ok(trustedAt - silentSince < 2500)
+    await connectionEnds
     relay.unmute()
     await until(() => far.ready().then(() => true))
     assert.equal(await far.read('k'), undefined)
@@ -445,6 +447,7 @@ async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
 /** Stands between a store and the server, and can keep the server's words to itself. */
 async function startRelay(port: number) {
   const sockets = new Set<Socket>()
+  let ended = Promise.withResolvers<void>()
   let isMute = false
   let beforeRequest: (bytes: Buffer | string) => unknown = () => {}
   const relay = createServer(near => {
@@ -456,6 +459,7 @@ async function startRelay(port: number) {
         .on('close', () => {
           near.destroy()
           far.destroy()
+          ended.resolve()
         })
     }
     let passedOn: Promise<unknown> = Promise.resolve()
@@ -477,6 +481,11 @@ async function startRelay(port: number) {
     },
     unmute: () => {
       isMute = false
+    },
+    /** Resolves when one of the connections ends. */
+    nextEnd() {
+      ended = Promise.withResolvers()
+      return ended.promise
     },
     /** What happens before the server is given these words. */
     intervene(act: typeof beforeRequest) {
