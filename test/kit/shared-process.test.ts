@@ -35,6 +35,13 @@ test('the hooks of a file are for its own tests', async t => {
   assert.match(output, /^ℹ pass 2$/m)
 })
 
+test('an overlooked error fails the process, with the name of the file', async t => {
+  const output = await runShared(t, ['overlooks-error.ts', 'passes.ts'])
+  assert.match(output, /^✖ test\/kit\/samples\/overlooks-error\.ts overlooks an error:\nError: nobody waits for this\n/m)
+  assert.match(output, /^✔ test\/kit\/samples\/passes\.ts /m)
+  assert.match(output, /^ℹ fail 1$/m)
+})
+
 async function runShared(t: TestContext, names: readonly string[]): Promise<string> {
   const shares = writeShares(
     tempFolder(t),
@@ -44,5 +51,5 @@ async function runShared(t: TestContext, names: readonly string[]): Promise<stri
   const paths = shares.map(({ path }) => path)
   const { NODE_TEST_CONTEXT: _, ...env } = process.env
   const runner = spawn(process.execPath, ['--test', '--test-reporter=spec', '--test-force-exit', ...paths], { env })
-  return text(runner.stdout)
+  return (await Promise.all([text(runner.stdout), text(runner.stderr)])).join('')
 }

@@ -7,6 +7,7 @@ import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs
 import { dirname, join, resolve } from 'node:path'
 import { after, before, describe } from 'node:test'
 import { beginFile, recordProcessorTime } from './heartbeat.js'
+import { attributeErrorsTo, followNoPromises } from './overlooked-errors.js'
 import { until } from './until.ts'
 
 const STARTS_PROGRAMS = /^node:(child_process|cluster|worker_threads)$/
@@ -59,7 +60,10 @@ export function writeShares(
     const path = join(folder, `${name}-${n + 1}.test.mjs`)
     writeFileSync(
       path,
-      `import { runHere } from ${JSON.stringify(import.meta.url)}\nrunHere(${JSON.stringify(share, null, 2)})\n`,
+      `import ${JSON.stringify(import.meta.resolve('./overlooked-errors.js'))}
+const { runHere } = await import(${JSON.stringify(import.meta.url)})
+runHere(${JSON.stringify(share, null, 2)})
+`,
     )
     return { path, files: share }
   })
@@ -90,6 +94,7 @@ export function runHere(files: readonly string[]): void {
       before(() => {
         appendFileSync(begunIn(path), `${file}\n`)
         beginFile(file)
+        attributeErrorsTo(file)
         found = readState()
         openBefore = openNow()
         usedBefore = process.cpuUsage()
@@ -98,7 +103,10 @@ export function runHere(files: readonly string[]): void {
         await import(resolve(file))
       } finally {
         left -= 1
-        if (left === 0) loaded()
+        if (left === 0) {
+          followNoPromises()
+          loaded()
+        }
       }
       after(async () => {
         await leftAsFound(found, openBefore)
