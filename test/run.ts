@@ -9,9 +9,9 @@
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { globSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { globSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
-import { delimiter, dirname, join, resolve } from 'node:path'
+import { basename, delimiter, dirname, join, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
 import { reservePorts } from './kit/free-port.ts'
@@ -26,26 +26,29 @@ const COMPILED = resolve('node_modules/.cache/menshen-compiled')
 const FILES_AT_A_TIME = 3 * availableParallelism()
 /** Enough that all take about as long as the longest file. */
 const PROCESSES_WITH_PROGRAMS = 12
-/** Files that take long, that start something while they are loaded, or that wait while they are loaded, which mixes up suites. */
+/**
+ * Files that take long, that start something while they are loaded, or that wait while they are loaded, which mixes up suites. The
+ * longest come first.
+ */
 const OWN_PROCESS = [
-  'browser/console',
-  'browser/console-axe',
+  'browser/pages',
   'browser/journeys',
   'browser/page-variants',
-  'browser/pages',
-  'browser/portal',
-  'browser/providers',
-  'browser/session-script',
-  'browser/sign-in-again',
   'cli/commands/records',
-  'cli/crash',
-  'cli/worker-start',
   'docs-first-production-day',
-  'docs-snippets',
-  'observe/prometheus',
+  'browser/portal',
+  'browser/console-axe',
+  'browser/session-script',
   'package/package',
-  'provider/connections',
+  'docs-snippets',
+  'cli/crash',
+  'browser/console',
+  'browser/providers',
+  'browser/sign-in-again',
   'stores/redis/limits',
+  'cli/worker-start',
+  'observe/prometheus',
+  'provider/connections',
 ].map(name => `test/${name}.test.ts`)
 const isLong = process.argv.includes('--long')
 const given = isLong ? takeLongOptions(process.argv.slice(2)) : process.argv.slice(2)
@@ -95,7 +98,7 @@ for (let left = filesNotRun(shares.splice(0)); left.length > 0; left = filesNotR
 }
 await Promise.all(checks)
 
-/** Most files are there in shared processes. The runner sorts all of them by their paths. */
+/** Most files are there in shared processes. */
 function allFiles(): string[] {
   const all = globSync('test/**/*.test.ts').sort()
   const shared = all.filter(file => canShare(file) && !OWN_PROCESS.includes(file))
@@ -105,12 +108,22 @@ function allFiles(): string[] {
   const withPrograms = shared.filter(file => !simple.includes(file))
   // Loading their modules takes as long as their tests.
   const inBrowsers = all.filter(file => dirname(file) === 'test/browser' && !OWN_PROCESS.includes(file))
-  return [
-    ...paths,
-    ...share(withPrograms, PROCESSES_WITH_PROGRAMS, 'shared-programs'),
-    ...share(inBrowsers, 2, 'shared-browser'),
-    ...all.filter(file => !shared.includes(file) && !inBrowsers.includes(file)),
-  ]
+  const others = all.filter(file => !shared.includes(file) && !inBrowsers.includes(file) && !OWN_PROCESS.includes(file))
+  const alone = [...OWN_PROCESS, ...share(inBrowsers, 2, 'shared-browser'), ...others]
+  const programs = share(withPrograms, PROCESSES_WITH_PROGRAMS, 'shared-programs')
+  // What waits and what computes takes turns. The shortest of those that only compute, at the end, leave no core idle.
+  const turns = alone.flatMap((file, n) => [file, ...programs.slice(n, n + 1)])
+  return inThisOrder([...turns, ...programs.slice(alone.length), ...paths])
+}
+
+/** The runner sorts all files by their paths. */
+function inThisOrder(testFiles: readonly string[]): string[] {
+  const links = mkdtempSync(join(folder, 'files-'))
+  return testFiles.map((file, n) => {
+    const link = join(links, `${String(n).padStart(3, '0')}-${basename(file)}`)
+    symlinkSync(resolve(file), link)
+    return link
+  })
 }
 
 /** Returns the files for the runner. */

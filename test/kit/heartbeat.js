@@ -1,6 +1,6 @@
 // Loaded into every process of a test file: shows the watchdog (watchdog.ts) that its main thread still runs. This file is
 // JavaScript: for TypeScript, Node would load its compiler in every process.
-import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
@@ -15,7 +15,8 @@ const PROCESSOR_TIMES = 'processor-times'
 const TICKS_PER_SECOND = 100
 
 const { TEST_HEARTBEATS: folder } = process.env
-const file = process.argv[1]
+/** The runner may have been given a link to it. */
+const file = process.argv[1] && existsSync(process.argv[1]) ? realpathSync(process.argv[1]) : undefined
 let heartbeat = ''
 let content = ''
 

@@ -37,7 +37,10 @@ test('the hooks of a file are for its own tests', async t => {
 
 test('an overlooked error fails the process, with the name of the file', async t => {
   const output = await runShared(t, ['overlooks-error.ts', 'passes.ts'])
-  assert.match(output, /^✖ test\/kit\/samples\/overlooks-error\.ts overlooks an error:\nError: nobody waits for this\n/m)
+  assert.match(
+    output,
+    /^✖ test\/kit\/samples\/overlooks-error\.ts overlooks an error:\nError: nobody waits for this\n/m,
+  )
   assert.match(output, /^✔ test\/kit\/samples\/passes\.ts /m)
   assert.match(output, /^ℹ fail 1$/m)
 })

@@ -3,7 +3,7 @@
 // processes of their own, because `npm test -- quick` leaves them out.
 
 import assert from 'node:assert/strict'
-import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { after, before, describe } from 'node:test'
 import { beginFile, recordProcessorTime } from './heartbeat.js'
@@ -81,7 +81,7 @@ const begunIn = (path: string) => `${path}.begun`
 const endOf = (path: string) => `${path}.end`
 
 export function runHere(files: readonly string[]): void {
-  const [, path = ''] = process.argv
+  const path = realpathSync(process.argv[1] ?? '')
   process.once('exit', () => writeFileSync(endOf(path), ''))
   // Loading a file may change what the next one would find, so all are loaded before the first test.
   const { promise: allLoaded, resolve: loaded } = Promise.withResolvers<void>()

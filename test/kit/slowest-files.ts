@@ -1,5 +1,5 @@
 // A reporter that lists, after all tests, the files that took longest and those that took most of the processor.
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import type { TestEvent } from 'node:test/reporters'
 
@@ -14,7 +14,7 @@ export default async function* slowestFiles(events: AsyncIterable<TestEvent>): A
   const files: FileTime[] = []
   for await (const { type, data } of events) {
     if (type === 'test:summary' && data.file?.endsWith('.ts'))
-      files.push({ file: relative(process.cwd(), data.file), seconds: data.duration_ms / 1000 })
+      files.push({ file: relative(process.cwd(), realpathSync(data.file)), seconds: data.duration_ms / 1000 })
     // In a shared process (shared-process.ts) a file is a suite.
     if ((type === 'test:pass' || type === 'test:fail') && data.nesting === 0 && data.name.endsWith('.test.ts'))
       files.push({ file: data.name, seconds: data.details.duration_ms / 1000 })
