@@ -27,7 +27,7 @@ import { isForPeople, openLog } from './terminal.ts'
 import { localeLanguage } from './usage.ts'
 import { createPrimaryChannel, createWorkerChannel } from './worker-messages.ts'
 import { gatherFromWorkers, sumUpWorkers } from './worker-metrics.ts'
-import { SERVING, startWorkers } from './workers.ts'
+import { releaseSocket, SERVING, startWorkers } from './workers.ts'
 
 /** How long requests in flight may take to finish when the process is asked to end. */
 const CLOSE_DEADLINE_MS = 10_000
@@ -155,6 +155,7 @@ async function startOne(options: CoreOptions, parts: StartParts): Promise<Runnin
     report: menshen.report,
     reopenFiles: () => menshen.reopenFiles(),
     async close() {
+      await releaseSocket()
       await server.close(CLOSE_DEADLINE_MS)
       await menshen.close()
     },

@@ -5,7 +5,9 @@
 //   fork ────────────────────▶ starts, SERVING
 //                              uncaught exception, FAILING
 //   fork ──────────────────────────────────────────────────────▶ starts, SERVING
-//   SIGTERM ─────────────────▶ finishes its requests, exit 1
+//   SIGTERM ─────────────────▶ STOPPING
+//   closes its copy ─────────▶ closes its socket
+//                              finishes its requests, exit 1
 //
 // With WORKERS=2 and more the primary of start.ts does the same, and coordinates reloads and metrics besides.
 

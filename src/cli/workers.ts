@@ -10,6 +10,12 @@ import type { EventCode } from '../events.ts'
 export const SERVING = 'menshen: serving'
 /** It had an uncaught exception. It serves until another worker does, and gets SIGTERM then. */
 export const FAILING = 'menshen: failing'
+/** It is about to close its socket. */
+const STOPPING = 'menshen: stopping'
+/** What the process above answers: it has closed its copy of the socket. */
+const RELEASED = 'menshen: released'
+/** The process above may be stuck. */
+const RELEASE_DEADLINE_MS = 5000
 
 /**
  * A worker that dies at every start must not keep the machine busy. And Ctrl-C and service managers signal every process: a worker
@@ -46,7 +52,9 @@ export async function startWorkers(
   let closing = false
   let hasFailed = false
   const exited = Promise.withResolvers<void>()
-  const workers = () => (Object.values(cluster.workers ?? {}) as Worker[]).filter(hasProcess)
+  /** The cluster forgets those that are stopping. */
+  const alive = new Set<Worker>()
+  const workers = () => [...alive].filter(hasProcess)
   const serving = new Set<number>()
   const failing = new Set<Worker>()
   /** Workers whose successors are on their way. */
@@ -61,6 +69,9 @@ export async function startWorkers(
       failing.add(worker)
       replaced.add(worker)
       void replace()
+    } else if (message === STOPPING) {
+      worker.disconnect()
+      worker.send(RELEASED, () => {})
     }
   })
 
@@ -86,11 +97,15 @@ export async function startWorkers(
   /** Throws, or calls `onUnstarted`, if the system starts no process. */
   function fork(onUnstarted: (error: Error) => void): Worker {
     const worker = cluster.fork(env)
+    alive.add(worker)
     // At once: the error of a process that cannot be started comes before the event `fork`.
     worker.on('error', error => {
       // Sending to a worker that is exiting fails, too; its exit is what matters.
-      if (!hasProcess(worker)) onUnstarted(error)
+      if (hasProcess(worker)) return
+      alive.delete(worker)
+      onUnstarted(error)
     })
+    worker.once('exit', () => alive.delete(worker))
     return worker
   }
 
@@ -149,6 +164,26 @@ export async function startWorkers(
       if (hasFailed) throw new Error('A worker could not close everything.')
     },
   }
+}
+
+/**
+ * For a worker: resolves when the process above has closed its copy of the socket, and Node our server. The other way round, the
+ * system would go on accepting connections for the copy, and reset them all when that is closed.
+ */
+export async function releaseSocket(): Promise<void> {
+  if (!cluster.worker?.isConnected()) return
+  const { promise: released, resolve } = Promise.withResolvers<void>()
+  const deadline = setTimeout(resolve, RELEASE_DEADLINE_MS)
+  process.on('message', message => {
+    if (message === RELEASED) resolve()
+  })
+  // If our server had no connection, Node has already disconnected us.
+  process.once('disconnect', resolve)
+  process.send?.(STOPPING, undefined, undefined, error => {
+    if (error) resolve()
+  })
+  await released
+  clearTimeout(deadline)
 }
 
 function hasProcess(worker: Worker): boolean {

@@ -14,7 +14,7 @@ import type { Networks } from '../config/networks.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Report } from '../events.ts'
 import { createServer } from '../util/node-http.ts'
-import { PreparedResponse, rememberAddress, ServerRequest, stopAccepting } from './fast-path.ts'
+import { keepIdleConnections, PreparedResponse, rememberAddress, ServerRequest } from './fast-path.ts'
 import { createHttp2Server, type Http2Server } from './http2.ts'
 
 /** What the server hands its events to. */
@@ -94,14 +94,16 @@ export async function serve(
     ...(keepAliveTimeoutMs && { keepAliveTimeout: keepAliveTimeoutMs }),
     ...(maxHeaderKb && { maxHeaderSize: maxHeaderKb * 1024 }),
   }
-  const server = tls
-    ? createSecureServer({
-        ...options,
-        handshakeTimeout: HEADERS_TIMEOUT_MS,
-        ALPNProtocols: http2 ? ['h2', 'http/1.1'] : ['http/1.1'],
-        ...readCertificate(tls),
-      })
-    : createServer(options)
+  const server = keepIdleConnections(
+    tls
+      ? createSecureServer({
+          ...options,
+          handshakeTimeout: HEADERS_TIMEOUT_MS,
+          ALPNProtocols: http2 ? ['h2', 'http/1.1'] : ['http/1.1'],
+          ...readCertificate(tls),
+        })
+      : createServer(options),
+  )
   const http2Server = tls && http2 ? serveHttp2(server, application, address) : undefined
   server.on('request', application.listener)
   server.on('checkContinue', application.listener)
@@ -139,7 +141,7 @@ export async function serve(
     async close(timeoutMs) {
       const closed = once(server, 'close')
       application.prepareToClose()
-      stopAccepting(server)
+      server.close()
       http2Server?.announceEnd()
       await noMoreRequests(server, timeoutMs)
       http2Server?.endConnections()

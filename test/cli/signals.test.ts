@@ -6,6 +6,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import test from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { createClient } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
 import { isAlive, isReady, setUpInstances } from '../kit/instance.ts'
 import { requireUtilLinux } from '../kit/requirements.ts'
@@ -41,6 +42,22 @@ test('a worker that ends of a signal to all before the first process has got it 
     instance.lines.filter(({ level }) => level === 'error'),
     [],
   )
+})
+
+test('while the first process holds its copy of the socket, a worker that ends serves new connections', async t => {
+  const { start } = await setUpInstances(t)
+  const instance = await start()
+  const [worker = 0] = instance.workers()
+  process.kill(instance.pid, 'SIGSTOP')
+  try {
+    process.kill(worker, 'SIGTERM')
+    await instance.said(({ event }) => event === 'stopping')
+    assert.equal((await createClient(instance.url).get('/_menshen/health')).status, 200)
+  } finally {
+    process.kill(instance.pid, 'SIGCONT')
+  }
+  await instance.said(({ event }) => event === 'stopped')
+  assert.deepEqual(await instance.kill('SIGTERM'), { code: 0, signal: null })
 })
 
 test('on a terminal it ends, as usual', async t => {
