@@ -11,6 +11,7 @@
 //
 // With WORKERS=2 and more the primary of start.ts does the same, and coordinates reloads and metrics besides.
 
+import cluster from 'node:cluster'
 import { ENV_FILE, withEnvFile } from '../config/env-file.ts'
 import type { Environment } from '../config/settings.ts'
 import type { EventCode } from '../events.ts'
@@ -43,14 +44,37 @@ export async function supervise(environment: Record<string, string | undefined>,
   const hangUps = listenForSighup()
   const inherited = takeInheritedSocket(environment)
   const env = { ...inherited?.forWorkers, [ONLY_WORKER]: '1' }
+  const signals = passSignalsOn()
   const workers = await startWorkers(1, { env, isSocketInherited: inherited !== undefined }, (code, fields) =>
     write(logEnvironment(environment), now, code, fields),
   )
-  // The worker has said why.
-  if (!workers) process.exit(1)
+  const signal = signals.stop()
+  if (!workers) {
+    if (signal) process.kill(process.pid, signal)
+    // The worker has said why.
+    process.exit(1)
+  }
   // The worker reports its end.
-  closeOnSignal([workers], () => {}, npmParent)
+  const close = closeOnSignal([workers], () => {}, npmParent)
+  if (signal) close({ reason: signal })
   hangUps.hand(workers)
+}
+
+/** A worker serves, and says so in its log, shortly before we know. A signal must not end us in between, and the worker with us. */
+function passSignalsOn() {
+  let received: NodeJS.Signals | undefined
+  const passOn = (signal: NodeJS.Signals) => {
+    received = signal
+    for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill(signal)
+  }
+  process.on('SIGTERM', passOn).on('SIGINT', passOn)
+  return {
+    /** Returns the signal that has arrived. */
+    stop() {
+      process.off('SIGTERM', passOn).off('SIGINT', passOn)
+      return received
+    },
+  }
 }
 
 /** A worker that died is reported even where .env has become unreadable since the start. */

@@ -209,11 +209,12 @@ suite('menshen doctor and the provider', { concurrency: 2 }, () => {
 
   test('menshen doctor tells within the deadline of a provider that is away, hangs, or answers garbage', async t => {
     const { settings, answer, close } = await openScriptedProvider(t)
-    const env = { ...ALONE, ...settings, PROVIDER_TIMEOUT_MS: '500' }
+    const env = { ...ALONE, ...settings }
+    const briefly = { ...env, PROVIDER_TIMEOUT_MS: '500' }
     for (const kind of ['hang', 'endless', 'drip'] as const) {
       for (const endpoint of ['token', 'authorize'] as const) answer(endpoint, { kind })
       // Its process has to end in spite of it.
-      const { check } = kind === 'hang' ? await runDoctor(env) : await doctor(env)
+      const { check } = kind === 'hang' ? await runDoctor(briefly) : await doctor(briefly)
       assert.equal(check('provider client').ok, false, kind)
     }
     const esc = '\u001b[31mred'
