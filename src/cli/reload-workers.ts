@@ -65,7 +65,8 @@ export function reloadWorkers(channel: WorkerChannel, started: Snapshot, options
     }
     return undefined
   })
-  cluster.on('exit', worker => {
+  // A worker that stops may live on without a connection, to us or to a client.
+  cluster.on('disconnect', worker => {
     admitted.delete(worker)
     following.delete(worker)
   })
@@ -150,7 +151,7 @@ function askAll(channel: WorkerChannel, workers: readonly Worker[], message: Wor
   return Promise.all(
     workers.map(async worker => {
       const answer = await channel.ask(worker, message, ANSWER_WITHIN_MS)
-      if (!answer && !worker.isDead()) worker.process.kill('SIGKILL')
+      if (!answer && worker.isConnected()) worker.process.kill('SIGKILL')
       return answer
     }),
   )

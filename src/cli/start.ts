@@ -155,7 +155,8 @@ async function startOne(options: CoreOptions, parts: StartParts): Promise<Runnin
     report: menshen.report,
     reopenFiles: () => menshen.reopenFiles(),
     async close() {
-      await releaseSocket()
+      // The development provider serves until the last request, and releasing closes all sockets of the process.
+      if (!snapshot.isDevelopment) await releaseSocket()
       await server.close(CLOSE_DEADLINE_MS)
       await menshen.close()
     },

@@ -48,14 +48,16 @@ export async function supervise(environment: Record<string, string | undefined>,
   const workers = await startWorkers(1, { env, isSocketInherited: inherited !== undefined }, (code, fields) =>
     write(logEnvironment(environment), now, code, fields),
   )
-  const signal = signals.stop()
   if (!workers) {
+    const signal = signals.stop()
     if (signal) process.kill(process.pid, signal)
     // The worker has said why.
     process.exit(1)
   }
   // The worker reports its end.
   const close = closeOnSignal([workers], () => {}, npmParent)
+  // Afterwards: while nobody listens, Node drops a signal that it has just been sent.
+  const signal = signals.stop()
   if (signal) close({ reason: signal })
   hangUps.hand(workers)
 }

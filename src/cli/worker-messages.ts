@@ -41,7 +41,7 @@ type Handler<From extends unknown[]> = (
 /** The primary's side. */
 export interface WorkerChannel {
   send(worker: Worker, message: WorkerMessage): void
-  /** `undefined` if the worker does not answer in time, or has exited. */
+  /** `undefined` if the worker does not answer in time, or is not connected any more. */
   ask(worker: Worker, message: WorkerMessage, deadlineMs: number): Promise<WorkerMessage | undefined>
   handle(handler: Handler<[worker: Worker]>): void
 }
@@ -59,11 +59,11 @@ export function createWorkerChannel(): WorkerChannel {
     else if (data)
       void answer(data, handlers, [worker], message => send(worker, { kind: 'answer', id: data.id, message }))
   })
-  cluster.on('exit', worker => waiting.abandon(worker))
+  cluster.on('disconnect', worker => waiting.abandon(worker))
   return {
     send: (worker, message) => send(worker, { kind: 'tell', id: 0, message }),
     async ask(worker, message, deadlineMs) {
-      if (worker.isDead()) return undefined
+      if (!worker.isConnected()) return undefined
       return waiting.add(worker, deadlineMs, id => send(worker, { kind: 'ask', id, message }))
     },
     handle: handler => void handlers.push(handler),

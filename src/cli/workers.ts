@@ -167,8 +167,8 @@ export async function startWorkers(
 }
 
 /**
- * For a worker: resolves when the process above has closed its copy of the socket, and Node our server. The other way round, the
- * system would go on accepting connections for the copy, and reset them all when that is closed.
+ * For a worker: resolves when the process above has closed its copies of our sockets, and Node our servers. The other way round,
+ * the system would go on accepting connections for a copy, and reset them all when that is closed.
  */
 export async function releaseSocket(): Promise<void> {
   if (!cluster.worker?.isConnected()) return

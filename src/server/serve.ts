@@ -14,7 +14,7 @@ import type { Networks } from '../config/networks.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Report } from '../events.ts'
 import { createServer } from '../util/node-http.ts'
-import { keepIdleConnections, PreparedResponse, rememberAddress, ServerRequest } from './fast-path.ts'
+import { acceptWaiting, closeWithoutLoss, PreparedResponse, rememberAddress, ServerRequest } from './fast-path.ts'
 import { createHttp2Server, type Http2Server } from './http2.ts'
 
 /** What the server hands its events to. */
@@ -94,7 +94,7 @@ export async function serve(
     ...(keepAliveTimeoutMs && { keepAliveTimeout: keepAliveTimeoutMs }),
     ...(maxHeaderKb && { maxHeaderSize: maxHeaderKb * 1024 }),
   }
-  const server = keepIdleConnections(
+  const server = closeWithoutLoss(
     tls
       ? createSecureServer({
           ...options,
@@ -140,8 +140,10 @@ export async function serve(
     renewCertificate: () => certificate?.renew(),
     async close(timeoutMs) {
       const closed = once(server, 'close')
-      application.prepareToClose()
       server.close()
+      await acceptWaiting(server)
+      // Not before: each answer will close its connection, and proxies would open others for which we still listen.
+      application.prepareToClose()
       http2Server?.announceEnd()
       await noMoreRequests(server, timeoutMs)
       http2Server?.endConnections()

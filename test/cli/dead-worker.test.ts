@@ -22,7 +22,7 @@ test('the primary does not wait for a worker that dies while it is asked', async
     isDead: () => false,
     isConnected: () => true,
     process: {},
-    send: () => cluster.emit('exit', worker as unknown as Worker, 1, ''),
+    send: () => cluster.emit('disconnect', worker as unknown as Worker),
   })
   assert.equal(await channel.ask(worker as unknown as Worker, USE, DEADLINE_MS), undefined)
   assert.deepEqual(worker.eventNames(), [])

@@ -75,6 +75,9 @@ const BASE_PROGRAMS = [
   ...['apt-get', 'dpkg', 'dpkg-deb', 'gpgv'],
 ]
 
+const UPDATE_TRIES = 10
+const UPDATE_PAUSE_MS = 2000
+
 // Installing must not start a system service: the tests start their own servers, on ports of their own.
 const INSTALL_ENVIRONMENT = ['DEBIAN_FRONTEND=noninteractive', 'RUNLEVEL=1', 'SYSTEMD_OFFLINE=1']
 /** Returns undefined when everything is there in the end, or else the sentence that says what to install. */
@@ -160,7 +163,13 @@ function isInstalled(name: string): boolean {
 
 function aptInstall(names: readonly string[]): void {
   process.stdout.write(`Installing ${names.join(', ')}\n`)
-  if (aptGet('update')) aptGet('install', '-y', '--no-install-recommends', ...names)
+  // Another run may be updating: apt-get waits for the lock of the packages, and not for that of their lists.
+  for (let tries = 1; !aptGet('update') && tries < UPDATE_TRIES; tries++) sleepSync(UPDATE_PAUSE_MS)
+  aptGet('install', '-y', '--no-install-recommends', ...names)
+}
+
+function sleepSync(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }
 
 function aptGet(...args: string[]): boolean {

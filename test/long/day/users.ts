@@ -97,6 +97,7 @@ export async function liveAs(
   let client = createClient(site.url)
   let atHost = createClient(site.url)
   let key: PersonalKey | undefined
+  let keysMade = 0
   let signedInAt = 0
   // Another one at each sign-in, so that each can be found in the audit file. Who has keys keeps the name: the store keeps a record of
   // each owner for as long as their keys could be valid, which is longer than the day.
@@ -210,7 +211,8 @@ export async function liveAs(
   }
 
   async function makeKey(): Promise<void> {
-    const form = { name: `key-${random.below(1000)}`, days: '1' }
+    // Each has its own: a key whose revocation a fault prevented keeps its name.
+    const form = { name: `key-${++keysMade}`, days: '1' }
     // A fault may have kept the answer about an earlier key from its owner.
     const before = await listKeys()
     const { text } = signedInAnswer(await client.post('/_menshen/account/keys', form, { headers: ofPage }), 200)
