@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import test, { type TestContext } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
 import { WebSocketServer } from 'ws'
 import { createMenshen, readSettings } from '../../src/index.ts'
 import { type Client, cookieOf, createClient, signIn } from '../kit/client.ts'
@@ -57,6 +58,8 @@ test('at the end open connections are still answered, ready by 503, and each ans
     await wire.sees('{"status":"ready"}')
   }
   const ended = scene.end(5000)
+  // First it accepts the connections that the system has taken: two turns of the event loop.
+  for (let turns = 0; turns < 3; turns++) await turn()
   const asks = ['/_menshen/ready', '/_menshen/health', '/page']
   for (const [n, wire] of wires.entries())
     wire.socket.write(`GET ${asks[n]} HTTP/1.1\r\nhost: x\r\ncookie: ${cookieOf(user)}\r\n\r\n`)
