@@ -111,7 +111,7 @@ function allFiles(): string[] {
   const others = all.filter(file => !shared.includes(file) && !inBrowsers.includes(file) && !OWN_PROCESS.includes(file))
   const alone = [...OWN_PROCESS, ...share(inBrowsers, 2, 'shared-browser'), ...others]
   const programs = share(withPrograms, PROCESSES_WITH_PROGRAMS, 'shared-programs')
-  // What waits and what computes takes turns. The shortest of those that only compute, at the end, leave no core idle.
+  // Files that wait and files that compute alternate. Those that only compute come last, so that no core is idle at the end.
   const turns = alone.flatMap((file, n) => [file, ...programs.slice(n, n + 1)])
   return inThisOrder([...turns, ...programs.slice(alone.length), ...paths])
 }

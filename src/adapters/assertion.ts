@@ -111,7 +111,7 @@ function tokenIn(request: Partial<AssertionCarrier> | null | undefined, header: 
   const values = headerValues(request?.headers, header)
   const [value = '', ...more] = values
   if (more.length > 0) throw invalid('there are two of them')
-  if (typeof value !== 'string') throw invalid('it is no text')
+  if (typeof value !== 'string') throw invalid('it is not text')
   if (value === '') throw new MenshenError('assertion_missing', `the request has no ${header} header`)
   return value
 }
@@ -138,7 +138,7 @@ async function verified(token: string, keys: JWTVerifyGetKey, expected: Paramete
 function readClaims(payload: JWTPayload, { iss, aud }: Pick<AssertionClaims, 'iss' | 'aud'>): AssertionClaims {
   const { sub, username, role, groups, exp = 0 } = payload
   if (!isName(sub) || !isName(username) || !isName(role)) throw invalid('sub, username or role is missing')
-  if (!Array.isArray(groups) || !groups.every(isText)) throw invalid('groups is no list of names')
+  if (!Array.isArray(groups) || !groups.every(isText)) throw invalid('groups is not a list of names')
   const texts = Object.fromEntries(Object.entries(payload).filter(([, value]) => isText(value)))
   return { ...texts, sub, username, role, groups, iss, aud, exp }
 }

@@ -56,7 +56,7 @@ export async function supervise(environment: Record<string, string | undefined>,
   }
   // The worker reports its end.
   const close = closeOnSignal([workers], () => {}, npmParent)
-  // Afterwards: while nobody listens, Node drops a signal that it has just been sent.
+  // Only now: without a listener, Node would drop a signal that has just arrived.
   const signal = signals.stop()
   if (signal) close({ reason: signal })
   hangUps.hand(workers)

@@ -14,7 +14,7 @@ import type { Networks } from '../config/networks.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Report } from '../events.ts'
 import { createServer } from '../util/node-http.ts'
-import { acceptWaiting, closeWithoutLoss, PreparedResponse, rememberAddress, ServerRequest } from './fast-path.ts'
+import { closeWithoutLoss, PreparedResponse, rememberAddress, ServerRequest, stopAccepting } from './fast-path.ts'
 import { createHttp2Server, type Http2Server } from './http2.ts'
 
 /** What the server hands its events to. */
@@ -140,8 +140,7 @@ export async function serve(
     renewCertificate: () => certificate?.renew(),
     async close(timeoutMs) {
       const closed = once(server, 'close')
-      server.close()
-      await acceptWaiting(server)
+      await stopAccepting(server)
       // Not before: each answer will close its connection, and proxies would open others for which we still listen.
       application.prepareToClose()
       http2Server?.announceEnd()
