@@ -29,6 +29,17 @@ test('a worker that started with older rules than the others is ended when the f
   assert.ok(!ended.includes(first) && !ended.includes(next))
 })
 
+test('a worker that stops is not asked to reload, and nobody waits for it', async t => {
+  const { write, fingerprint, startWorker, asked, ended, target } = await setUpPrimary(t)
+  const [stopping, other] = [startWorker(await fingerprint()), startWorker(await fingerprint())]
+  cluster.emit('disconnect', stopping)
+  write([{ path: '/closed', roles: ['developer'] }])
+  const { use } = await target.prepare()
+  await use(true)
+  assert.deepEqual([...new Set(asked)], [other])
+  assert.deepEqual(ended, [])
+})
+
 async function setUpPrimary(t: TestContext) {
   const file = join(tempFolder(t), 'menshen.config.json')
   const write = (rules: object[]) => writeFileSync(file, JSON.stringify({ rules }))
@@ -43,9 +54,11 @@ async function setUpPrimary(t: TestContext) {
   const options = { sources: { environment }, hadEnvFile: false, listens: true }
   const fingerprint = async () => fingerprintOf((await takeSnapshot(options.sources)).parts)
   let tell: Parameters<WorkerChannel['handle']>[0] = () => assert.fail('no handler')
+  const asked: Worker[] = []
   const channel: WorkerChannel = {
     send() {},
-    async ask(_worker, message): Promise<WorkerMessage | undefined> {
+    async ask(worker, message): Promise<WorkerMessage | undefined> {
+      asked.push(worker)
       return message.type === 'prepare_reload'
         ? { type: 'reload_prepared', fingerprint: await fingerprint() }
         : { type: 'reload_used' }
@@ -54,11 +67,11 @@ async function setUpPrimary(t: TestContext) {
       tell = handler
     },
   }
-  const before = cluster.listeners('exit')
+  const before = cluster.listeners('disconnect')
   const target = reloadWorkers(channel, await takeSnapshot(options.sources), options)
   t.after(() => {
-    for (const listener of cluster.listeners('exit'))
-      if (!before.includes(listener)) cluster.off('exit', listener as () => void)
+    for (const listener of cluster.listeners('disconnect'))
+      if (!before.includes(listener)) cluster.off('disconnect', listener as () => void)
   })
   const ended: Worker[] = []
   function startWorker(started: string): Worker {
@@ -66,5 +79,5 @@ async function setUpPrimary(t: TestContext) {
     void tell({ type: 'started', fingerprint: started }, worker)
     return worker
   }
-  return { write, fingerprint, startWorker, ended, target }
+  return { write, fingerprint, startWorker, asked, ended, target }
 }

@@ -7,11 +7,13 @@ import { readFileSync } from 'node:fs'
 import test from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { createClient } from '../kit/client.ts'
+import { signInAtDevProvider } from '../kit/dev-sign-in.ts'
 import { freePort } from '../kit/free-port.ts'
-import { isAlive, isReady, setUpInstances } from '../kit/instance.ts'
+import { isAlive, isReady, refusesVisitors, setUpInstances, startInstance } from '../kit/instance.ts'
 import { requireUtilLinux } from '../kit/requirements.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
+import { startUpstream } from '../kit/upstream.ts'
 
 const MAIN = fileURLToPath(new URL('../../bin/menshen.js', import.meta.url))
 
@@ -58,6 +60,27 @@ test('while the first process holds its copy of the socket, a worker that ends s
   }
   await instance.said(({ event }) => event === 'stopped')
   assert.deepEqual(await instance.kill('SIGTERM'), { code: 0, signal: null })
+})
+
+test('the development provider answers until the last request is done', async t => {
+  const { promise: released, resolve: release } = Promise.withResolvers<void>()
+  const upstream = await startUpstream(t, async (_, response) => {
+    await released
+    response.end('done')
+  })
+  const DEV_PROVIDER_PORT = String(await freePort())
+  const instance = await startInstance({ STORE: 'memory:', UPSTREAM: upstream.url, DEV_PROVIDER_PORT })
+  t.after(() => instance.killAll('SIGKILL'))
+  const visitor = createClient(instance.url)
+  await signInAtDevProvider(visitor, 'zhangsan')
+  const page = visitor.get('/')
+  await until(() => upstream.received.length === 1)
+  const exited = instance.kill('SIGTERM')
+  await refusesVisitors(instance)
+  assert.equal((await createClient(`http://localhost:${DEV_PROVIDER_PORT}`).get('/')).status, 200)
+  release()
+  assert.equal((await page).text, 'done')
+  assert.deepEqual(await exited, { code: 0, signal: null })
 })
 
 test('on a terminal it ends, as usual', async t => {
