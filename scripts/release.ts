@@ -54,7 +54,7 @@ function npm(says: 'inherit' | 'pipe', ...args: string[]): string {
   return String(said)
 }
 
-/** Empty where this is no clone: sources that were unpacked can be packed, too. */
+/** Empty where this is not a clone: sources that were unpacked can be packed, too. */
 function git(...args: string[]): string {
   try {
     return execFileSync('git', args, { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()

@@ -128,7 +128,7 @@ const OF_TERMINALS = new Set(['NO_COLOR', 'FORCE_COLOR', 'TERM'])
 /** A sentence, or `undefined` if all is well. */
 function wrongSetting(name: string, value: string): string | undefined {
   const row = rows[name]
-  if (!row) return OF_TERMINALS.has(name) ? undefined : `${name} is no setting`
+  if (!row) return OF_TERMINALS.has(name) ? undefined : `${name} is not a setting`
   // Left out, a secret's place, or a file of another machine.
   if (value.includes('…') || row.secret || name.endsWith('_FILE')) return
   return row.check.safeParse(value).success ? undefined : `${name} does not take ${value}`

@@ -33,7 +33,7 @@ test('a clock that was set back hides no repeats', () => {
   close()
 })
 
-test('other events, other addresses and other users are no repeats', () => {
+test('other events, other addresses and other users are not repeats', () => {
   const { lines, report, close } = createLogWithClock()
   for (let n = 0; n < 20; n++) {
     report('check_refused', { address: `10.0.0.${n}` })

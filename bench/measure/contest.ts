@@ -89,7 +89,7 @@ export function compare(record: Rated, reference: Rated): Comparison {
   }
 }
 
-/** Where the reference had time to spare its rate is no limit; and where somebody else slowed them, rates say little. */
+/** Where the reference had time to spare its rate is not a limit; and where somebody else slowed them, rates say little. */
 export function decisive({ rate, cpu, idle }: Comparison): { judged: Distribution; byCpu: boolean } {
   const byCpu = idle || (!provesSomething(rate) && provesSomething(cpu))
   return { judged: byCpu ? cpu : rate, byCpu }

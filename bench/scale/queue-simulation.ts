@@ -17,7 +17,7 @@ interface QueueLoad {
   readonly redisBusy: number
   /** Seconds from the process to Redis and back. */
   readonly wayAndBack: number
-  /** Which share of the process's time is taken by what is no request: sign-ins, refreshes. */
+  /** Which share of the process's time is taken by sign-ins and refreshes. */
   readonly otherwiseBusy: number
 }
 

@@ -197,7 +197,7 @@ suite('verifyAssertion', () => {
       await rejects(verifyAssertion(request, options as Parameters<typeof verifyAssertion>[1]), 'bad_settings')
   })
 
-  test('verifyAssertion says so when the keys are unavailable: that is no one’s forgery', async t => {
+  test('verifyAssertion says so when the keys are unavailable: it is not a forgery', async t => {
     const away = `http://127.0.0.1:${await freePort()}`
     const answers = [
       (response: ServerResponse) => response.writeHead(500).end('{}'),

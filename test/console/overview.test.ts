@@ -155,7 +155,7 @@ test('a page whose stream was answered by a proxy, because the gateway restarts,
   }
 })
 
-test('the stream ends with the session of its viewer, and is no other user’s', async t => {
+test('the stream ends with the session of its viewer, and belongs to no other user', async t => {
   const scene = await setUp(t)
   assert.equal((await scene.visitor().get(LIVE, { headers: { accept: 'text/event-stream' } })).status, 401)
   assert.equal((await (await scene.user('zhangsan')).get(LIVE)).status, 403)

@@ -280,7 +280,7 @@ test('DEVICE_BOUND_SESSIONS', async t => {
       ['a key that did not sign', signProof(privateKey, { jti }, { jwk }), 400, 'signature'],
       ['another type', device.sign(jti, { jwk, typ: 'jwt' }), 400, 'signature'],
       ['no challenge', signProof(privateKey, {}, { jwk: publicOf(full) }), 400, 'form'],
-      ['a challenge that is no text', signProof(privateKey, { jti: 7 }, { jwk: publicOf(full) }), 400, 'form'],
+      ['a challenge that is not text', signProof(privateKey, { jti: 7 }, { jwk: publicOf(full) }), 400, 'form'],
       ['no JWT', 'x.y', 400, 'form'],
       ['nothing', '', 400, 'form'],
       ['another challenge', device.sign('made-up', { jwk }), 403, 'challenge'],

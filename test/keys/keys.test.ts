@@ -116,7 +116,7 @@ test('an unknown, expired, misshapen or doubtful key is 401, whatever form it ha
     'a short password': basic('mk_short'),
     'a password with a line break': basic(`${BACKUP}\n`),
     'an empty header': own(''),
-    'a header that is no key': own('secret'),
+    'a header that is not a key': own('secret'),
     'the header twice': own(`${BACKUP}, ${BACKUP}`),
     'a right one and a wrong one': { ...bearer(newKey()), ...own(BACKUP) },
   }

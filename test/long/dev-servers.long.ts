@@ -51,7 +51,7 @@ suite('a development server', () => {
     await scene.becomes(200)
   })
 
-  test('a changed rule applies in Vite, the fixed port of the development provider is no obstacle, and the user is still signed in', async t => {
+  test('a changed rule applies in Vite, the fixed port of the development provider does not get in the way, and the user is still signed in', async t => {
     const scene = await prepareDevServer()
     const write = (rule: string) =>
       writeFileSync(

@@ -127,7 +127,7 @@ suite('a visitor', () => {
     assert.match(about.text, /访客/)
   })
 
-  test('a visitor is no one with a forged cookie, or with two', async () => {
+  test('a visitor with a forged cookie, or with two, is not signed in', async () => {
     const user = await signedIn()
     const cookie = `menshen_session=${user.cookies.get('menshen_session')}`
     assert.equal((await user.get('/api/me')).status, 200)
@@ -246,7 +246,7 @@ suite('a user', () => {
     assert.match((await user.get('/')).text, /第一/)
   })
 
-  test('a user signs out, and is no one', async () => {
+  test('a user signs out, and is not signed in any more', async () => {
     const user = await signedIn()
     const cookie = `menshen_session=${user.cookies.get('menshen_session')}`
     const out = await user.post('/logout', '', { headers: { origin: url } })

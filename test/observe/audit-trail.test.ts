@@ -61,7 +61,7 @@ test('events are found by user, sub, code, request, session and time, and by all
   assert.equal(await found({ user: 'lisi' }), '310')
   assert.equal(await found({ user: 'wangwu' }), '32', 'by what they did, too')
   assert.equal(await found({ sub: 's1' }), '10')
-  assert.equal(await found({ user: 's1' }), '', 'a sub is no name')
+  assert.equal(await found({ user: 's1' }), '', 'a sub is not a name')
   assert.equal(await found({ event: 'sign_in' }), '20')
   assert.equal(await found({ requestId: 'r3' }), '32')
   assert.equal(await found({ session: 'one' }), '10')

@@ -93,7 +93,7 @@ const BAD: Record<string, [answer: (response: ServerResponse) => unknown, detail
   'a reference with spaces': [reference('urn:x y'), /request_uri/],
   'an empty reference': [reference(''), /request_uri/],
   'a reference that is a number': [reference(7), /request_uri/],
-  'a reference that is no URI': [reference('//evil.example'), /request_uri/],
+  'a reference that is not a URI': [reference('//evil.example'), /request_uri/],
   'a reference of 10,000 characters': [reference(`urn:${'x'.repeat(10_000)}`), /request_uri/],
   'a reference that has expired': [reference('urn:x', 0), /PAR\): expires_in$/],
   'a reference without an end': [json(201, { request_uri: 'urn:x' }), /expires_in/],

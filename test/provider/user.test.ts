@@ -181,7 +181,7 @@ test('an address that is denied does not come back under another name', () => {
 
 test('what is treated as verified can be configured, and a whole refusal says why there is no username', () => {
   const said = { userinfo: { sub: 's', email: MAIL, email_verified: 'true' } }
-  assert.equal(facts(said).userInfo.email, '', 'a text is no verdict, unless the provider is known for it')
+  assert.equal(facts(said).userInfo.email, '', 'a text counts as unverified, unless the provider is known for it')
   const cognito = { preset: 'oidc', emailVerified: { email_verified: [true, 'true'] } }
   assert.equal(facts(said, cognito).userInfo.email, MAIL)
   assert.match(

@@ -47,7 +47,7 @@ const FORGED: Record<string, Make> = {
   '1 MB of dots': () => '.'.repeat(1_000_000),
   'a sub that is 20,000 levels deep': (claims, { key }) => signText(key, withDeep(claims, 'sub')),
   'claims that are a list': (claims, { key }) => signText(key, JSON.stringify([claims])),
-  'claims that are no JSON': (_claims, { key }) => signText(key, 'sub=u'),
+  'claims that are not JSON': (_claims, { key }) => signText(key, 'sub=u'),
   'claims in __proto__': (claims, { key }) => signText(key, `{"__proto__":${JSON.stringify(claims)}}`),
 }
 

@@ -259,11 +259,11 @@ const REFUSED: Record<string, (scene: Backchannel) => string | Promise<string>> 
   'with events that are a list': ({ token }) => token({ claims: { events: Object.keys(EVENTS) } }),
   'without sub and sid': ({ token }) => token({ claims: { sub: undefined } }),
   'with an empty sid': ({ token }) => token({ claims: { sid: '' } }),
-  'with a sid that is no text': ({ token }) => token({ claims: { sid: ['device-1'] } }),
+  'with a sid that is not text': ({ token }) => token({ claims: { sid: ['device-1'] } }),
   'with an empty sub': ({ token }) => token({ claims: { sub: '' } }),
   'without exp and not of this moment': ({ token, seconds }) =>
     token({ claims: { exp: undefined, iat: seconds() - 301 } }),
-  'with an exp that is no number': ({ token, seconds }) => token({ claims: { exp: String(seconds() + 120) } }),
+  'with an exp that is not a number': ({ token, seconds }) => token({ claims: { exp: String(seconds() + 120) } }),
   'with an event that is a text': ({ token }) => token({ claims: { events: { [EVENT]: 'yes' } } }),
   'with an event that is null': ({ token }) => token({ claims: { events: { [EVENT]: null } } }),
   'with an event that is a list': ({ token }) => token({ claims: { events: { [EVENT]: [] } } }),

@@ -56,7 +56,7 @@ export async function fuzz(t: TestContext, { seeds, requests }: Plan) {
   application.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     // A gateway whose visitor has gone may go too, in the middle of a request.
     const isGone = error.code === 'ECONNRESET' || error.code === 'HPE_INVALID_EOF_STATE' || error.code === 'EPIPE'
-    if (!isGone) violations.push(`the gateway sent the application what is no request: ${error.code}`)
+    if (!isGone) violations.push(`the gateway sent the application something that is not a request: ${error.code}`)
     socket.destroy()
   })
   application.listen(0, '127.0.0.1')

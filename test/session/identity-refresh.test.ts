@@ -211,7 +211,7 @@ const FAILURES: Record<string, Answer> = {
   'a sub that is empty': { kind: 'json', body: { sub: '', preferred_username: 'zhangsan', groups: [] } },
   'a list': { kind: 'json', body: [{ sub: OIDC_USER.sub }] },
   garbage: { kind: 'bytes', body: '<html>firewall</html>', headers: { 'content-type': 'text/html' } },
-  'bytes that are no text': { kind: 'bytes', body: Buffer.from([0xff, 0xfe, 0x00]) },
+  'bytes that are not text': { kind: 'bytes', body: Buffer.from([0xff, 0xfe, 0x00]) },
   '10 MB': { kind: 'json', body: { sub: OIDC_USER.sub, groups: [], x: 'x'.repeat(10_000_000) } },
   'no end': { kind: 'endless' },
   'a broken connection': { kind: 'cut', when: 'in the body' },

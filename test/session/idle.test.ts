@@ -42,7 +42,7 @@ test('whenever the last activity was, the session lives at least for the setting
   }
 })
 
-test('visits that are no activity, looks of streams and refreshes keep no session alive', async t => {
+test('visits that do not count as activity, checks of streams and refreshes keep no session alive', async t => {
   const scene = createEndScene({ expiresIn: 600 })
   t.after(scene.close)
   const sessions = await scene.instance({ idleMinutes: IDLE })
@@ -210,7 +210,7 @@ test('a reason is shown only to the holder of the ticket, and is kept no longer 
   const { scene, sessions, ticket, key } = await open(t)
   scene.pass(IDLE_MS + QUARTER)
   await sessions.getFresh(ticket)
-  assert.equal(await sessions.takeEndReason(key), undefined, 'the key of the record is no ticket')
+  assert.equal(await sessions.takeEndReason(key), undefined, 'the key of the record is not a ticket')
   const stored = await scene.store.read(`ended:${recordKey(ticket)}`)
   assert.ok(stored)
   assert.doesNotMatch(Buffer.from(stored.value).toString('latin1'), /reason|idle/)

@@ -119,7 +119,7 @@ test('how a user signed in is kept beside mapped fields and data; without it the
   assert.deepEqual(authenticationOf(loaded), tokens.authentication)
 })
 
-test('bytes in no known format are no session, whatever they are', async t => {
+test('bytes in an unknown format are not a session, whatever they are', async t => {
   const { sessions, events, ticket, overwrite } = await open(t)
   const values = [
     '\u0000',
@@ -169,6 +169,6 @@ test('a session whose tokens are bound to a key is read back with it', async t =
   assert.deepEqual([opened?.session.accessToken, opened?.session.dpopKey], ['at-2', key1])
   const refreshed = withTokens(loaded.session, { accessToken: 'at-3', expiresIn: 60, receivedAt: START })
   assert.equal(refreshed.dpopKey, undefined, 'the key goes with the token that it is for')
-  // Another ticket does not open it: a record that is moved is no session.
+  // Another ticket does not open it: a record that is moved is not a session.
   assert.equal(openSession(parts, ticket, key), undefined)
 })

@@ -301,7 +301,7 @@ test('whatever its ticket opens is a session that is whole, or none, and never a
   assert.ok(opened > 100, 'some of it is still a session')
 })
 
-test('bytes that someone changed in the store are no session, whichever they are', async t => {
+test('a record with a byte that someone changed in the store is not a session, whichever byte it is', async t => {
   const { sessions, store } = open(t)
   const { ticket, loaded } = await sessions.create(LEAST, ORIGIN)
   const before = await store.read(loaded.key)

@@ -17,7 +17,10 @@ test('a form that is sent after the session has ended gets a page that says how 
     assert.match(answer.text, /<a class="button" href="\/login" target="_blank" rel="noopener">重新登录<\/a>/)
     assert.match(answer.text, /刷新页面/)
     assert.ok(answer.headers['www-authenticate'])
-    assert.ok(!answer.setCookies.some(cookie => cookie.startsWith('menshen_return')), 'a form is no place to return to')
+    assert.ok(
+      !answer.setCookies.some(cookie => cookie.startsWith('menshen_return')),
+      'a form is not a page to return to',
+    )
   }
 })
 

@@ -98,7 +98,7 @@ export function newestConformance(name: string, open: () => Promise<OpenedStore>
       assert.equal(entries.map(({ key }) => key).join(''), 'cba')
     })
 
-    test('a text that is no next is treated as none', async () => {
+    test('a text that is not a `next` is treated as none', async () => {
       await store.create('a', entry(1))
       for (const before of ['', 'a', ':', '1:', ':a', '-1:a', '1e5:a', '9'.repeat(5000), `1:${'a'.repeat(5000)}`])
         assert.equal((await store.newest({ before, limit: 10 })).entries.length, 1, before)

@@ -271,7 +271,7 @@ suite('an exchange that fails', () => {
     'with the access token of the user': (response, { form }) =>
       json({ ...usual, access_token: form.get('subject_token') })(response),
     'of 10 MB': json({ ...usual, more: 'x'.repeat(10_000_000) }),
-    'that is no JSON': response => response.end(`<html>${CANARY}`),
+    'that is not JSON': response => response.end(`<html>${CANARY}`),
     'that is a list': json([usual]),
     'with an error': response =>
       response

@@ -292,7 +292,7 @@ test('ending a user’s sessions is done at once, says how many, and is an event
     (await json('sessions')).map(({ user }) => user),
     ['lisi'],
   )
-  assert.equal((await json('audit', '--user', 'zhangsan')).length, 3, 'what ended nothing is no event')
+  assert.equal((await json('audit', '--user', 'zhangsan')).length, 3, 'what ended nothing is not an event')
 })
 
 const STORES: Record<string, (t: TestContext) => Promise<string>> = {
