@@ -50,6 +50,27 @@ const OWN_PROCESS = [
   'observe/prometheus',
   'provider/connections',
 ].map(name => `test/${name}.test.ts`)
+/** Of the files in shared processes, those that take longest: every process begins with some of them. */
+const LONGEST_SHARED = [
+  'server/slow-clients',
+  'relying-party/mix-up',
+  'provider/faults',
+  'access/interpretations',
+  'faults/lease',
+  'session/identity-refresh',
+  'identify/bearer',
+  'proxy/expect-continue',
+  'security/everywhere',
+  'sign-in/user-session',
+  'security/randomness',
+  'relying-party/bad-id-tokens',
+  'observe/audit-trail',
+  'sign-in/session-ends',
+  'live/oidc-provider',
+  'console/sessions',
+  'security/limits',
+  'access/servers',
+].map(name => `test/${name}.test.ts`)
 const isLong = process.argv.includes('--long')
 const given = isLong ? takeLongOptions(process.argv.slice(2)) : process.argv.slice(2)
 const options = given.filter(argument => argument.startsWith('--') && !['--install', '--long'].includes(argument))
@@ -100,7 +121,8 @@ await Promise.all(checks)
 
 /** Most files are there in shared processes. */
 function allFiles(): string[] {
-  const all = globSync('test/**/*.test.ts').sort()
+  const names = globSync('test/**/*.test.ts').sort()
+  const all = [...LONGEST_SHARED, ...names.filter(file => !LONGEST_SHARED.includes(file))]
   const shared = all.filter(file => canShare(file) && !OWN_PROCESS.includes(file))
   const simple = shared.filter(file => !startsPrograms(file))
   const paths = share(simple, FILES_AT_A_TIME, 'shared-process')
