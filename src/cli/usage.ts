@@ -81,12 +81,17 @@ export function readCommandArguments<const Options extends ParseArgsOptionsConfi
   row: Row<Options>,
 ) {
   const { options } = row
-  refuseWrongOptions(args, row)
-  return parseArgs({ args: [...args], options, allowPositionals: true })
+  return parseArgs({ args: checkedArguments(args, row), options, allowPositionals: true })
 }
 
-/** Before Node does: its errors are texts, and do not say what was meant. */
-function refuseWrongOptions(args: readonly string[], row: Row<ParseArgsOptionsConfig>): void {
+/** What looks like an option. An id that begins with a dash has capital letters or digits, too. */
+const OPTION = /^--?[a-z][a-z-]*(?:=|$)/
+
+/**
+ * Refuses wrong options before Node does: its errors are texts, and do not say what was meant. Returns each option in one piece with
+ * its value, because Node would refuse a value that begins with a dash: one session id of 64.
+ */
+function checkedArguments(args: readonly string[], row: Row<ParseArgsOptionsConfig>): string[] {
   const { options } = row
   const { tokens } = parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true })
   const given = tokens.filter(token => token.kind === 'option')
@@ -99,9 +104,14 @@ function refuseWrongOptions(args: readonly string[], row: Row<ParseArgsOptionsCo
     if (takesValue && value === undefined) throw usageError(phrase('cli.value_missing', { name }), row)
     if (!takesValue && value !== undefined) throw usageError(phrase('cli.value_surplus', { name }), row)
     // `--user --json`: probably a forgotten value.
-    if (!inlineValue && value !== undefined && value.length > 1 && value.startsWith('-'))
+    if (!inlineValue && value !== undefined && OPTION.test(value))
       throw usageError(phrase('cli.value_ambiguous', { option: rawName }), row)
   }
+  return tokens.map(token => {
+    if (token.kind === 'positional') return token.value
+    if (token.kind === 'option-terminator') return '--'
+    return token.value === undefined ? token.rawName : `${token.rawName}=${token.value}`
+  })
 }
 
 /** The words that are not options: none but those that the row's usage has. */

@@ -7,7 +7,14 @@ import { suite, test } from 'node:test'
 import { runDoctorCommand } from '../../src/cli/commands/doctor.ts'
 import { newMachineKey, runKeysCommand } from '../../src/cli/commands/keys.ts'
 import { COMMAND_NAMES, COMMANDS, type CommandRow } from '../../src/cli/commands/table.ts'
-import { type CommandLine, commandHelpText, helpText, readCommandLine, UsageError } from '../../src/cli/usage.ts'
+import {
+  type CommandLine,
+  commandHelpText,
+  helpText,
+  readCommandArguments,
+  readCommandLine,
+  UsageError,
+} from '../../src/cli/usage.ts'
 import { runMenshen } from '../kit/instance.ts'
 
 const PACKAGE = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
@@ -90,6 +97,18 @@ suite('what is not understood', () => {
       name: 'UsageError',
       message: /^--show can only be used with --sign-in; did you mean --sign-in --show\? Expected menshen doctor/,
     })
+  })
+
+  test('an id that begins with a dash is a value, and an option after an option is a forgotten one', () => {
+    for (const id of ['-a7RkUzQ_x', '--9-aB', '-'])
+      for (const args of [
+        ['end', '--session', id],
+        ['end', `--session=${id}`],
+      ])
+        assert.equal(readCommandArguments(args, COMMANDS.sessions).values.session, id)
+    assert.deepEqual(readCommandArguments(['end', '--', '--user'], COMMANDS.sessions).positionals, ['end', '--user'])
+    for (const option of ['--json', '--jsno', '--user=x', '-h'])
+      assert.throws(() => readCommandArguments(['--user', option], COMMANDS.sessions), /'--user' argument is ambiguous/)
   })
 
   test('a command that is not understood goes to stderr and ends with 2', async () => {
