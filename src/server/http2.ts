@@ -88,6 +88,10 @@ export function createHttp2Server(serverOptions: Http2ServerOptions): Http2Serve
       session.once('close', () => {
         connections.delete(connection)
         joined?.leave()
+        // If the client has not confirmed our SETTINGS, Node keeps the session for as long as anything leads from it to its handle. Our
+        // listeners would: through the socket, and the stack of the error that has ended both.
+        session.removeAllListeners()
+        session.on('error', ignore)
       })
     },
     announceEnd() {

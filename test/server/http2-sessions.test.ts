@@ -1,0 +1,33 @@
+// What is left in memory of connections of HTTP/2 that have ended: nothing.
+
+import { performServerHandshake } from 'node:http2'
+import { PassThrough } from 'node:stream'
+import test from 'node:test'
+import { queryObjects } from 'node:v8'
+import { openGateway } from '../kit/set-up.ts'
+import { tempFolder } from '../kit/temp.ts'
+import { until } from '../kit/until.ts'
+import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
+import { fuzzHttp2 } from '../security/fuzz-http2.ts'
+import { createRandom } from '../security/random.ts'
+
+/** Five of them end in an error before they have confirmed our SETTINGS. */
+const CONNECTIONS = 100
+
+test('no session stays in memory, however its connection has ended', async t => {
+  const folder = tempFolder(t)
+  const { certFile, keyFile } = makeCertificate(folder, 'own', makeAuthority(folder))
+  const { url } = await openGateway(t, { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile })
+  const ends: (() => void)[] = []
+  await fuzzHttp2({ after: end => void ends.push(end as () => void) }, url, createRandom(1), CONNECTIONS)
+  for (const end of ends) end()
+  const Session = sessionClass()
+  await until(() => queryObjects(Session, { format: 'count' }) === 0)
+})
+
+/** Node does not export it. */
+function sessionClass() {
+  const session = performServerHandshake(new PassThrough())
+  session.destroy()
+  return session.constructor
+}
