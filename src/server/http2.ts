@@ -50,6 +50,8 @@ const STREAM_WINDOW = 128 * 1024
 const CONNECTION_WINDOW = 1024 * 1024
 /** In megabytes, for what nghttp2 itself keeps of one connection. */
 const MOST_SESSION_MEMORY = 4
+/** How long a connection may take to send its first request if its handshake ends while the server closes. */
+const FIRST_REQUEST_MS = 1000
 /** How long a connection that was told to end has to take what it was sent. */
 const CLOSE_MS = 1000
 const LAST_STREAM_ID = 2 ** 31 - 1
@@ -75,6 +77,7 @@ export function createHttp2Server(serverOptions: Http2ServerOptions): Http2Serve
   }
   const connections = new Set<Http2Connection>()
   const unread = createUnreadAnswers()
+  let isClosing = false
 
   return {
     accept(socket) {
@@ -85,6 +88,7 @@ export function createHttp2Server(serverOptions: Http2ServerOptions): Http2Serve
       const joined = isProxy ? undefined : unread.join(socket)
       const connection = new Http2Connection(session, socket, serverOptions, joined?.unread)
       connections.add(connection)
+      if (isClosing) connection.endAfterFirstRequest()
       session.once('close', () => {
         connections.delete(connection)
         joined?.leave()
@@ -95,10 +99,11 @@ export function createHttp2Server(serverOptions: Http2ServerOptions): Http2Serve
       })
     },
     announceEnd() {
+      isClosing = true
       for (const connection of connections) connection.announceEnd()
     },
     endConnections() {
-      for (const connection of connections) connection.end()
+      for (const connection of connections) if (!connection.endsAfterFirstRequest) connection.end()
     },
   }
 }
@@ -114,6 +119,7 @@ class Http2Connection {
   readonly #closed: (this: ServerHttp2Stream) => void
   #streams = 0
   #isUnused = true
+  #endsAfterFirstRequest = false
   #excess = 0
   #excessAt = 0
 
@@ -145,6 +151,16 @@ class Http2Connection {
     })
   }
 
+  get endsAfterFirstRequest(): boolean {
+    return this.#endsAfterFirstRequest
+  }
+
+  endAfterFirstRequest(): void {
+    this.#endsAfterFirstRequest = true
+    const timer = setTimeout(() => this.#isUnused && this.end(), FIRST_REQUEST_MS)
+    this.#session.once('close', () => clearTimeout(timer))
+  }
+
   announceEnd(): void {
     if (!this.#session.destroyed) this.#session.goaway(constants.NGHTTP2_NO_ERROR, LAST_STREAM_ID)
   }
@@ -162,6 +178,7 @@ class Http2Connection {
     // It was reset as soon as it was opened: nothing is asked of the provider, the store or the application.
     if (stream.destroyed) return void this.#noteExcess()
     this.#streams++
+    if (this.#isUnused && this.#endsAfterFirstRequest) this.announceEnd()
     this.#isUnused = false
     stream.on('close', this.#closed)
     try {
@@ -179,7 +196,7 @@ class Http2Connection {
     this.#streams--
     if (stream.rstCode !== constants.NGHTTP2_NO_ERROR) this.#noteExcess()
     if (this.#streams > 0) return
-    if (this.#session.closed) this.end()
+    if (this.#session.closed || this.#endsAfterFirstRequest) this.end()
     else this.#idle.refresh()
   }
 

@@ -2,10 +2,15 @@
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { connect as connectHttp2 } from 'node:http2'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
-import test from 'node:test'
+import test, { type TestContext } from 'node:test'
+import { connect as connectTls, type TLSSocket } from 'node:tls'
+import { ask, openHttp2 } from '../kit/http2-client.ts'
 import { openGateway } from '../kit/set-up.ts'
+import { tempFolder } from '../kit/temp.ts'
+import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 
 const REQUEST = 'GET /_menshen/health HTTP/1.1\r\nHost: localhost\r\n\r\n'
 
@@ -31,3 +36,52 @@ test('a server that has closed refuses connections', async t => {
   const [error] = await once(connect(Number(new URL(url).port), '127.0.0.1'), 'error')
   assert.equal(error.code, 'ECONNREFUSED')
 })
+
+for (const protocol of ['http/1.1', 'h2'])
+  test(`a TLS handshake that ends while the server closes is followed by an answer (${protocol})`, {
+    timeout: 60_000,
+  }, async t => {
+    const { socket, ended } = await shakeHandsWhileClosing(t, protocol)
+    // As clients do, which send their first request with the end of the handshake.
+    const answer = protocol === 'h2' ? await askByHttp2(socket) : await askByHttp1(socket)
+    assert.equal(answer, 200)
+    assert.equal(socket.alpnProtocol, protocol)
+    // The server does not wait for its deadline.
+    await ended
+  })
+
+test('a TLS handshake that ends while the server closes, and no request after it, does not keep an HTTP/2 server open', {
+  timeout: 60_000,
+}, async t => {
+  const { socket, ended } = await shakeHandsWhileClosing(t, 'h2')
+  const session = connectHttp2('https://localhost', { createConnection: () => socket })
+  await once(session, 'goaway')
+  await ended
+})
+
+/** The server took the connection before it closed. */
+async function shakeHandsWhileClosing(t: TestContext, protocol: string) {
+  const folder = tempFolder(t)
+  const { certFile, keyFile } = makeCertificate(folder, 'own', makeAuthority(folder))
+  const { url, end } = await openGateway(t, { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile })
+  const idle = await openHttp2(t, url)
+  const connection = connect(Number(new URL(url).port), '127.0.0.1')
+  t.after(() => connection.destroy())
+  await once(connection, 'connect')
+  const ended = end(600_000)
+  // The server has waited for requests that were on their way, and has ended what was idle.
+  await once(idle, 'close')
+  const socket = connectTls({ socket: connection, ALPNProtocols: [protocol], rejectUnauthorized: false })
+  return { socket, ended }
+}
+
+async function askByHttp1(socket: TLSSocket): Promise<number> {
+  socket.write(REQUEST)
+  return Number(/^HTTP\/1\.1 (\d+) /.exec(await text(socket))?.[1])
+}
+
+async function askByHttp2(socket: TLSSocket): Promise<number> {
+  const session = connectHttp2('https://localhost', { createConnection: () => socket })
+  const { status } = await ask(session, { ':path': '/_menshen/health' })
+  return status
+}
