@@ -405,8 +405,11 @@ function expect(answer: Response, isSo: (answer: Response) => boolean): void {
 
 function kindOf(error: unknown): string {
   if (error instanceof Failure) return error.kind
-  const { code, name, message } = error as NodeJS.ErrnoException
-  // A connection of HTTP/2 that is cut off says so in its own words.
-  if (code?.startsWith('ERR_HTTP2_')) return 'ECONNRESET'
+  const { code, name, message, cause } = error as NodeJS.ErrnoException
+  if (code?.startsWith('ERR_HTTP2_')) {
+    // Either the connection could not be opened, or it was cut off.
+    const { code: opening } = (cause ?? {}) as NodeJS.ErrnoException
+    return opening ?? 'ECONNRESET'
+  }
   return code ?? `${name}: ${message}`
 }
