@@ -21,9 +21,9 @@ import { createUnreadAnswers, type UnreadAnswers } from './unread-answers.ts'
 export interface Http2Server {
   /** Takes over a connection. */
   accept(socket: TLSSocket): void
-  /** Tells all clients to send their next requests elsewhere. Those that are on their way are still answered. */
+  /** Tells clients to send their next requests elsewhere. Those on their way are answered; a connection ends after the last. */
   announceEnd(): void
-  /** Each connection ends with its last answer. */
+  /** Closes idle connections, and others after their last answer. */
   endConnections(): void
 }
 
@@ -38,13 +38,13 @@ export interface Http2ServerOptions {
   readonly trustedProxies?: Networks | undefined
 }
 
-/** Requests at once on one connection. A browser sends more of them only as others end. */
+/** Concurrent requests on one connection. A browser sends more of them only as others end. */
 const MOST_STREAMS = 128
 /** With more headers a stream is reset. A browser may send each cookie as a header. */
 const MOST_PAIRS = 1000
-/** A head that is larger gets an answer up to this many times of its limit. Beyond, its stream is reset. */
+/** A head larger than its limit gets an answer up to this many times the limit. Beyond that, its stream is reset. */
 const ANSWERED_HEADS = 4
-/** How much of a body may be on its way before it is read. Each stream may occupy as much memory. */
+/** How much of a body may be on its way before it is read. Each stream may occupy this much memory. */
 const STREAM_WINDOW = 128 * 1024
 /** For all streams together; nothing of it waits in memory. */
 const CONNECTION_WINDOW = 1024 * 1024
@@ -52,11 +52,11 @@ const CONNECTION_WINDOW = 1024 * 1024
 const MOST_SESSION_MEMORY = 4
 /** How long a connection may take to send its first request if its handshake ends while the server closes. */
 const FIRST_REQUEST_MS = 1000
-/** How long a connection that was told to end has to take what it was sent. */
+/** How long the client of a connection that is ending has to read what it was sent. */
 const CLOSE_MS = 1000
 const LAST_STREAM_ID = 2 ** 31 - 1
 
-/** Frames and resets that no request needs: as many at once, and as many each second. */
+/** Frames and resets that no request needs: how many at once, and how many each second. */
 const EXCESS_BURST = 1000
 const EXCESS_RATE = 100
 
@@ -72,7 +72,7 @@ export function createHttp2Server(serverOptions: Http2ServerOptions): Http2Serve
     },
     maxHeaderListPairs: MOST_PAIRS,
     maxSessionMemory: MOST_SESSION_MEMORY,
-    // An application may send a header twice that should come once. HTTP/1.1 passes that on, too.
+    // An application may repeat a header that should occur once. HTTP/1.1 passes that on, too.
     strictSingleValueFields: false,
   }
   const connections = new Set<Http2Connection>()
@@ -81,7 +81,7 @@ export function createHttp2Server(serverOptions: Http2ServerOptions): Http2Serve
 
   return {
     accept(socket) {
-      // Node's session does not listen any more once it has ended, and an error without a listener ends the process.
+      // Node's session no longer listens once it has ended, and an error without a listener ends the process.
       socket.on('error', () => {})
       const session = performServerHandshake(socket, options)
       const isProxy = isTrusted(serverOptions.trustedProxies, socket.remoteAddress ?? '')
@@ -92,18 +92,18 @@ export function createHttp2Server(serverOptions: Http2ServerOptions): Http2Serve
       session.once('close', () => {
         connections.delete(connection)
         joined?.leave()
-        // If the client has not confirmed our SETTINGS, Node keeps the session for as long as anything leads from it to its handle. Our
-        // listeners would: through the socket, and the stack of the error that has ended both.
+        // If the client has not confirmed our SETTINGS, Node keeps the session for as long as any reference leads from it to its
+        // handle. Our listeners would be one: through the socket, and the stack of the error that has ended both.
         session.removeAllListeners()
         session.on('error', ignore)
       })
     },
     announceEnd() {
       isClosing = true
-      for (const connection of connections) connection.announceEnd()
+      for (const connection of connections) connection.endAfterRequests()
     },
     endConnections() {
-      for (const connection of connections) if (!connection.endsAfterFirstRequest) connection.end()
+      for (const connection of connections) if (!connection.isStarting) connection.end()
     },
   }
 }
@@ -119,7 +119,9 @@ class Http2Connection {
   readonly #closed: (this: ServerHttp2Stream) => void
   #streams = 0
   #isUnused = true
-  #endsAfterFirstRequest = false
+  #isClosing = false
+  /** Set until the first request if the handshake has ended while the server closes. */
+  #starting: NodeJS.Timeout | undefined
   #excess = 0
   #excessAt = 0
 
@@ -151,17 +153,23 @@ class Http2Connection {
     })
   }
 
-  get endsAfterFirstRequest(): boolean {
-    return this.#endsAfterFirstRequest
+  get isStarting(): boolean {
+    return this.#starting !== undefined
   }
 
   endAfterFirstRequest(): void {
-    this.#endsAfterFirstRequest = true
-    const timer = setTimeout(() => this.#isUnused && this.end(), FIRST_REQUEST_MS)
-    this.#session.once('close', () => clearTimeout(timer))
+    this.#isClosing = true
+    this.#starting = setTimeout(() => this.end(), FIRST_REQUEST_MS)
+    this.#session.once('close', () => clearTimeout(this.#starting))
   }
 
-  announceEnd(): void {
+  endAfterRequests(): void {
+    this.#isClosing = true
+    if (this.#streams > 0) this.#announceEnd()
+  }
+
+  /** Only while there is a request: without one, Node reads nothing more after this frame. */
+  #announceEnd(): void {
     if (!this.#session.destroyed) this.#session.goaway(constants.NGHTTP2_NO_ERROR, LAST_STREAM_ID)
   }
 
@@ -173,13 +181,15 @@ class Http2Connection {
   }
 
   #onStream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, rawHeaders: readonly string[]): void {
-    // First of all: an error without a listener ends the process.
+    // First, because an error without a listener ends the process.
     stream.on('error', ignore)
     // It was reset as soon as it was opened: nothing is asked of the provider, the store or the application.
     if (stream.destroyed) return void this.#noteExcess()
     this.#streams++
-    if (this.#isUnused && this.#endsAfterFirstRequest) this.announceEnd()
     this.#isUnused = false
+    if (this.#isClosing && this.#streams === 1) this.#announceEnd()
+    clearTimeout(this.#starting)
+    this.#starting = undefined
     stream.on('close', this.#closed)
     try {
       const request = readHttp2Request(stream, this.#socket, headers, rawHeaders, this.#maxHeaderBytes)
@@ -196,11 +206,11 @@ class Http2Connection {
     this.#streams--
     if (stream.rstCode !== constants.NGHTTP2_NO_ERROR) this.#noteExcess()
     if (this.#streams > 0) return
-    if (this.#session.closed || this.#endsAfterFirstRequest) this.end()
+    if (this.#isClosing || this.#session.closed) this.end()
     else this.#idle.refresh()
   }
 
-  /** A bucket that leaks. */
+  /** A leaky bucket. */
   #noteExcess(): void {
     const now = performance.now()
     const leaked = ((now - this.#excessAt) / 1000) * EXCESS_RATE

@@ -2,14 +2,19 @@
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { connect as connectHttp2 } from 'node:http2'
+import { connect as connectHttp2, constants } from 'node:http2'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import test, { type TestContext } from 'node:test'
-import { connect as connectTls, type TLSSocket } from 'node:tls'
+import { connect as connectTls, createServer as createTlsServer, type TLSSocket } from 'node:tls'
+import { createHttp2Server } from '../../src/server/http2.ts'
+import { readCertificate } from '../../src/server/serve.ts'
 import { ask, openHttp2 } from '../kit/http2-client.ts'
+import { FRAME, openFrames, requestFrame } from '../kit/http2-frames.ts'
+import { listen } from '../kit/listen.ts'
 import { openGateway } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
+import { until } from '../kit/until.ts'
 import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 
 const REQUEST = 'GET /_menshen/health HTTP/1.1\r\nHost: localhost\r\n\r\n'
@@ -59,11 +64,38 @@ test('a TLS handshake that ends while the server closes, and no request after it
   await ended
 })
 
-/** The server took the connection before it closed. */
-async function shakeHandsWhileClosing(t: TestContext, protocol: string) {
+test('a request that is on its way on an idle HTTP/2 connection when the server closes is answered', async t => {
+  const folder = tempFolder(t)
+  const http2 = createHttp2Server({
+    listener: (_, response) => response.end('hello'),
+    keepAliveTimeoutMs: 60_000,
+    headersTimeoutMs: 60_000,
+    maxHeaderKb: 16,
+  })
+  const server = createTlsServer(
+    { ALPNProtocols: ['h2'], ...readCertificate(makeCertificate(folder, 'own', makeAuthority(folder))) },
+    http2.accept,
+  )
+  const { url } = await listen(t, server)
+  const connection = await openFrames(t, url)
+  await until(() => connection.frames.some(({ type }) => type === FRAME.settings))
+  http2.announceEnd()
+  await connection.write(requestFrame(1, '/'))
+  await until(() => connection.hasEnded(1))
+  assert.equal(connection.resetOf(1), undefined)
+  await until(() => connection.isClosed)
+  assert.equal(connection.goaway, constants.NGHTTP2_NO_ERROR)
+})
+
+function openSecureGateway(t: TestContext) {
   const folder = tempFolder(t)
   const { certFile, keyFile } = makeCertificate(folder, 'own', makeAuthority(folder))
-  const { url, end } = await openGateway(t, { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile })
+  return openGateway(t, { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile })
+}
+
+/** The server took the connection before it closed. */
+async function shakeHandsWhileClosing(t: TestContext, protocol: string) {
+  const { url, end } = await openSecureGateway(t)
   const idle = await openHttp2(t, url)
   const connection = connect(Number(new URL(url).port), '127.0.0.1')
   t.after(() => connection.destroy())
