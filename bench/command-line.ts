@@ -1,4 +1,4 @@
-// What `npm run bench -- …` was asked for.
+// Parses the arguments of `npm run bench -- …`.
 
 import { parseArgs } from 'node:util'
 import { GROUPS, PARTS } from './parts/all.ts'
@@ -6,11 +6,11 @@ import { type Plan, QUICK, WHOLE } from './plan.ts'
 
 export interface Asked {
   readonly plan: Plan
-  /** By name, each with the cases that are wanted of it; none means all of them. */
+  /** Keyed by name, each with the requested cases; none means all of them. */
   readonly parts: ReadonlyMap<string, readonly string[]>
   /** Whether everything runs, as it should be published. */
   readonly isWhole: boolean
-  /** Whether the results are written down. */
+  /** Whether the results are saved. */
   readonly keeps: boolean
 }
 
@@ -25,7 +25,7 @@ parts: ${Object.entries(PARTS)
   .join(', ')}, growth (${GROUPS.growth?.join(' ')})
 `
 
-/** Throws a sentence about what cannot be understood. */
+/** Throws an error that names the argument that cannot be understood. */
 export function readCommandLine(args: readonly string[]): Asked {
   const { values, positionals } = parseArgs({
     args: [...args],

@@ -9,14 +9,14 @@ export interface Bench {
   readonly cores: Cores
   /** Whether this case of the part is to be measured. */
   wants(name: string): boolean
-  /** What was measured so far that the simulation counts with. */
+  /** The costs that were measured so far, for the simulation. */
   costs(): Readonly<Record<string, number>>
-  /** Tells how far it is. */
+  /** Reports progress. */
   say(line: string): void
 }
 
 export interface Part {
-  /** What can be asked for alone, as `part:case`. */
+  /** What can be run separately, as `part:case`. */
   readonly cases?: readonly string[]
   run(bench: Bench): Promise<Findings>
 }

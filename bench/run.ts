@@ -1,4 +1,4 @@
-// `npm run bench`: measures what it is asked for (see command-line.ts), prints it, and writes it down where it should be kept.
+// `npm run bench`: measures the requested parts (see command-line.ts), prints the results, and saves them if they should be kept.
 
 import { findProgram } from '../test/kit/packages.ts'
 import { type Asked, readCommandLine } from './command-line.ts'
@@ -9,7 +9,7 @@ import { type PartResult, readResults, toSection, writeResults } from './report/
 import { type Cores, shareCores } from './servers/cores.ts'
 import { endAll } from './servers/processes.ts'
 
-/** A part that has not ended by then hangs. */
+/** A part that takes longer hangs. */
 const DEADLINE_MINUTES = 15
 
 const asked = understand()
@@ -26,7 +26,7 @@ for (const name of asked.parts.keys()) {
   measured[name] = result
   process.stdout.write(`${toSection(name, result)}\n`)
   known = { ...known, [name]: result }
-  // After each, so that whatever happens later takes nothing away.
+  // After each part, so that a later failure loses nothing.
   if (asked.keeps) writeResults({ machine: about, parts: inOrder(known) })
 }
 const marks = Object.values(measured).flatMap(({ findings }) => findings?.marks ?? [])
@@ -61,7 +61,7 @@ async function measurePart(name: string, { plan, parts }: Asked, cores: Cores): 
     return { ...soFar(), failure }
   } finally {
     clearTimeout(timer)
-    endAll() // of a part that was given up
+    endAll() // the processes of a part that was given up
   }
 }
 

@@ -10,14 +10,14 @@ import { USUAL_ENDINGS } from './usual-endings.ts'
 const LEFT_FOR_NOW = [...HARMLESS_HEADERS, KEY_HEADER]
 
 type Row = (typeof SPOOFABLE_HEADERS)[number]
-/** What stands between two comments of an example, line by line. `comment` is the comment sign of its language. */
+/** The lines between two comments of an example. `comment` is the comment sign of its language. */
 type Section = (comment: string) => string[]
 
 const WIDTH = 120
-/** Spaces in front of a line, at most. */
+/** The most spaces in front of a line. */
 const DEEPEST = 10
 
-/** Said by the examples themselves. */
+/** Headers that the examples set themselves. */
 const SAID_BY_EXAMPLES = new Set([
   ...['user', 'email', 'preferred-username', 'role', 'groups', 'for', 'host', 'proto'].map(
     name => `x-forwarded-${name}`,
@@ -45,7 +45,7 @@ const NO_CLAIMS_SECTION = { begin: 'Names that are no claims', end: 'Names that 
 
 type Sections = readonly (readonly [place: typeof CLAIMS_SECTION, lines: Section])[]
 
-/** The files that hold lists, and how each says what stands in one. */
+/** The files that contain lists, and how each writes its own. */
 export const EXAMPLES: Readonly<Record<string, Sections>> = {
   'nginx/menshen-headers.conf': [
     [CLAIMS_SECTION, claimsBy(row => packed(withoutPatterns(row).map(name => `proxy_set_header ${name} "";`)))],
@@ -58,7 +58,7 @@ export const EXAMPLES: Readonly<Record<string, Sections>> = {
   'caddy/menshen.caddy': [
     [
       CLAIMS_SECTION,
-      // It has no way to except a name from a pattern.
+      // It cannot exclude a name from a pattern.
       claimsBy(({ names }) => {
         const listed = names.flatMap(name =>
           hasException(name) ? usualNames(name).filter(one => !isExempt(one)) : name,
@@ -75,12 +75,12 @@ export const EXAMPLES: Readonly<Record<string, Sections>> = {
   'haproxy/menshen.lua': [[CACHES_SECTION, () => packed(FOR_SHARED_CACHES.map(name => `'${name}',`))]],
 }
 
-/** For a proxy that knows names only. */
+/** For a proxy that supports only exact names. */
 function withoutPatterns({ names }: Row): string[] {
   return names.flatMap(usualNames).filter(name => !SAID_BY_EXAMPLES.has(name) && !isExempt(name))
 }
 
-/** The names that a pattern stands for, for a proxy that has none. */
+/** The names that a pattern usually stands for, for a proxy without patterns. */
 export function usualNames(name: string): string[] {
   if (!name.endsWith('*')) return [name]
   const beginning = name.slice(0, -1)

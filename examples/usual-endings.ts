@@ -1,4 +1,4 @@
-// What the patterns of the gateway's list of claims usually stand for: for proxies that know no patterns, or no exceptions.
+// What the patterns of the gateway's list of claims usually stand for, for proxies that support no patterns or no exceptions.
 
 export const USUAL_ENDINGS: Readonly<Record<string, readonly string[]>> = {
   'x-http-method*': ['', '-override'],
@@ -50,7 +50,7 @@ export const USUAL_ENDINGS: Readonly<Record<string, readonly string[]>> = {
   'x-proxied-*': ['host', 'for', 'user'],
   'x-proxiedentities*': ['chain', 'details', 'accepted'],
   'wl-proxy-*': ['client-ip', 'ssl', 'client-cert', 'client-keysize', 'client-port'],
-  // Signs that these proxies drop by themselves take the place of the first.
+  // The leading dash stands for special characters, which these proxies drop themselves.
   '-ws*': [],
   'http-*': [
     ...[

@@ -1,4 +1,4 @@
-// Makes test/package/api.md, part of `npm run docs`: every export as it is declared, and what it is made of. A test fails
+// Writes test/package/api.md, part of `npm run docs`: every export as it is declared, and the types that it uses. A test fails
 // when the page differs, so a change of the library's surface shows in the diff.
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -17,7 +17,7 @@ import {
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const TSC = join(ROOT, 'node_modules/.bin/tsc')
 
-/** What `exports` of package.json leads to: `menshen`, and the file that its types are in. */
+/** An entry of `exports` in package.json, such as `menshen`, and the file with its types. */
 interface Door {
   readonly name: string
   readonly types: string
@@ -26,17 +26,17 @@ interface Door {
 interface Entry {
   readonly name: string
   readonly comment: string
-  /** Empty where an earlier one says it. */
+  /** Empty if an earlier entry has it. */
   readonly code: string
 }
 
 interface Surface {
   readonly doors: readonly { readonly name: string; readonly entries: readonly Entry[] }[]
-  /** Not exported, but the exported ones are made of them. */
+  /** Not exported, but used by the exported ones. */
   readonly inner: readonly Entry[]
 }
 
-/** A longer one is a table, such as that of the settings: docs/settings.md has it. */
+/** A longer value is a table, such as that of the settings, which docs/settings.md has. */
 const LONGEST_VALUE = 2000
 const DECLARED: readonly SyntaxKind[] = [
   SyntaxKind.InterfaceDeclaration,
@@ -73,7 +73,7 @@ function readDoors(): Door[] {
   )
 }
 
-/** Without a check, which `npm test` makes, and by one checker: several would infer the same types, each for itself. */
+/** Without a type check, which `npm test` makes, and with one checker, because several would each infer the same types. */
 function emitTypes(folder: string): void {
   for (const [config, out] of [
     ['tsconfig.build.json', 'dist'],
@@ -212,7 +212,7 @@ function identifiersIn(node: Node): Node[] {
   return found
 }
 
-/** Made from something else, a name at a time: people want to see what comes out. */
+/** A mapped type: readers want to see its result. */
 function isComputed(node: Node): boolean {
   return isTypeAliasDeclaration(node) && !node.typeParameters && node.type.kind === SyntaxKind.MappedType
 }

@@ -7,12 +7,12 @@ import { keepPublicTypes } from './public-types.ts'
 const ROOT = join(import.meta.dirname, '..')
 const DIST = join(ROOT, 'dist')
 
-// The package keeps the modes of its files: they must not depend on who builds it.
+// The package keeps the modes of its files, which must not depend on who builds it.
 process.umask(0o022)
 rmSync(DIST, { recursive: true, force: true })
 // Code that runs needs no comments; the types that editors show do. `npm test` checks the types.
 compile('tsconfig.build.json', '--removeComments', '--declaration', 'false', '--noCheck')
-// Several checkers would infer the same types, each for itself, in twice the processor time.
+// Several checkers would each infer the same types, in twice the processor time.
 for (const config of ['tsconfig.build.json', 'tsconfig.browser.json'])
   compile(config, '--emitDeclarationOnly', '--noCheck', '--checkers', '1')
 for (const file of globSync('**/*.{css,svg}', { cwd: join(ROOT, 'src') }))
@@ -35,7 +35,7 @@ function runTool(name: string, ...args: string[]): void {
   if (status !== 0) process.exit(status ?? 1)
 }
 
-/** The compiler renames what is imported, and not what a thread is started with. */
+/** The compiler renames the files that are imported, but not those that threads are started with. */
 function renameWorkers(): void {
   for (const file of globSync('**/*.js', { cwd: DIST })) {
     const text = readFileSync(join(DIST, file), 'utf8')

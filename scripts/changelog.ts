@@ -1,11 +1,11 @@
-// Part of `npm version`: what stood under "Unreleased" in CHANGELOG.md becomes the new version's.
+// Part of `npm version`: the entries under "Unreleased" in CHANGELOG.md become the new version's.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 const CHANGELOG = new URL('../CHANGELOG.md', import.meta.url)
 const UNRELEASED = '## Unreleased\n'
 
-/** `date` is a day, for example 2026-03-01. Throws if there is nothing that users would be told. */
+/** `date` is a day, for example 2026-03-01. Throws if there is nothing to tell users. */
 export function withVersion(changelog: string, version: string, date: string): string {
   const [before, after, ...more] = changelog.split(UNRELEASED)
   if (before === undefined || after === undefined || more.length > 0)

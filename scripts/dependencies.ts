@@ -1,14 +1,14 @@
-// The packages that `npm install menshen` can bring, on any platform, from the lockfile.
+// The packages that `npm install menshen` can install, on any platform, from the lockfile.
 import { readFileSync } from 'node:fs'
 
-/** Those that ask for no more than that their text stays with the code. Another one is a decision, not an upgrade. */
+/** Licences that require only that their text stays with the code. Another one is a decision, not an upgrade. */
 export const ALLOWED_LICENCES = ['0BSD', 'Apache-2.0', 'BlueOak-1.0.0', 'BSD-2-Clause', 'BSD-3-Clause', 'ISC', 'MIT']
 
 interface LockedPackage {
   readonly version: string
   readonly license?: string
   readonly dev?: boolean
-  /** Wanted by a development dependency and optional for another package. */
+  /** Required by a development dependency and optional for another package. */
   readonly devOptional?: boolean
 }
 

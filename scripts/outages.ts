@@ -1,4 +1,4 @@
-// `node scripts/outages.ts [NAME…]` records what Prometheus reads of a real instance during real outages, into
+// `node scripts/outages.ts [NAME…]` records what Prometheus reads from a real instance during real outages, in
 // test/observe/outages.json: two minutes before, eight minutes of the outage, three minutes after. The full disk needs root.
 
 import { execFileSync } from 'node:child_process'
@@ -28,7 +28,7 @@ const SIGN_IN_EVERY_MS = 15_000
 /** Short, so that tokens are refreshed and expire within an outage. */
 const TOKENS = { expiresIn: 120, env: { REFRESH_LEAD_SECONDS: '60' } }
 const FILE = new URL('../test/observe/outages.json', import.meta.url)
-/** What alerts.yml asks for; of histograms the buckets at its bounds. Series that stay 0 say nothing. */
+/** The series that alerts.yml asks for; of histograms only the buckets at its bounds. Series that stay 0 show nothing. */
 const RECORDED =
   /^menshen_((requests|sign_ins|refreshes)_total|upstream_queue|store_seconds_(count|bucket.*le="(0.1|0.25|\+Inf)")|provider_seconds_bucket.*le="(2.5|5|\+Inf)")/
 
@@ -175,7 +175,7 @@ async function startApplication(t: TestContext) {
   return { url: `http://127.0.0.1:${port}`, stop, start: () => start(port) }
 }
 
-/** Users who load a page every few seconds, and others who sign in. Errors are what is recorded. */
+/** Users who load a page every few seconds, and others who sign in. Their errors are part of the recording. */
 function useIt(scene: Scene, signal: AbortSignal): Promise<void>[] {
   const { instance } = scene
   const user = async (n: number): Promise<void> => {

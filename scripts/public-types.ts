@@ -97,7 +97,7 @@ function reexportsIn(file: string): Import[] {
   )
 }
 
-/** Of `type A, B as C`. */
+/** The names in a list such as `type A, B as C`. */
 function namesIn(list: string): { readonly local: string; readonly name: string }[] {
   return list.split(',').flatMap(item => {
     const [name, local = name] = item
@@ -112,7 +112,7 @@ function fileOf(importer: string, path: string): string {
   return resolve(dirname(importer), path.replace(/\.[jt]s$/, '.d.ts'))
 }
 
-/** The imports that the rest still names, and the rest. */
+/** The kept statements, after the imports that they still use. */
 function print(file: string, { kept }: Declarations): string {
   const body = [...kept].map(({ text }) => text)
   const isNamed = (name: string) => body.some(text => new RegExp(`\\b${name}\\b`).test(text))

@@ -1,5 +1,5 @@
-// `npm run release`: the files of a release in release/files: the package, its SBOM, and the checksums of both. The same
-// commit gives the same bytes, so that anybody can make them again and compare.
+// `npm run release`: writes the files of a release to release/files: the package, its SBOM, and the checksums of both. The same
+// commit gives the same bytes, so that anyone can build them again and compare.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -8,7 +8,7 @@ import { productionSbom } from './sbom.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const FILES = join(ROOT, 'release/files')
-/** npm's SBOM of everything is larger than what Node takes by itself. */
+/** npm's SBOM of everything is larger than the output that Node accepts by default. */
 const MOST_BYTES = 64 * 1024 * 1024
 
 const changed = git('status', '--porcelain')
@@ -42,7 +42,7 @@ function write(name: string, text: string): void {
   writeFileSync(join(FILES, name), text)
 }
 
-/** Gives what it says on stdout, or shows it on stderr. What goes wrong it says itself. */
+/** Returns npm's output, or shows it on stderr. npm reports its own errors. */
 function npm(says: 'inherit' | 'pipe', ...args: string[]): string {
   const stdout = says === 'pipe' ? says : process.stderr
   const { status, stdout: said } = spawnSync('npm', args, {
@@ -54,7 +54,7 @@ function npm(says: 'inherit' | 'pipe', ...args: string[]): string {
   return String(said)
 }
 
-/** Empty where this is not a clone: sources that were unpacked can be packed, too. */
+/** Empty if this is not a clone, because unpacked sources can be packed, too. */
 function git(...args: string[]): string {
   try {
     return execFileSync('git', args, { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()

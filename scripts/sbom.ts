@@ -1,5 +1,5 @@
-// The SBOM of what is installed with Menshen, from npm's of everything: with `--omit=dev` npm would leave out what we need
-// as soon as a development dependency needs it too. And without what would be different the next time.
+// The SBOM of what is installed with Menshen, filtered from npm's SBOM of everything: with `--omit=dev`, npm would leave out a
+// package that we need if a development dependency needs it, too. Fields that would differ the next time are removed.
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
@@ -11,7 +11,7 @@ const sbomShape = z.looseObject({
   dependencies: z.array(z.looseObject({ ref: z.string(), dependsOn: z.array(z.string()) })),
 })
 
-/** `text` is npm's, and `committedAt` in seconds since 1970; 0 if it is not known. */
+/** `text` is npm's SBOM; `committedAt` is in seconds since 1970, or 0 if unknown. */
 export function productionSbom(text: string, committedAt: number): object {
   const { serialNumber: _serial, ...sbom } = sbomShape.parse(JSON.parse(text))
   const { timestamp: _now, ...metadata } = sbom.metadata
@@ -24,7 +24,7 @@ export function productionSbom(text: string, committedAt: number): object {
     metadata: {
       ...(committedAt > 0 ? { timestamp: new Date(committedAt * 1000).toISOString() } : {}),
       ...metadata,
-      // npm takes the name of the folder.
+      // npm uses the name of the folder.
       component: { ...metadata.component, name },
     },
     components: sbom.components.filter(component => isWanted(component['bom-ref'])),

@@ -1,5 +1,5 @@
-// The JSON Schema of the configuration, for editors and for CI: made from the schema that checks it, with the sentences that editors
-// show for the types. `npm run docs` writes it to menshen.schema.json.
+// The JSON Schema of the configuration, for editors and for CI: generated from the schema that checks it, with the sentences that
+// editors show for the types. `npm run docs` writes it to menshen.schema.json.
 import { globSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
@@ -12,7 +12,7 @@ interface Schema {
   [keyword: string]: unknown
 }
 
-/** By the name of the member. */
+/** Keyed by the name of the member. */
 type Descriptions = ReadonlyMap<string, string | undefined>
 
 const CONFIG_FOLDER = fileURLToPath(new URL('../src/config/', import.meta.url))

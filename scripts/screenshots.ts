@@ -87,7 +87,7 @@ await take(page, 'login', '/login', { width: 560, height: 640 })
 await takeOwnLook()
 const ticket = developer.cookies.get('menshen_session') ?? ''
 await context.addCookies([{ name: 'menshen_session', value: ticket, url: gateway.url }])
-// The overview is cached for a moment: this one shows the last checks.
+// The overview is cached for a moment; this one shows the last checks.
 gateway.passSeconds(10)
 for (const [name, path] of Object.entries(PAGES)) await take(page, name, path)
 

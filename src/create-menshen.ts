@@ -14,7 +14,7 @@ export async function createMenshen<R extends Role = DefaultRole, F extends stri
   return startMenshen(options)
 }
 
-/** Gives the file its types: the roles that it names, and no others, are those of its rules. */
+/** Types a configuration: its rules can name the roles that it defines, and no others. */
 export function defineConfig<R extends Role = DefaultRole, F extends string = never>(
   config: Config<R, F>,
 ): Config<R, F> {

@@ -46,9 +46,9 @@ export interface KeptParts {
 }
 
 export interface KeptDevelopment {
-  /** It is used by versions that would start the same. */
+  /** Shared by versions that would start the same provider. */
   readonly fingerprint: string
-  /** 0 if any free one will do. */
+  /** 0 if any free port will do. */
   readonly port: number
   readonly running: Development
 }
@@ -65,23 +65,23 @@ export interface CreateCall {
   readonly instanceName: string | undefined
   readonly settings: Settings
   readonly config: Config
-  /** What else of the options makes another instance. */
+  /** The other options that make another instance if they change. */
   readonly others: readonly unknown[]
   readonly devProviderPort: number
   readonly functions: Functions
   start(functions: Functions, kept: KeptParts): Promise<Menshen>
 }
 
-/** Its versions follow each other. */
+/** An instance whose versions follow each other. */
 interface Instance {
   readonly kept: KeptParts
   latest?: Menshen
 }
 
 interface SharedInstance extends Instance {
-  /** Of the latest evaluation. */
+  /** The order of the latest evaluation. */
   order: number
-  /** Of the options of the latest version. */
+  /** The fingerprint of the options of the latest version. */
   fingerprint: string
   /** The functions that the latest version calls. */
   calls: { functions: Functions }
@@ -89,7 +89,7 @@ interface SharedInstance extends Instance {
 
 interface Registry {
   evaluations: number
-  /** Of the evaluations that began in this turn of the event loop. */
+  /** The number of evaluations that began in this turn of the event loop. */
   together: number
   readonly instances: Map<string, SharedInstance>
   readonly instanceOf: WeakMap<Menshen, SharedInstance>
@@ -217,7 +217,7 @@ async function closeKept(kept: KeptParts): Promise<void> {
   await memoryStore?.close()
 }
 
-/** Calls those of the latest evaluation. */
+/** Calls the functions of the latest evaluation. */
 function latestFunctions(calls: { readonly functions: Functions }): Functions {
   const { onSignIn, onSignOut } = calls.functions.hooks
   return {

@@ -10,18 +10,23 @@ export interface Problem {
   readonly namedSettings?: readonly string[]
   /** Where it is in the configuration, for example `rules.0.path`. */
   readonly path?: string
-  /** The whole sentence. It names settings as the environment does; that of createMenshen begins with their options. */
+  /**
+   * The whole sentence. It names settings as the environment does; in errors of createMenshen it begins with the names of the
+   * options.
+   */
   readonly message: string
   /** A value that would be accepted. */
   readonly example?: string
 }
 
-/** Broken, not absent: thrown when something outside failed. Decide by `code` and `problems`; the message is for people. */
+/**
+ * Thrown when something outside failed, not when something is absent. Decide by `code` and `problems`; the message is for people.
+ */
 export class MenshenError extends Error {
   readonly code: ErrorCode
   /** What is wrong, one by one. The message has a line for each. */
   declare readonly problems: readonly Problem[]
-  /** The message in other languages than the log's, where it has them. */
+  /** The message in languages other than the log's, if there are translations. */
   declare readonly phrase?: object
 
   constructor(code: ErrorCode, what: string | readonly Problem[], cause?: unknown, phrase?: object) {
@@ -35,12 +40,12 @@ export class MenshenError extends Error {
   }
 }
 
-/** Refuses with everything that is wrong, if anything is. */
+/** Throws with everything that is wrong, if anything is. */
 export function refuseIf(problems: readonly Problem[]): void {
   if (problems.length > 0) throw new MenshenError('bad_settings', problems)
 }
 
-/** For the log. Of the cause only its code: the rest can carry what came from outside. */
+/** For the log. The cause contributes only its code, because the rest can contain outside input. */
 export function errorFields(error: unknown): { error: ErrorCode; detail: string; code?: string } | { err: unknown } {
   if (!(error instanceof MenshenError)) return { err: error }
   const code = systemCodeOf(error.cause)
@@ -68,7 +73,7 @@ export const ERRORS = {
   keys_unavailable: "an application could not fetch the gateway's keys",
 } as const
 
-/** The codes of `/login?error=<code>` that have a sentence of their own: `error.<code>.message` and `.remedy`. */
+/** The codes of `/login?error=<code>` that have their own sentences: `error.<code>.message` and `.remedy`. */
 export const LOGIN_ERRORS = [
   'missing_code',
   'invalid_state',

@@ -169,7 +169,7 @@ export const EVENTS = {
   config_reloaded: {
     level: 'info',
     message: 'settings and configuration reloaded',
-    // `changed` names settings and parts of the configuration; of the others it is how many there are now.
+    // `changed` names settings and parts of the configuration; the other fields are how many there are now.
     fields: ['changed', 'rules', 'upstreams'],
     audited: true,
   },
@@ -213,7 +213,7 @@ export const EVENTS = {
   sign_in_failed: {
     level: 'warn',
     message: 'sign-in failed',
-    // In the audit trail: how many more of the same network, for the same reason, there were in that minute.
+    // In the audit trail, `count` is how many more of the same network, for the same reason, there were in that minute.
     // `step` is `start` if the browser was not sent to the provider.
     fields: ['count', 'hook', 'step'],
     audited: true,
@@ -246,7 +246,7 @@ export const EVENTS = {
   session_ended: {
     level: 'info',
     message: 'session ended for a reason other than its own sign-out',
-    // Whose sessions they were is `user` and `sub`; the developer or machine that ended them is `byUser`.
+    // `user` and `sub` are the owner of the sessions; `byUser` is the developer or machine that ended them.
     // Without `by` the reason is `idle`, `session_limit`, `refresh_failed` or `unbound`.
     // `during` is `refresh` if the answer of a token refresh ended it.
     fields: ['by', 'byUser', 'ended', 'reason', 'during'],
@@ -360,7 +360,7 @@ export const EVENTS = {
   sign_in_incomplete: {
     level: 'warn',
     message: 'user signed in, but a later step failed; the session is valid',
-    // `limit`: SESSIONS_PER_USER was not enforced. `key_owner`: personal keys keep the roles of before.
+    // `limit`: SESSIONS_PER_USER was not enforced. `key_owner`: personal keys keep their former roles.
     fields: ['step'],
   },
   id_token_unusable: {
@@ -390,7 +390,7 @@ export const EVENTS = {
   },
   key_revoked: {
     level: 'info',
-    // `name` of one; `revoked` is how many ended with their user.
+    // `name` is that of a single key; `revoked` is how many were revoked with all sessions of their user.
     message: 'personal keys revoked, alone or together with all sessions of their user',
     fields: ['by', 'byUser', 'name', 'revoked'],
     audited: true,
@@ -403,7 +403,7 @@ export const EVENTS = {
     fields: ['method', 'path'],
   },
   key_use_not_saved: { level: 'warn', message: "a personal key's last use could not be saved", fields: [] },
-  // `claim` is what of it is wrong.
+  // `claim` is the part of it that is wrong.
   logout_token_refused: { level: 'warn', message: 'logout token rejected', fields: ['claim'] },
   cookie_lost: {
     level: 'warn',

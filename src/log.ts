@@ -3,7 +3,7 @@
 import { EVENTS, type EventCode, type Report } from './events.ts'
 import { createRepeats } from './util/repeats.ts'
 
-/** The interface of a logger; those of pino have it. */
+/** The interface of a logger; a pino logger has it. */
 export interface Log {
   info(fields: object, message: string): void
   warn(fields: object, message: string): void

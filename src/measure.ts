@@ -19,7 +19,7 @@ export interface Work {
   readonly store: EntryVerb | 'trail_append' | 'trail_read' | 'ready'
 }
 
-/** Does the work, and tells the observers how long it took and how it ended. */
+/** Does the work, and reports to the observers how long it took and how it ended. */
 export type Measure = <Kind extends keyof Work, Result>(
   kind: Kind,
   what: Work[Kind],

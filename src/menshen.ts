@@ -24,20 +24,20 @@ export interface Menshen<R extends Role = Role, F extends string = string> exten
   readonly upgradeListener: UpgradeListener
   /** For the server's `clientError` event: a page for requests whose headers are too large. */
   readonly clientErrorListener: ClientErrorListener
-  /** From now on every answer closes its connection, so that the next request goes to another process. */
+  /** From now on, every answer closes its connection, so that the next request goes to another process. */
   prepareToClose(): void
   /** Ends sockets and event streams, which would not end on their own. Clients open them again, at another process. */
   endStreams(): void
   /** After the file of AUDIT_FILE was moved away. */
   reopenFiles(): void
   /**
-   * Ends the streams, finishes the sign-ins and refreshes that are under way, and closes the store. Whatever is not done
-   * after this long (10 s) is left behind. A second call is the same as the first.
+   * Ends the streams, finishes the sign-ins and refreshes that are in progress, and closes the store. Anything unfinished after
+   * this long (10 s) is abandoned. A second call returns the promise of the first.
    */
   close(timeoutMs?: number): Promise<void>
 }
 
-/** What the command can do besides. */
+/** What the command can do in addition. */
 export interface Core extends Menshen, ServedApplication {
   /**
    * Checks other settings and another configuration as a whole, or throws. The returned function puts them in use for requests
@@ -46,7 +46,7 @@ export interface Core extends Menshen, ServedApplication {
   prepare(settings: Settings, config: Config): (fields: ReloadFields | undefined) => Promise<void>
   /** For the console: the files differ from what runs. */
   noteRefused(refused: { file: string; detail: string }): void
-  /** For the metrics: the server uses a certificate that expires then, in milliseconds since the epoch. */
+  /** For the metrics: when the certificate of the server expires, in milliseconds since the epoch. */
   noteCertificate(expiresAt: number): void
   /** Logs and counts an event. */
   readonly report: Report

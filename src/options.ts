@@ -32,13 +32,13 @@ export interface MenshenOptions<R extends string = string, F extends string = st
   extends SettingOptions,
     Omit<Config<R, F>, 'devProvider'>,
     Hooks {
-  /** What `readSettings` read from an environment; options beside it win. */
+  /** The result of `readSettings`; other options take precedence. */
   readonly settings?: Settings | undefined
-  /** The path of a configuration file, or what `defineConfig` gave. */
+  /** The path of a configuration file, or the result of `defineConfig`. */
   readonly config?: string | Config<R, F> | undefined
   /**
-   * Where events are written. A pino logger is one. Without it, warnings go to the console: that no user can sign in, that the
-   * development provider is in use, or that a function of yours failed, and nothing else is written.
+   * Where events are written, for example a pino logger. Without it, only warnings are written, to the console: that no user can
+   * sign in, that the development provider is in use, or that a function of yours failed.
    */
   readonly log?: Log | undefined
   /** The clock, in milliseconds since 1970. */
@@ -64,7 +64,7 @@ export interface ReadOptions {
   readonly isLogged: boolean
   readonly now: (() => number) | undefined
   readonly devProvider: boolean
-  /** `undefined` if any free one will do. */
+  /** `undefined` if any free port will do. */
   readonly devProviderPort: number | undefined
   readonly hooks: Hooks
   readonly instanceName: string | undefined
@@ -86,7 +86,7 @@ function warnOfHook(fields: { hook?: unknown; user?: unknown; err?: unknown; det
 
 type OptionEntries = readonly (readonly [option: string, value: unknown])[]
 
-/** One start names everything that is wrong with the settings. `nodeEnv` is the process's own; `variables` are for `{ env }`. */
+/** Reports all problems of the settings together. `nodeEnv` is the process's own; `variables` are for `{ env }`. */
 export async function readOptions(
   options: MenshenOptions,
   nodeEnv: string | undefined,
@@ -224,7 +224,7 @@ function withOptionNames(problem: Problem): Problem {
   return { ...problem, message: `${namedSettings.map(optionName).join(', ')}: ${message}` }
 }
 
-/** The sentence about an option that there is not, with the name that was probably meant. */
+/** The message about an unknown option, with the name that was probably meant. */
 export function unknownOption(given: string, others: readonly string[]): string {
   const names = [...SETTING_BY_OPTION.keys(), ...others]
   const likely = likelyOption(given) ?? likelyMeantOf(given, names)
@@ -232,13 +232,13 @@ export function unknownOption(given: string, others: readonly string[]): string 
   return `${JSON.stringify(given.slice(0, LONGEST_SHOWN_NAME))} is not an option; ${remedy}`
 }
 
-/** What others call `upstreamUrl`. */
+/** The option for a name that other programs use, such as `upstreamUrl`. */
 function likelyOption(given: string): string | undefined {
   const setting = settingOfAlias(given.replace(/[A-Z]/g, letter => `_${letter}`).toUpperCase())
   return setting && optionName(setting)
 }
 
-// The start of the library. Like the command it passes the clock on; of the environment it reads NODE_ENV, and what the
+// The start of the library. Like the command, it passes the clock on. From the environment it reads NODE_ENV, and what the
 // configuration names as `{ env: NAME }`.
 
 export async function startMenshen<R extends Role = DefaultRole, F extends string = never>(
@@ -248,7 +248,7 @@ export async function startMenshen<R extends Role = DefaultRole, F extends strin
     // Its roles and fields are those that the options name.
     return (await start(options as MenshenOptions)) as unknown as Menshen<R | typeof DEFAULT_ROLE, F>
   } catch (error) {
-    // A program that gives settings of the environment knows them by those names.
+    // A program that passes settings of the environment knows them by those names.
     if (!(error instanceof MenshenError) || options?.settings) throw error
     throw new MenshenError(error.code, error.problems.map(withOptionNames), error.cause, error.phrase)
   }
@@ -320,7 +320,7 @@ function missingText(missing: readonly string[], { PROVIDER }: Settings, { provi
     .join(', ')
 }
 
-/** What a sign-in needs and is not given, by the names that the program knows. */
+/** What a sign-in needs and lacks, by the names that the program knows. */
 function missingIn(settings: Settings, config: Config, byOptions: boolean): string[] {
   return planProviders(config, settings)
     .flatMap(plan => plan.missing)
@@ -329,7 +329,7 @@ function missingIn(settings: Settings, config: Config, byOptions: boolean): stri
 
 /** The instance as applications get it. After `close` it answers 503, or rejects. */
 export function asLibrary(whole: Core): Menshen {
-  // An application that wants other settings makes another one.
+  // An application that wants other settings creates another instance.
   const { prepare: _, noteRefused: __, sessions: ___, ...core } = whole
   let closed: Promise<void> | undefined
   return {
@@ -357,13 +357,13 @@ export function asLibrary(whole: Core): Menshen {
   }
 }
 
-/** Not an environment: that is all text, and has no default of any row. */
+/** Refuses an environment, which has only text and no defaults. */
 function assertSettings(settings: unknown): void {
   if (settings === undefined || typeof Object(settings).SESSION_MAX_HOURS === 'number') return
   throw new MenshenError('bad_settings', 'settings: expected the result of readSettings, not the environment itself.')
 }
 
-/** Its tokens are not JWTs, and it has no introspection. */
+/** The development provider's tokens are not JWTs, and it has no introspection. */
 function assertNoBearer({ rules = [] }: Config): void {
   const first = rules.findIndex(({ bearer }) => bearer)
   if (first < 0) return
@@ -385,7 +385,7 @@ function closedAnswer(): Response {
 
 // The embedded development provider, and the settings for it.
 
-/** The one that runs, unless it was started for another address, language or port. */
+/** The running one, unless it was started for another address, language or port. */
 async function keepDevelopment(kept: KeptParts, { settings, config, devProviderPort = 0, now }: Start) {
   const { BASE_URL, CALLBACK_PATH, PAGE_LANGUAGE } = settings
   const fingerprint = fingerprintOf([BASE_URL, CALLBACK_PATH, PAGE_LANGUAGE, devProviderPort])
@@ -405,7 +405,7 @@ async function closeDevelopment(kept: KeptParts): Promise<void> {
   await development?.running.close()
 }
 
-/** On any free port if it is 0. */
+/** `port` 0 is any free port. */
 export async function startDevelopment(
   { BASE_URL, CALLBACK_PATH, PAGE_LANGUAGE }: Pick<Settings, 'BASE_URL' | 'CALLBACK_PATH' | 'PAGE_LANGUAGE'>,
   { devProvider }: Config,
@@ -442,7 +442,7 @@ function usersOf({ users }: DevProviderConfig = {}) {
   })
 }
 
-/** It lets anyone in: only on a developer's own machine, and never beside a real provider. */
+/** The development provider lets anyone in, so it runs only on a developer's own machine, and never beside a real provider. */
 export function assertDevelopment(settings: Settings, { provider, providers }: Config): void {
   const { NODE_ENV = '', BASE_URL } = settings
   const refuse = (reason: string, expected: string, setting?: Name) => {
@@ -456,7 +456,7 @@ export function assertDevelopment(settings: Settings, { provider, providers }: C
     refuse('a provider is configured', 'only one of them')
 }
 
-/** A developer has to know that it is not a real provider, and its users. */
+/** A developer must know that it is not a real provider, and who its users are. */
 export function reportDevelopment(log: EventLog, { BASE_URL, AUTH_URL }: Settings, users: readonly string[]): void {
   log.report('started', { address: BASE_URL, provider: phraseIn('en', developmentPhrase(AUTH_URL)), users })
   log.close()

@@ -82,9 +82,9 @@ export function signInPathsOf({ LOGIN_PATH, CALLBACK_PATH, LOGOUT_PATH }: SignIn
 
 /** The paths of one configuration. */
 export interface OwnPaths extends SignInPaths {
-  /** Where the providers send browsers back. */
+  /** The paths to which the providers send browsers back. */
   readonly callbacks: ReadonlySet<string>
-  /** All paths of the sign-in: never a place to return to. */
+  /** All paths of the sign-in, none of which can be a return path. */
   readonly signIn: ReadonlySet<string>
 }
 
@@ -106,7 +106,7 @@ export function callbackPathOf(callback: string, id: string): string {
 
 const DEFAULT_SIGN_IN: ReadonlySet<string> = new Set(Object.values(DEFAULT_SIGN_IN_PATHS))
 
-/** Whether Menshen answers a path itself. `signInPaths` are those of the instance; without them the defaults count. */
+/** Whether Menshen answers a path itself. `signInPaths` are those of the instance; without them the defaults apply. */
 export function isOwnPath(
   path: string,
   signInPaths: ReadonlySet<string> | readonly string[] = DEFAULT_SIGN_IN,

@@ -15,7 +15,7 @@ export const SPECIAL_SETTINGS: readonly string[] = ['PROVIDER', 'CONFIG'] satisf
 /** Secrets, and addresses with a password: `{ env: 'NAME' }` or `{ file: 'PATH' }` is accepted in place of the text. */
 export const SECRET_SETTINGS: readonly string[] = ['CLIENT_SECRET', 'SECRET', 'STORE'] satisfies Name[]
 
-/** As the type of the setting's row says. What is an object to us is text here, as in the environment. */
+/** The type in the setting's row. Values that are objects to us are text here, as in the environment. */
 type OptionValue<T> =
   | {
       number: number

@@ -15,21 +15,21 @@ import type { UserInfo } from './provider/user.ts'
 import { checkedData } from './sign-in/hooks.ts'
 import type { UserSession } from './sign-in/user-session.ts'
 
-/** A user who is to be signed in: any field of the user info, and more. A field that is left out is empty. */
+/** A user to sign in: any field of the user info, and more. A field that is left out is empty. */
 export type TestUser<R extends Role = Role, F extends string = never> = UserFields<F> & {
   readonly username: string
   readonly groups?: readonly string[] | undefined
   /** Without it, `roles` of the options decide, as for every user. */
   readonly role?: R | undefined
-  /** As `onSignIn` would have returned it. */
+  /** What `onSignIn` would have returned. */
   readonly data?: object | undefined
-  /** In seconds: 3600 unless given. */
+  /** In seconds; 3600 by default. */
   readonly expiresIn?: number | undefined
-  /** Which of `providers`: the first unless given. */
+  /** One of `providers`; the first by default. */
   readonly provider?: string | undefined
 }
 
-/** Where the names of the fields are not known, any is possible. */
+/** If the names of the fields are not known, any name is possible. */
 export type UserFields<F extends string> = string extends F
   ? Readonly<Record<string, unknown>>
   : Readonly<Partial<UserInfo<F>>>
@@ -41,7 +41,7 @@ export interface TestSignIn<R extends Role = Role, F extends string = string> {
 }
 
 export interface TestMenshen<R extends Role = Role, F extends string = string> extends Menshen<R, F> {
-  /** A new session. Hooks do not run. Rejects for a role that the options do not know. */
+  /** Opens a new session. Hooks do not run. Rejects for a role that the options do not know. */
   signIn(user: TestUser<R, F>): Promise<TestSignIn<R, F>>
   /** Ends the session of a cookie. Hooks do not run. */
   signOut(cookie: string): Promise<void>

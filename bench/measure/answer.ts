@@ -1,4 +1,4 @@
-// Asks a server of the benchmarks, and keeps its answer so exactly that another one can send the same.
+// Asks a server of the benchmarks, and keeps its answer so exactly that another server can send the same.
 
 import { once } from 'node:events'
 import { Agent, get, type IncomingMessage } from 'node:http'
@@ -6,7 +6,7 @@ import { buffer } from 'node:stream/consumers'
 
 export interface Answer {
   readonly status: number
-  /** Names and values in turn, as they were sent. */
+  /** Alternating names and values, as they were sent. */
   readonly rawHeaders: readonly string[]
   readonly headers: Readonly<Record<string, string>>
   readonly body: Buffer
@@ -14,12 +14,12 @@ export interface Answer {
 
 const agent = new Agent({ keepAlive: true })
 
-/** As a program asks. */
+/** Asks as a program does. */
 export function ask(url: string, cookie?: string): Promise<Answer> {
   return askWith(url, cookie ? ['Host', new URL(url).host, 'Cookie', cookie] : ['Host', new URL(url).host])
 }
 
-/** With the headers of `request`, which is its bytes. */
+/** Sends the headers of `request`, which contains the bytes of a request. */
 export function askAs(url: string, request: string): Promise<Answer> {
   const lines = request.split('\r\n').slice(1, -2)
   return askWith(

@@ -8,29 +8,29 @@ import { type Distribution, distributionOf, median, provesSomething, ratios } fr
 import { type Load, type Measured, measure } from './wrk.ts'
 
 export interface Contender {
-  /** Whose processor time counts. */
+  /** The process whose processor time is measured. */
   readonly pid: number
   /** How many requests are answered before the first round counts. */
   readonly warmUpRequests?: number
-  /** Asks for so long, beginning with request number `first`. */
+  /** Sends requests for this long, beginning with request number `first`. */
   measure(seconds: number, first: number): Promise<Measured>
 }
 
 export interface Rounds {
   readonly warmUpSeconds: number
   readonly rounds: number
-  /** Where so many as `rounds` prove nothing, they are doubled, up to so many. */
+  /** If `rounds` rounds prove nothing, they are doubled, up to this number. */
   readonly mostRounds: number
   readonly roundSeconds: number
 }
 
-/** One figure a round. */
+/** One figure per round. */
 export interface Rated {
-  /** Requests a second. */
+  /** Requests per second. */
   readonly rates: readonly number[]
-  /** Microseconds of processor time a request. */
+  /** Microseconds of processor time per request. */
   readonly cpu: readonly number[]
-  /** Which share of the round its processor time is. */
+  /** The share of the round that its processor time takes. */
   readonly busy: readonly number[]
 }
 
@@ -73,7 +73,7 @@ export async function contest(contenders: readonly Contender[], plan: Rounds): P
   return turns
 }
 
-/** The contenders against the last of them. */
+/** Compares the contenders with the last of them. */
 export async function contestAgainstLast(contenders: readonly Contender[], plan: Rounds) {
   const all = await contest(contenders, plan)
   const reference = all.pop()
@@ -89,7 +89,7 @@ export function compare(record: Rated, reference: Rated): Comparison {
   }
 }
 
-/** Where the reference had time to spare its rate is not a limit; and where somebody else slowed them, rates say little. */
+/** If the reference had time to spare, its rate is not a limit; if other work slowed them, rates say little. */
 export function decisive({ rate, cpu, idle }: Comparison): { judged: Distribution; byCpu: boolean } {
   const byCpu = idle || (!provesSomething(rate) && provesSomething(cpu))
   return { judged: byCpu ? cpu : rate, byCpu }

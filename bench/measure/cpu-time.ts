@@ -1,8 +1,8 @@
-// The processor time of a process, by /proc: steadier than a rate where a machine is shared.
+// The processor time of a process, from /proc: steadier than a rate where a machine is shared.
 
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** In microseconds, of all of its threads; NaN where the system does not tell. */
+/** In microseconds, of all of its threads; NaN if the system does not report it. */
 export function cpuTimeOf(pid: number): number {
   try {
     const threads = readdirSync(`/proc/${pid}/task`)

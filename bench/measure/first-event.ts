@@ -1,4 +1,4 @@
-// How long an event of a stream is on its way: from the application's write to the browser's read.
+// How long an event of a stream takes from the application's write to the browser's read.
 
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
@@ -16,7 +16,7 @@ export async function firstEventDelay(url: string, cookie: string): Promise<numb
 
 async function delayOfOne(url: string, cookie: string): Promise<number> {
   const request = get(url, { agent: false, headers: { cookie, accept: 'text/event-stream' } })
-  request.on('error', () => {}) // told to whoever waits, and of no interest once it has been ended here
+  request.on('error', () => {}) // reported to the waiting caller, and irrelevant once it has been ended here
   const [response] = (await once(request, 'response')) as [IncomingMessage]
   const [event] = await once(response, 'data')
   const now = preciseNow()

@@ -1,4 +1,4 @@
-// The frames of a connection of HTTP/2, as they come.
+// The frames of an HTTP/2 connection, as they arrive.
 
 import { FRAME, frame, number } from '../../test/kit/http2-frames.ts'
 
@@ -10,7 +10,7 @@ export const ALLOWANCE = frame(FRAME.window, 0, 0, number(LARGEST_WINDOW - FIRST
 
 export type TakeFrame = (type: number, flags: number, stream: number, payload: Buffer) => void
 
-/** Takes bytes as they come; so many at the beginning are not a frame. */
+/** Takes bytes as they arrive; the first `skipped` bytes are not a frame. */
 export function createFrameReader(take: TakeFrame, skipped = 0): (chunk: Buffer) => void {
   let left = skipped
   let rest: Buffer = Buffer.alloc(0)

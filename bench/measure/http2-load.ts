@@ -1,5 +1,5 @@
-// Load by HTTP/2: as many requests as a server can answer, on connections that stay open. They are written by frames: a client
-// of node:http2 takes more time for a request than a bare server, which then waits for it.
+// Load by HTTP/2: as many requests as a server can answer, on connections that stay open. They are written as frames: a node:http2
+// client takes more time for a request than a bare server, which would then wait for it.
 
 import { once } from 'node:events'
 import { type ClientHttp2Session, connect } from 'node:http2'
@@ -28,7 +28,7 @@ export async function openSession(url: string): Promise<ClientHttp2Session> {
   return session
 }
 
-/** Throws if it has another status of gRPC than 0. */
+/** Throws if its gRPC status is not 0. */
 export async function askByHttp2(session: ClientHttp2Session, { headers, body }: Http2Request): Promise<Answer> {
   const stream = session.request(headers, { endStream: body === undefined })
   if (body) stream.end(body)
@@ -43,7 +43,7 @@ export async function askByHttp2(session: ClientHttp2Session, { headers, body }:
   return { status: received[':status'], rawHeaders, headers: Object.fromEntries(texts), body: content }
 }
 
-/** Throws if an answer is not 200, has another status of gRPC than 0, or another length than the first. */
+/** Throws if an answer is not 200, has a gRPC status other than 0, or another length than the first. */
 export async function openHttp2Load(url: string, request: Http2Request): Promise<Http2Load> {
   const session = await openSession(url)
   const { status, body } = await askByHttp2(session, request)
@@ -88,7 +88,7 @@ class LoadConnection {
   readonly #readFrames = createFrameReader((type, flags, _stream, payload) => this.#take(type, flags, payload))
   #stream = 1
   #open = 0
-  /** In what was read last. */
+  /** Counted in the last read. */
   #ended = 0
   #answered = 0
   #received = 0

@@ -1,4 +1,4 @@
-// How long requests take that come at a steady rate, whatever becomes of those before them.
+// How long requests take that are sent at a steady rate, whether or not earlier ones were answered.
 
 import { performance } from 'node:perf_hooks'
 import { setTimeout as pause } from 'node:timers/promises'

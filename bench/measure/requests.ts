@@ -15,17 +15,17 @@ export interface Shape {
   readonly url: string
   /** The Host, if it is not that of the address. */
   readonly host?: string
-  /** What nginx was asked for, if it is nginx who asks. */
+  /** What nginx was asked for, if nginx sends the request. */
   readonly original?: string
   /** Whether the connection ends with the answer. */
   readonly close?: boolean
-  /** `Authorization` of a program, if it is one that asks. */
+  /** `Authorization` of a program, if a program sends the request. */
   readonly authorization?: string
-  /** Whether it has only what the question needs: the cookie and four headers. */
+  /** Whether it has only what the check needs: the cookie and four headers. */
   readonly lean?: boolean
 }
 
-/** The page that nginx is asked for: one of the configuration's rules is about it. */
+/** The page that nginx is asked for: one of the configuration's rules applies to it. */
 const ORIGINAL = '/reports/2026/third-quarter?page=2&sort=date'
 
 const BROWSER = [
@@ -45,12 +45,12 @@ const BROWSER = [
 ]
 let files = 0
 
-/** The question that nginx asks about each request. */
+/** The check that nginx sends for each request. */
 export function checkAt(base: string): Shape {
   return { url: `${base}/_menshen/check`, original: ORIGINAL }
 }
 
-/** The same question by a proxy that passes nothing else on. */
+/** The same check, from a proxy that passes nothing else on. */
 export function leanCheckAt(base: string): Shape {
   return { ...checkAt(base), lean: true }
 }
@@ -64,7 +64,7 @@ export function requestsOf(shape: Shape, cookies: readonly string[]): Requests {
   return { file, length, count: requests.length }
 }
 
-/** Without a cookie of ours it is a visitor's. */
+/** Without our cookie it is a visitor's request. */
 export function requestOf({ url, original, close = false, ...shape }: Shape, cookie?: string): string {
   const { pathname, search, host: ownHost } = new URL(url)
   const { host = ownHost, authorization, lean = false } = shape

@@ -17,7 +17,7 @@ export function median(values: readonly number[]): number {
   return quantile(values, 0.5)
 }
 
-/** Between two neighbours it is in proportion to both. NaN if there are no values. */
+/** Interpolates between two neighbours. NaN if there are no values. */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((one, other) => one - other)
   const place = (sorted.length - 1) * share
@@ -32,7 +32,7 @@ export function spreadOf({ median, low, high }: Distribution): number {
 
 /** A run whose quartiles are further apart than this share of its median proves nothing. */
 const WIDEST_SPREAD = 0.1
-/** So does one of fewer comparisons. */
+/** Neither does a run with fewer comparisons. */
 const FEWEST_COMPARISONS = 4
 
 export function provesSomething(distribution: Distribution): boolean {
@@ -43,7 +43,7 @@ export function provesSomething(distribution: Distribution): boolean {
 const FEWEST_ROUNDS_COMPARED = 4
 const MOST_COMPARISONS = 8
 
-/** Some neighbouring rounds at a time, so that what slowed them down slowed both; more at a time where there are many. */
+/** Compares several neighbouring rounds at a time, so that what slowed them down slowed both; more at a time where there are many. */
 export function ratios(values: readonly number[], reference: readonly number[]): number[] {
   const size = Math.max(FEWEST_ROUNDS_COMPARED, 2 * Math.ceil(values.length / MOST_COMPARISONS / 2))
   const others = averages(reference, size)

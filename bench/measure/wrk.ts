@@ -14,23 +14,23 @@ export interface Load {
 
 export interface Measured {
   readonly requests: number
-  /** Requests a second. */
+  /** Requests per second. */
   readonly rate: number
 }
 
 const SCRIPT = fileURLToPath(new URL('requests.lua', import.meta.url))
 const CONNECTIONS = 32
-/** Longer than any round: wrk only knows whole seconds, so it is ended by a signal, which it takes for its end. */
+/** Longer than any round: wrk supports only whole seconds, so a signal ends it, which it treats as its normal end. */
 const LONG = '600s'
 const LONGEST_SECONDS = 10
-/** What requests.lua says first. */
+/** What requests.lua prints first. */
 const READY = 'ready'
 
-/** Begins with request number `first`. Throws if a single one went wrong, or if nothing was answered for long. */
+/** Begins with request number `first`. Throws if a single request failed, or if nothing was answered for a long time. */
 export async function measure(load: Load, seconds: number, first = 0): Promise<Measured> {
   const measured = await measureOnce(load, seconds, first)
   if (measured.requests > 0) return measured
-  // The machine was taken away from us for the whole round.
+  // The machine was not available to us for the whole round.
   if (seconds < LONGEST_SECONDS) return measure(load, seconds * 2, first)
   throw new Error(`${load.url} was not answered for ${seconds} seconds`)
 }

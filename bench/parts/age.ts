@@ -1,8 +1,8 @@
 // Whether processes get slower with age: two that have served for minutes, with sign-ins, refreshes, pages and refusals among the
 // checks, and then had a quiet time, in which V8 gives memory back, against two on the same store that have done the same for
-// seconds. What V8 compiles is a matter of chance, so that any two processes differ by a few hundredths: the mark is about both of
-// each kind. One more has never seen anything but checks, and V8 has compiled nothing but checks for it: what that one is faster
-// is the price of serving requests of all kinds, at any age.
+// seconds. What V8 compiles is a matter of chance, so any two processes differ by a few hundredths: the mark is about both of each
+// kind. One more has served only checks, and V8 has compiled only checks for it: how much faster it is shows the price of serving
+// requests of all kinds, at any age.
 
 import { performance } from 'node:perf_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -28,9 +28,9 @@ const LOAD_SECONDS = 1
 /** Users who take turns under load. */
 const MOST_COOKIES = 1000
 
-/** What is asked for under load. */
+/** What is requested under load. */
 const SHAPES = [checkAt, leanCheckAt, homeAt]
-/** What an admin and a visitor ask for besides. */
+/** What an admin and a visitor request in addition. */
 const PAGES = ['/_menshen/console', '/_menshen/console/sessions', '/_menshen/account', '/_menshen/me', '/nothing/here']
 
 export const age: Part = {
@@ -89,7 +89,7 @@ function together(kind: readonly Rated[]): Rated {
   return { rates: meanOf('rates'), cpu: meanOf('cpu'), busy: meanOf('busy') }
 }
 
-/** As users do it for hours, only faster. Gives the latest cookies, and how many requests there were. */
+/** Does what users do in hours, only faster. Returns the latest cookies, and how many requests there were. */
 async function live(menshen: Served, seconds: number): Promise<{ cookies: string[]; served: number }> {
   const cookies: string[] = []
   const until = performance.now() + seconds * 1000
@@ -109,7 +109,7 @@ async function live(menshen: Served, seconds: number): Promise<{ cookies: string
   return { cookies, served }
 }
 
-/** Signs in, comes (which refreshes), signs out, and does the first two once more. */
+/** Signs in, visits (which refreshes), signs out, and does the first two once more. */
 async function comeAndGo(menshen: Served, user: string): Promise<string> {
   const come = async () => {
     const cookie = await signIn(menshen, user)

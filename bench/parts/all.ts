@@ -50,7 +50,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
   library,
   scale,
 }
-/** Names for several of them. */
+/** Names for several parts. */
 export const GROUPS: Readonly<Record<string, readonly string[]>> = {
   growth: ['sessions', 'sweep', 'rules', 'upstreams', 'providers', 'streams'],
 }

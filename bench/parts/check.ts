@@ -64,7 +64,7 @@ async function againstBare({ plan, cores }: Bench, menshen: Served, shapeAt: (ba
   const cookie = await signIn(menshen, 'user')
   const shape = shapeAt(menshen.url)
   await using bare = await startTwin(shape.url, { request: requestOf(shape, cookie), on: cores.server })
-  // Awaited here: the bare server ends with this function.
+  // Awaited here, because the bare server stops when this function returns.
   return await contestAgainstLast(
     [menshen, bare].map(server => contender(server, shapeAt, [cookie])),
     plan,

@@ -1,4 +1,4 @@
-// Many users in turn, more than a small cache holds: what a session costs that this process has not opened, against a bare
+// Many users in turn, more than a small cache holds: the cost of a session that this process has not opened, against a bare
 // server that gets and sends the same bytes.
 
 import { join } from 'node:path'
@@ -12,9 +12,9 @@ import { startMenshen, startProvider } from '../servers/menshen.ts'
 import { preload } from '../servers/preloaded.ts'
 import { folder } from '../servers/processes.ts'
 
-/** With a cache for a tenth of the users, nobody is in it when their turn comes. */
+/** With a cache for a tenth of the users, no user is in it when their turn comes. */
 const SMALL = { name: 'small', share: 0.1, least: 0.3 }
-/** The same with a signature for each of them, which alone takes longer than a bare server's answer: no mark, only a figure. */
+/** Also with a signature for each of them, which by itself takes longer than a bare server's answer: no mark, only a figure. */
 const SIGNED = { name: 'signed', least: undefined }
 const USUAL = { name: 'default', least: 0.75 }
 

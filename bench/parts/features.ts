@@ -26,7 +26,7 @@ interface Way {
 
 interface Feature {
   readonly title: string
-  /** With it, and without it. */
+  /** With the feature, and without it. */
   readonly columns: readonly [string, string]
   readonly mark: string
   ways(): readonly [Way, Way]

@@ -1,4 +1,4 @@
-// Pages through the gateway, signed in, against what only forwards: the same undici bare, and Caddy.
+// Signed-in pages through the gateway, against proxies that only forward: the same undici bare, and Caddy.
 
 import { askAs } from '../measure/answer.ts'
 import { compare, contender, contest } from '../measure/contest.ts'
@@ -15,11 +15,11 @@ import { openSqlite } from '../servers/stores.ts'
 
 interface Case {
   readonly path: string
-  /** How much of the rate of bare undici is demanded. */
+  /** How much of the rate of bare undici is required. */
   readonly least: number
   /** Whether each request has a connection of its own. */
   readonly close?: boolean
-  /** Whether Caddy is measured too, and whether its rate is demanded. */
+  /** Whether Caddy is measured too, and whether its rate is required. */
   readonly caddy?: 'demanded' | 'shown'
   readonly connections?: number
 }
@@ -83,7 +83,7 @@ async function race({ plan }: Bench, one: Case, servers: readonly Served[], cook
   )
 }
 
-/** Or their rates mean nothing. */
+/** Otherwise their rates could not be compared. */
 async function demandSamePage(shapes: readonly Shape[], cookie: string): Promise<void> {
   const answers = await Promise.all(shapes.map(shape => askAs(shape.url, requestOf(shape, cookie))))
   const [first] = answers

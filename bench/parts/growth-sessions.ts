@@ -33,15 +33,15 @@ interface Filled {
 interface Grown extends Filled {
   readonly cookies: readonly string[]
   readonly menshen: Menshen
-  /** Of others, while sessions expire. */
+  /** The latency of other requests, while sessions expire. */
   readonly expiry: Latency
 }
 
-/** One of each size, from the smallest. */
+/** One entry for each size, from the smallest. */
 interface Measured {
   readonly grown: readonly Grown[]
   readonly rated: readonly Rated[]
-  /** With the smallest. */
+  /** Compared with the smallest. */
   readonly compared: readonly Comparison[]
   /** In bytes: its own, and with the mapped file. */
   readonly memory: readonly ReturnType<typeof memoryOf>[]
@@ -54,7 +54,7 @@ export const sessions: Part = {
     await using provider = await startProvider()
     const filled: Filled[] = []
     for (const size of plan.storeSizes) filled.push(await fill(bench, size))
-    // In either order, so that what comes of the size is told from what comes of being the first.
+    // In both orders, to tell the effect of the size from the effect of being first.
     const upwards = await measureAll(bench, provider, filled)
     const downwards = await measureAll(bench, provider, filled.toReversed())
 
@@ -104,7 +104,7 @@ function checkRows(title: string, { rated, compared }: Measured): string[][] {
   ]
 }
 
-/** With all sessions but those that are visited. */
+/** Fills a store with all sessions except those that are visited. */
 async function fill({ plan, cores, say }: Bench, size: number): Promise<Filled> {
   say(`making ${whole(size)} sessions`)
   const directory = join(folder, `sessions-${size}`)

@@ -43,7 +43,7 @@ export const hosts: Part = {
       contender(one, page, [ticket]),
       contender(one, base => ({ ...page(base), host: 'app-000.test' }), [await enter(one, ticket, 'app-000.test')]),
       contender(many, base => ({ ...page(base), host: last }), [await enter(many, ticketOfMany, last)]),
-      // Both processes answer as many requests: the compiler has seen the same of each.
+      // Both processes answer the same number of requests, so that the compiler has seen the same of each.
       contender(many, page, [ticketOfMany]),
     ]
     const [portal, host, ofMany] = await contest(contenders, plan)
@@ -83,7 +83,7 @@ export const hosts: Part = {
 
 const NONCE = 'n'.repeat(43)
 
-/** The two redirects that a browser follows; gives the cookie of the host. */
+/** The two redirects that a browser follows; returns the cookie of the host. */
 async function enter({ url }: Menshen, ticket: string, host: string, n = 0): Promise<string> {
   const challenge = Buffer.from(await crypto.subtle.digest('SHA-256', Buffer.from(NONCE))).toString('base64url')
   const to = encodeURIComponent(`http://${host}/page-${n}`)

@@ -1,4 +1,4 @@
-// A signed-in request of an application with Menshen inside, against the same application with what is usual there.
+// A signed-in request of an application with Menshen inside, against the same application with the usual sign-in of its framework.
 
 import { ask } from '../measure/answer.ts'
 import { compare, contender, contest } from '../measure/contest.ts'
@@ -57,7 +57,7 @@ async function signInThere({ url }: Served, username: string): Promise<string> {
   return cookie
 }
 
-/** The same page for the same user: otherwise something else would be measured. */
+/** Checks that the page and the user are the same: otherwise something else would be measured. */
 async function demandGreeting({ url }: Served, cookie: string): Promise<void> {
   const { status, body } = await ask(`${url}/`, cookie)
   if (status !== 200 || body.toString() !== 'Hello user') throw new Error(`${url} answered ${status} ${body}`)

@@ -10,7 +10,7 @@ import { startMenshen, startProvider } from '../servers/menshen.ts'
 import { preload } from '../servers/preloaded.ts'
 import { folder } from '../servers/processes.ts'
 
-/** How much more the same users may take the second time: the collector decides when it works. */
+/** How much more the same users may take the second time: the garbage collector decides when it runs. */
 const MOST_GROWTH = 1.2
 
 export const memory: Part = {

@@ -1,4 +1,4 @@
-// What it costs to be observed: the same requests with and without metrics, and with an access log.
+// The cost of being observed: the same requests with and without metrics, and with an access log.
 
 import { compare, contender, contest } from '../measure/contest.ts'
 import { checkAt, type Shape } from '../measure/requests.ts'

@@ -1,5 +1,5 @@
-// What a request, a sign-in and a refresh ask of Redis, and what it costs to tell others of a change: the costs that the
-// simulation of larger installations counts with.
+// What a request, a sign-in and a refresh ask of Redis, and what it costs to notify others of a change: the costs that the
+// simulation of larger installations uses.
 
 import { inParallel } from '../in-parallel.ts'
 import { ask } from '../measure/answer.ts'
@@ -12,7 +12,7 @@ import { hasRedis, startRedis } from '../servers/stores.ts'
 import { userNumber } from '../servers/users.ts'
 
 type Redis = Awaited<ReturnType<typeof startRedis>>
-/** For one of many. */
+/** The cost of one operation out of many. */
 interface Cost {
   readonly menshen: number
   readonly redis: number
@@ -22,10 +22,10 @@ interface Cost {
 }
 
 const AT_ONCE = 16
-/** So many others know the sessions that change. */
+/** This many other processes know the sessions that change. */
 const OTHERS = 3
 const NOTHING_CACHED = { SESSION_CACHE_SIZE: '1' }
-/** All of a day's tokens are due at once. */
+/** All of a day's tokens are due immediately. */
 const ALWAYS_DUE = { REFRESH_LEAD_SECONDS: '86400' }
 
 export const redis: Part = {

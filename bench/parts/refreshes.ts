@@ -1,7 +1,7 @@
 // Sessions of active users whose tokens are due: every visit costs a refresh, with two writes, of its lease and of the session.
 // Against a bare server that makes the same call, keeps nothing, and answers the same bytes. Both open a connection to the
 // provider for each refresh; the connections of the clients stay open at both. And a storm: many sessions that fall due
-// together, whose users all come at once with two requests each, at a provider that ends whoever refreshes twice with one token.
+// together, whose users all come at the same time with two requests each, at a provider that refuses a second refresh with one token.
 
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
@@ -19,10 +19,10 @@ import { preload } from '../servers/preloaded.ts'
 import { folder, type Served } from '../servers/processes.ts'
 
 const LEAST = 0.4
-/** Less than the refresh lead, so that it is due at once, and more than this takes. */
+/** Less than the refresh lead, so that it is due immediately, and more than this takes. */
 const SHORT_SECONDS = 290
 const USERS_AT_ONCE = 200
-/** A session. V8 compiles the much longer way of a refresh later than that of the bare server. */
+/** Per session. V8 compiles the much longer code of a refresh later than that of the bare server. */
 const WARM_UP_REQUESTS = 5
 
 export const refreshes: Part = {
@@ -40,7 +40,7 @@ export const refreshes: Part = {
   },
 }
 
-/** With tokens that are due again at once, so that each visit refreshes. */
+/** With tokens that are due again immediately, so that each visit refreshes. */
 async function benchRate({ plan, cores, say }: Bench): Promise<Findings> {
   await using open = new AsyncDisposableStack()
   const provider = open.use(await startProvider(SHORT_SECONDS, SHORT_SECONDS))

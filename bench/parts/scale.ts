@@ -17,7 +17,7 @@ const LAYOUTS: readonly Layout[] = [
   'the same process, one Redis',
   'any process, Redis Cluster',
 ]
-/** In steps of a quarter, from a small installation to what nobody has. */
+/** In steps of a quarter, from a small installation to one larger than any. */
 const STEP = 1.25
 const MOST_REQUESTS = 10e6
 
@@ -55,7 +55,7 @@ function tableOf(demand: Demand, costs: Costs): Table {
   }
 }
 
-/** Menshen itself grows by further machines; one Redis does not. */
+/** Menshen itself grows by adding machines; one Redis does not. */
 function limits(costs: Costs): Table {
   const rows = LAYOUTS.slice(0, 2).map(layout => {
     let last: ReturnType<typeof size> | undefined

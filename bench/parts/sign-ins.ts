@@ -1,4 +1,4 @@
-// Whole sign-ins: GET /callback, the two calls to a provider that answers at once, and a session that would survive a
+// Whole sign-ins: GET /callback, the two calls to a provider that answers immediately, and a session that would survive a
 // crash where the store can promise that. Against a bare server that makes the same two calls, keeps nothing, and answers the
 // same bytes.
 //
@@ -18,11 +18,11 @@ import { openStore, STORE_NAMES, storesHere } from '../servers/stores.ts'
 
 const LEAST = 0.4
 const FOUND = 302
-/** Without a proxy in front, whom the metrics are not told. */
+/** Without a proxy in front, because the metrics are not shown to one. */
 const DIRECT = { TRUSTED_PROXIES: '' }
-/** For each visitor of the plan. V8 compiles the much longer way of a sign-in later than that of the bare server. */
+/** Per visitor of the plan. V8 compiles the much longer code of a sign-in later than that of the bare server. */
 const WARM_UP_REQUESTS = 5
-/** The load leaves in the midst of its last sign-ins. */
+/** The load stops in the middle of its last sign-ins. */
 const IN_FLIGHT_MS = 1000
 
 export const signIns: Part = {

@@ -1,4 +1,4 @@
-// What open event streams cost: memory each, processor time while nothing happens, and the pages of others beside them.
+// The cost of open event streams: memory of each, processor time while nothing happens, and the pages of other users beside them.
 
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -18,7 +18,7 @@ import { openSqlite } from '../servers/stores.ts'
 const AT_ONCE = 100
 const IDLE_MS = 5000
 const PAGE_ROUNDS = { warmUpSeconds: 1, rounds: 6, mostRounds: 6, roundSeconds: 0.5 }
-/** What a process needs besides. */
+/** The other descriptors that a process needs. */
 const OTHER_DESCRIPTORS = 1000
 
 export const streams: Part = {
@@ -81,13 +81,13 @@ export const streams: Part = {
   },
 }
 
-/** Menshen has two file descriptors for each. */
+/** Menshen has two file descriptors for each stream. */
 function mostStreams(): number {
   const [, most = 1024] = /^Max open files\s+\d+\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
   return Math.floor((Number(most) - OTHER_DESCRIPTORS) / 2)
 }
 
-/** Resolves when its first event has come. */
+/** Resolves when its first event has arrived. */
 async function openStream(url: string, cookie: string): Promise<ClientRequest> {
   const request = get(url, { agent: false, headers: { cookie, accept: 'text/event-stream' } })
   const [response] = await once(request, 'response')

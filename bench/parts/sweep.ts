@@ -1,4 +1,4 @@
-// What other users feel while many expired sessions are swept.
+// What other users notice while many expired sessions are swept.
 
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'

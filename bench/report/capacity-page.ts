@@ -1,4 +1,4 @@
-// Writes bench/capacity.md: what one core and one Redis carry, and the simulation of larger installations.
+// Writes bench/capacity.md: what one core and one Redis can carry, and the simulation of larger installations.
 
 import { writeFileSync } from 'node:fs'
 import type { Table } from './findings.ts'
@@ -14,7 +14,7 @@ Where a run of [results.md](results.md) proves nothing, its cost is rough. [Oper
 this page, which \`npm run bench\` writes.
 `
 
-/** What is said of a core, by the name of its cost. */
+/** The rows about a core, each with the name of its cost. */
 const ON_A_CORE = [
   ['a signed-in check, `sqlite:`', 'check on sqlite, CPU µs'],
   ['a signed-in check, `memory:`', 'check on memory, CPU µs'],
@@ -43,7 +43,7 @@ export function writeCapacityPage(results: Results): void {
   writeFileSync(PAGE, `${INTRODUCTION}${toCapacityTables(results)}`)
 }
 
-/** Only what was measured is said. */
+/** Contains only what was measured. */
 function toCapacityTables({ machine, parts }: Results): string {
   const costs: Record<string, number> = Object.assign(
     {},

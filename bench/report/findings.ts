@@ -8,7 +8,7 @@ export interface Table {
 
 type Verdict = 'met' | 'missed' | 'proves nothing'
 
-/** A figure that has to be reached: whatever comes of it, it is shown as it is. */
+/** A figure that has to be reached. It is shown as it was measured, reached or not. */
 export interface Mark {
   readonly what: string
   readonly demanded: string
@@ -19,6 +19,6 @@ export interface Mark {
 export interface Findings {
   readonly tables: readonly Table[]
   readonly marks: readonly Mark[]
-  /** What the simulation of larger installations counts with, by name. */
+  /** The costs that the simulation of larger installations uses, by name. */
   readonly costs?: Readonly<Record<string, number>>
 }

@@ -6,7 +6,7 @@ import { writeCapacityPage } from './capacity-page.ts'
 import type { Findings } from './findings.ts'
 import { markTable, toMarkdown } from './markdown.ts'
 
-/** One part's, or why there is nothing. */
+/** The result of one part, or why there is none. */
 export interface PartResult {
   readonly at: string
   readonly seconds: number

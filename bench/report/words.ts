@@ -1,4 +1,4 @@
-// How figures are said, and what may be concluded from them.
+// How figures are worded, and what can be concluded from them.
 
 import { type Comparison, decisive, type Rated } from '../measure/contest.ts'
 import { type Distribution, median, provesSomething, spreadOf } from '../measure/statistics.ts'
@@ -13,7 +13,7 @@ export const milliseconds = (value: number) => `${value.toFixed(value < 10 ? 1 :
 export const microseconds = (value: number) =>
   Number.isFinite(value) ? `${value.toFixed(value < 100 ? 1 : 0)} µs` : '?'
 
-/** What is above 1 is never said as a figure: against a bare server that does less it can only be noise. */
+/** A ratio above 1 is never shown as a figure: against a bare server that does less it can only be noise. */
 export function ratio({ median }: Distribution): string {
   if (!Number.isFinite(median)) return '?'
   return median > 1 ? 'no slower' : hundredths(median)
@@ -34,7 +34,7 @@ export interface Compared {
   readonly comparison: Comparison
 }
 
-/** The cells below those columns. Where one of the ratios proves something, the other need not. */
+/** The cells below those columns. If one of the ratios proves something, the other does not have to. */
 export function comparisonCells({ ours, reference, comparison }: Compared): string[] {
   const { rate, cpu, idle } = comparison
   const isProven = provesSomething(decisive(comparison).judged)
@@ -56,7 +56,7 @@ export function shareMark(least: number, what: string, comparison: Comparison): 
   return { ...judge(judged, ratio(judged), byCpu, judged.median >= least), what, demanded: `at least ${least}` }
 }
 
-/** Of somebody who does less than we do: how much of our rate it may reach. */
+/** For a server that does less than we do: how much of our rate it may reach. */
 export function rivalMark(most: number, what: string, comparison: Comparison): Mark {
   const { judged, byCpu } = decisive(comparison)
   const said = judged.median > 1 ? 'faster than Menshen' : ratio(judged)

@@ -1,15 +1,15 @@
-// Which share of the requests finds its session in the cache of the process that it comes to: played through with users
-// who come at random, and with changes that make every process forget a session.
+// Simulates which share of the requests finds its session in the cache of the process that it reaches, with users who come at
+// random, and with changes that make every process forget a session.
 
 import type { Random } from './random.ts'
 
 interface CacheLoad {
-  /** Users who come to this process, and how often each of them comes, a second. */
+  /** Users who come to this process, and visits of each of them per second. */
   readonly users: number
   readonly visitsOfOne: number
-  /** How often a session changes elsewhere, a second. */
+  /** How often a session changes elsewhere, per second. */
   readonly changesOfOne: number
-  /** How many sessions the process keeps: the last used ones. */
+  /** How many sessions the process keeps: the most recently used ones. */
   readonly capacity: number
 }
 
@@ -20,7 +20,7 @@ const VISITS_OF_ONE = 30
 export function hitShare({ users, visitsOfOne, changesOfOne, capacity }: CacheLoad, random: Random): number {
   const simulated = Math.min(users, MOST_USERS)
   const room = Math.floor((capacity * simulated) / users)
-  /** By user, the moment at which the session changes next; in the order in which they were used. */
+  /** Keyed by user: the time at which the session changes next. In the order of use. */
   const cached = new Map<number, number>()
   const visits = simulated * VISITS_OF_ONE
   let now = 0

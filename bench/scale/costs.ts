@@ -1,6 +1,6 @@
-// The costs that the simulation counts with: what the benchmarks measured, in seconds and bytes.
+// The costs that the simulation uses: what the benchmarks measured, in seconds and bytes.
 
-/** Of one check, sign-in, refresh. */
+/** The cost of one check, sign-in or refresh. */
 interface Cost {
   readonly menshen: number
   readonly redis: number
@@ -11,18 +11,18 @@ interface Cost {
 export interface Costs {
   /** A check of a session that is in the cache. */
   readonly check: Pick<Cost, 'menshen'>
-  /** One that has to be read from Redis. */
+  /** A check of a session that has to be read from Redis. */
   readonly cold: Cost
   readonly signIn: Cost
   readonly refresh: Cost
-  /** A change that one process is told of. */
+  /** Notifying one process of a change. */
   readonly invalidation: Pick<Cost, 'redis' | 'bytes'>
   readonly sessionInRedis: number
   readonly sessionInCache: number
   readonly memoryAtStart: number
 }
 
-/** Throws a sentence that names what was not measured yet. */
+/** Throws an error that names what was not measured yet. */
 export function readCosts(measured: Readonly<Record<string, number>>): Costs {
   function value(name: string): number {
     const given = measured[name]

@@ -1,4 +1,4 @@
-// How many processes and which Redis an amount of sessions and requests needs, from the costs that were measured.
+// How many processes and which Redis a number of sessions and requests needs, from the costs that were measured.
 
 import { hitShare } from './cache-simulation.ts'
 import type { Costs } from './costs.ts'
@@ -7,7 +7,7 @@ import { createRandom } from './random.ts'
 
 export interface Demand {
   readonly sessions: number
-  /** A second. */
+  /** Per second. */
   readonly requests: number
 }
 
@@ -23,7 +23,7 @@ export interface Installation {
   readonly redisNodes: number
   readonly redisBusy: number
   readonly hits: number
-  /** A second. */
+  /** Per second. */
   readonly signIns: number
   readonly refreshes: number
   readonly redisCommands: number
@@ -38,15 +38,15 @@ export interface Installation {
 
 type Sized = Omit<Installation, 'p50' | 'p99'>
 
-/** What nobody can measure here: change it to what is true for you. */
+/** What cannot be measured here: change it to what is true for you. */
 export const ASSUMED = {
-  /** Which share of the sessions is in use at a time. */
+  /** The share of the sessions that is in use at a time. */
   activeShare: 0.1,
   /** How long people stay signed in, in seconds. */
   sessionSeconds: 8 * 3600,
   /** A token of two hours is refreshed five minutes before its end. */
   refreshEverySeconds: 6900,
-  /** When a session was last seen is written down so often. */
+  /** How often the time at which a session was last seen is written. */
   lastSeenEverySeconds: 300,
   /** From a machine to Redis and back. */
   wayAndBackSeconds: 0.0004,
@@ -64,7 +64,7 @@ export function plan(demand: Demand, layout: Layout, costs: Costs): Installation
   return withAnswerTimes(size(demand, layout, costs), costs)
 }
 
-/** The same without the answer times, which take longest to find. */
+/** Like `plan`, without the response times, which take longest to compute. */
 export function size(demand: Demand, layout: Layout, costs: Costs): Sized {
   const isEnough = ({ processBusy }: Sized) => processBusy <= ASSUMED.mostBusy
   let [tooFew, enough] = [0, 1]
@@ -89,7 +89,7 @@ function estimate(demand: Demand, layout: Layout, costs: Costs, processes: numbe
   const isCluster = layout === 'any process, Redis Cluster'
   const signIns = sessions / ASSUMED.sessionSeconds
   const refreshes = active / ASSUMED.refreshEverySeconds
-  // What it costs to write down when a session was last seen was not measured by itself; a refresh writes more.
+  // The cost of writing when a session was last seen was not measured separately; a refresh writes more.
   const changes = refreshes + active / ASSUMED.lastSeenEverySeconds
   const users = isSticky ? active / processes : active
   const visitsOfOne = requests / processes / users
@@ -98,7 +98,7 @@ function estimate(demand: Demand, layout: Layout, costs: Costs, processes: numbe
   const load = { users, visitsOfOne, changesOfOne, capacity }
   const hits = isCluster ? 0 : hitShare(load, createRandom(SEED))
   const misses = requests * (1 - hits)
-  // Whoever has it in the cache is told.
+  // Every process that has it in the cache is notified.
   const invalidations = isCluster ? 0 : changes * (isSticky ? hits : hits * processes)
   const { check, cold, signIn, refresh, invalidation } = costs
 

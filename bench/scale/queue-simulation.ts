@@ -1,23 +1,23 @@
-// How long requests take: one process and the Redis that it asks, both one thing at a time, with requests that come at
-// random. The other processes are there as what they ask of that Redis.
+// Simulates how long requests take: one process and its Redis, each doing one thing at a time, with requests that arrive at random.
+// The other processes exist only as the load that they put on that Redis.
 
 import { quantile } from '../measure/statistics.ts'
 import type { Random } from './random.ts'
 
 interface QueueLoad {
-  /** Requests a second that come to this process. */
+  /** Requests per second to this process. */
   readonly requests: number
-  /** Which share of them has to ask Redis. */
+  /** The share of them that has to ask Redis. */
   readonly misses: number
-  /** Seconds of the process, for one that asks and one that does not. */
+  /** Seconds of the process, for a request that does not ask Redis and for one that does. */
   readonly hitSeconds: number
   readonly missSeconds: number
-  /** Seconds of Redis for one question, and which share of its time others take. */
+  /** Seconds of Redis for one query, and the share of its time that others take. */
   readonly redisSeconds: number
   readonly redisBusy: number
   /** Seconds from the process to Redis and back. */
   readonly wayAndBack: number
-  /** Which share of the process's time is taken by sign-ins and refreshes. */
+  /** The share of the process's time that sign-ins and refreshes take. */
   readonly otherwiseBusy: number
 }
 
@@ -33,7 +33,7 @@ export function answerTimes(load: QueueLoad, random: Random): Answered {
   const redis = createServer()
   const process = createServer()
   const others = load.redisBusy / load.redisSeconds
-  // What else the process does slows all of its work alike.
+  // The other work of the process slows all of its requests alike.
   const slower = 1 / (1 - load.otherwiseBusy)
   const times: number[] = []
   /** Requests that come back from Redis, the earliest first. */
@@ -56,11 +56,11 @@ export function answerTimes(load: QueueLoad, random: Random): Answered {
   return { p50: quantile(times, 0.5), p99: quantile(times, 0.99) }
 }
 
-/** One thing at a time, in the order in which they come. */
+/** Does one thing at a time, in the order of arrival. */
 function createServer() {
   let freeAt = 0
   return {
-    /** Gives the moment at which it is done. */
+    /** Returns the moment at which it is done. */
     work(from: number, seconds: number): number {
       freeAt = Math.max(freeAt, from) + seconds
       return freeAt
@@ -68,7 +68,7 @@ function createServer() {
   }
 }
 
-/** Few are under way at a time: they stand in a sorted list. */
+/** A sorted list, because few are in flight at a time. */
 function createTimeline<Value>() {
   const entries: { at: number; value: Value }[] = []
   return {

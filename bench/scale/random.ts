@@ -1,10 +1,10 @@
-// Chance that is the same in every run.
+// Random numbers that are the same in every run.
 import { createRandom as createGenerator } from '../../test/security/random.ts'
 
 export interface Random {
   /** From 0 to 1. */
   next(): number
-  /** The time until something happens that happens `rate` times a second. */
+  /** The time until the next event, at `rate` events per second. */
   wait(rate: number): number
 }
 

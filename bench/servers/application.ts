@@ -1,5 +1,5 @@
 // The same small application, with sign-in by Menshen or by what is usual in its framework:
-// `node bench/servers/application.ts PORT PROVIDER_URL KIND`. It greets whoever is signed in.
+// `node bench/servers/application.ts PORT PROVIDER_URL KIND`. It greets the signed-in user.
 
 import cookie from '@fastify/cookie'
 import fastifySession from '@fastify/session'
@@ -85,7 +85,7 @@ function listen(app: express.Express, port: number): Promise<void> {
   return new Promise(resolve => app.listen(port, '127.0.0.1', () => resolve()))
 }
 
-/** What Menshen would have of this user. */
+/** The session that Menshen would have for this user. */
 function userOf(username: string): Session {
   return { userInfo: { ...userInfoOf(username) }, userRole: 'common', groups: [], expiresAt: 0 }
 }

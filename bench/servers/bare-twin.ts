@@ -11,7 +11,7 @@ interface Twin {
   readonly expected?: number
   /** The command that runs the bare server on its core. */
   readonly on: readonly string[]
-  /** Which bare server, with what it needs besides. */
+  /** The script of the bare server, and its further arguments. */
   readonly script?: readonly [path: string, ...args: string[]]
 }
 

@@ -1,4 +1,4 @@
-// Caddy as a plain reverse proxy, without any question of who is there.
+// Caddy as a plain reverse proxy, without authentication.
 
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import { findProgram } from '../../test/kit/packages.ts'
 import type { Cores } from './cores.ts'
 import { folder, type Served, served, startUntil } from './processes.ts'
 
-/** `undefined` if it is not installed. On as many threads as the other servers have. */
+/** `undefined` if it is not installed. It runs on as many threads as the other servers have. */
 export async function startCaddy(upstream: Served, cores: Cores): Promise<Served | undefined> {
   if (!findProgram('caddy')) return undefined
   const port = await freePort()

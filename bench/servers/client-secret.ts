@@ -1,3 +1,3 @@
-// What the provider of the benchmarks knows Menshen by.
+// The secret that the provider of the benchmarks shares with Menshen.
 
 export const CLIENT_SECRET = 'only-for-the-benchmarks'

@@ -1,4 +1,4 @@
-// The configuration that Menshen is measured with: a dozen rules, such as a company has them; or more, or none.
+// The configuration that Menshen is measured with: a dozen rules, as a company might have; or more, or none.
 
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -23,7 +23,7 @@ const USUAL_RULES: readonly object[] = [
 ]
 let files = 0
 
-/** Gives the path of the file, for the setting CONFIG. */
+/** Returns the path of the file, for the setting CONFIG. */
 export function writeConfiguration(more: object = {}): string {
   const file = join(folder, `configuration-${++files}.mjs`)
   writeFileSync(file, `export default ${JSON.stringify({ rules: USUAL_RULES, ...more })}`)
@@ -37,7 +37,7 @@ export function withConditions(): object[] {
   return USUAL_RULES.map(rule => ('public' in rule ? rule : { ...rule, networks, hours, maxAge: 7 * 86_400 }))
 }
 
-/** The usual rules, each for programs with a key, too. */
+/** The usual rules, each also for programs with a key. */
 export function withKeys(): object[] {
   return USUAL_RULES.map(rule => ('public' in rule ? rule : { ...rule, keys: 'personal' }))
 }
@@ -48,7 +48,7 @@ export function manyRules(count: number): object[] {
   return [...USUAL_RULES.slice(0, count), ...others]
 }
 
-/** All at the same address. */
+/** All providers are at the same address. */
 export function manyProviders(count: number, auth_url: string): object {
   const one = (n: number) => ({
     preset: 'idaas',

@@ -1,6 +1,6 @@
 // A gRPC server that answers each unary call with its own message. `node bench/servers/grpc-upstream.ts PORT`
 //
-// By frames: one of node:http2 takes more time for a call than a bare proxy, which then waits for it.
+// It works on frames: a node:http2 server takes more time for a call than a bare proxy, which would then wait for it.
 
 import { createServer } from 'node:net'
 import { ACK, END_HEADERS, END_STREAM, FRAME, frame, hpack, PREFACE } from '../../test/kit/http2-frames.ts'

@@ -1,4 +1,4 @@
-// Menshen as its operators run it, and the provider that it signs users in with: processes of their own.
+// Menshen as its operators run it, and the provider that it signs users in with, each in a process of its own.
 
 import { performance } from 'node:perf_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -11,7 +11,7 @@ import type { Cores } from './cores.ts'
 import { type Served, script, served, start, startScript } from './processes.ts'
 
 export interface Menshen extends Served {
-  /** From the start of the process to the first answer that says ready. */
+  /** From the start of the process to the first response that reports ready. */
   readonly startMs: number
 }
 
@@ -49,7 +49,7 @@ export async function startMenshen(
     },
   })
   const menshen = served(port, running)
-  // Nobody reads an access log of that size.
+  // No one reads an access log of that size.
   if (more.ACCESS_LOG) running.child.stdout?.resume()
   else running.child.stdout?.pipe(process.stderr)
   while (!(await isReady(menshen))) {
@@ -84,12 +84,12 @@ export async function signInBound({ url }: Served, username: string): Promise<st
   const [bound] = registered.headers.getSetCookie().map(cookie => cookie.split(';')[0])
   if (registered.status !== 200 || !bound) throw new Error(`the session of ${username} was not bound`)
   const cookies = `${ticket}; ${bound}`
-  // From the first sight of the second cookie on, the ticket alone does not count.
+  // Once the second cookie was seen, the ticket alone is not valid.
   await ask(`${url}/_menshen/me`, cookies)
   return cookies
 }
 
-/** Where there are several providers. */
+/** Signs in where there are several providers. */
 export async function signInBy({ url }: Served, username: string, provider: string): Promise<string> {
   const begun = await fetch(`${url}/login`, {
     method: 'POST',

@@ -1,7 +1,7 @@
-// Fills an embedded store with sessions, as if as many users had signed in, and writes down cookies that open some of
-// them: `node bench/servers/preload.ts DIRECTORY COUNT LIFE_SECONDS COOKIES_FILE COOKIES`, with CLIENT_SECRET in the
-// environment; a life below zero has ended already. A process of its own, so that none of this is in the memory of what
-// is measured. The only part of the benchmarks that knows how Menshen is made inside: a million sign-ins take too long.
+// Fills an embedded store with sessions, as if that many users had signed in, and saves cookies that open some of them:
+// `node bench/servers/preload.ts DIRECTORY COUNT LIFE_SECONDS COOKIES_FILE COOKIES`, with CLIENT_SECRET in the environment; with a
+// life below zero they have expired. It is a separate process, so that none of this is in the memory of what is measured. The only
+// part of the benchmarks that knows the internals of Menshen: a million sign-ins take too long.
 
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -31,7 +31,7 @@ const changes = createChangeApplier(database)
 const cookies: string[] = []
 
 const visited = Math.min(Number(count), Number(wanted))
-// Those first whom nobody will visit, so that the newest are true ones.
+// The sessions that are never visited come first, so that the newest are real ones.
 writeAll(Number(count) - visited, copyOf(newRecord(0)))
 writeAll(visited, number => {
   const { ticket, entry } = newRecord(number)
@@ -41,7 +41,7 @@ writeAll(visited, number => {
 writeFileSync(file, cookies.join('\n'))
 database.close()
 
-/** As a first start makes them. */
+/** Creates the keys as a first start does. */
 async function makeKeys() {
   const store = await openSqliteStore({ file: join(directory, 'menshen.db'), now: Date.now, sweepEveryMs: 2 ** 30 })
   const made = await createDataKeyring({ store, keys: derived, now: Date.now, report() {} }).current()

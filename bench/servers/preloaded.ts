@@ -1,4 +1,4 @@
-// An embedded store that has many sessions already.
+// An embedded store that already has many sessions.
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,13 +11,13 @@ interface Wanted {
   readonly sessions: number
   /** How many of them are visited later. */
   readonly cookies?: number
-  /** Of their tokens; below zero they have expired. */
+  /** The lifetime of their tokens; below zero they have expired. */
   readonly lifeSeconds?: number
 }
 
 const DAY_SECONDS = 86_400
 
-/** Gives the cookies that open them. */
+/** Returns the cookies that open them. */
 export async function preload(cores: Cores, wanted: Wanted): Promise<string[]> {
   const { directory, sessions, cookies = sessions, lifeSeconds = DAY_SECONDS } = wanted
   const file = join(folder, 'cookies')

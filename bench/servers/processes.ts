@@ -1,4 +1,4 @@
-// Starts the processes of the benchmarks. Whatever way the run ends, they end with it, and its folder is removed.
+// Starts the processes of the benchmarks. However the run ends, they end with it, and its folder is removed.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -56,7 +56,7 @@ export function start(command: readonly string[], { on = [], env = {} }: Options
   })
   running.add(child)
   const exited = once(child, 'exit').finally(() => running.delete(child))
-  exited.catch(() => {}) // told to whoever waits for it
+  exited.catch(() => {}) // reported to the caller that waits for it
   return {
     child,
     async [Symbol.asyncDispose]() {
@@ -67,7 +67,7 @@ export function start(command: readonly string[], { on = [], env = {} }: Options
   }
 }
 
-/** Resolves when a line of what it prints has `word`. */
+/** Resolves when it prints a line that contains `word`. */
 export async function startUntil(word: string, command: readonly string[], options: Options = {}): Promise<Running> {
   const started = start(command, options)
   const { stdout } = started.child
@@ -87,7 +87,7 @@ export function served(port: number, running: Running): Served {
   return { url: `http://127.0.0.1:${port}`, pid, [Symbol.asyncDispose]: () => running[Symbol.asyncDispose]() }
 }
 
-/** A server of this folder that says when it is ready; `args` come after its port. */
+/** A server of this folder that reports when it is ready; `args` come after its port. */
 export async function startScript(path: string, on: readonly string[], ...args: (string | number)[]): Promise<Served> {
   const port = await freePort()
   return served(port, await startUntil('ready', script(path, port, ...args), { on }))
@@ -98,7 +98,7 @@ export function endAll(): void {
   for (const child of running) child.kill('SIGKILL')
 }
 
-/** Resolves with what it printed when it has ended well. */
+/** Resolves with its output when it has ended successfully. */
 export async function runToEnd(command: readonly string[], options: Options = {}): Promise<string> {
   await using started = start(command, options)
   const { child } = started

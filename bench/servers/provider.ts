@@ -1,6 +1,6 @@
-// A fast identity provider: `node bench/servers/provider.ts PORT EXPIRES_IN REFRESHED_EXPIRES_IN`. Whoever brings a code is
-// signed in as the user whom the code names, with a token that lives for so many seconds. A refresh token counts once; those
-// that nobody has used yet are believed. GET /refreshes tells how many refreshes were asked for.
+// A fast identity provider: `node bench/servers/provider.ts PORT EXPIRES_IN REFRESHED_EXPIRES_IN`. A code signs in the user whom it
+// names, with a token that lives for EXPIRES_IN seconds. A refresh token is valid once; any that was not used yet is accepted.
+// GET /refreshes returns the number of refresh requests.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'

@@ -1,17 +1,17 @@
-// An answer that was given once, in a file, so that another server can give the same.
+// A recorded answer in a file, so that another server can give the same.
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { Answer } from '../measure/answer.ts'
 
 interface Recorded {
   readonly status: number
-  /** Names and values in turn. */
+  /** Alternating names and values. */
   readonly rawHeaders: string[]
   readonly body: Buffer
   readonly keepAliveMs: number
 }
 
-/** What node:http adds by itself. */
+/** Headers that node:http adds itself. */
 const ADDED_BY_NODE = ['date', 'connection', 'keep-alive']
 const USUAL_KEEP_ALIVE_SECONDS = 5
 

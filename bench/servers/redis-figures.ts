@@ -1,11 +1,11 @@
-// What a Redis server says of itself.
+// What a Redis server reports about itself.
 
 import { cpuTimeOf } from '../measure/cpu-time.ts'
 import { runToEnd } from './processes.ts'
 
 export interface RedisFigures {
   readonly commands: number
-  /** Bytes that it received and sent, all in all. */
+  /** Bytes that it received and sent, in total. */
   readonly received: number
   readonly sent: number
   readonly memory: number

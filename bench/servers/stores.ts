@@ -20,7 +20,7 @@ export function openStore(name: StoreName): Promise<EmptyStore> {
   return OPENERS[name]()
 }
 
-/** Those that are asked for and can be had; says why one is left out. */
+/** The requested stores that are available; reports why one is left out. */
 export function storesHere({ wants, say }: Pick<Bench, 'wants' | 'say'>): StoreName[] {
   const here = STORE_NAMES.filter(name => name !== 'redis' || hasRedis())
   if (here.length < STORE_NAMES.length) say('redis is left out: please install redis-server')

@@ -1,5 +1,5 @@
-// The application behind the proxies: pages of several sizes, and at /events a stream whose first event says when it was
-// written. `node bench/servers/upstream.ts PORT`
+// The application behind the proxies: pages of several sizes, and at /events a stream whose first event contains the time at which
+// it was written. `node bench/servers/upstream.ts PORT`
 
 import { createServer } from 'node:http'
 import { preciseNow } from '../measure/precise-now.ts'
@@ -9,7 +9,7 @@ const PAGES = new Map([
   ['/64KB', page(64 * 1024)],
   ['/10MB', page(10 * 1024 * 1024)],
 ])
-/** The head of the answer is on its way alone by then. */
+/** By then the response headers are on their way, separately. */
 const FIRST_EVENT_MS = 20
 
 createServer((request, response) => {
@@ -23,7 +23,7 @@ createServer((request, response) => {
   response.writeHead(200, { 'content-type': 'text/html; charset=utf-8', 'content-length': body.length }).end(body)
 }).listen(Number(process.argv[2]), '127.0.0.1', () => process.stdout.write('ready\n'))
 
-/** Wherever the application is mounted. */
+/** The path, wherever the application is mounted. */
 function pathOf(url: string): string {
   return url.slice(url.lastIndexOf('/')).replace(/\?+$/, '')
 }

@@ -1,9 +1,9 @@
-// An application behind Menshen. It has no sign-in of its own: it greets the user whom the signed assertion names.
+// An application behind Menshen. It has no sign-in code: it greets the user whom the signed assertion names.
 import express, { type NextFunction, type Request, type Response } from 'express'
 import { type Assertion, verifyAssertion } from 'menshen/assertion'
 
 const { PORT = '8080', MENSHEN_URL = 'http://localhost:3000' } = process.env
-/** This application, as Menshen's UPSTREAM names it: an assertion for another one must not count here. */
+/** This application, as Menshen's UPSTREAM names it: an assertion for another application must not be accepted here. */
 const { AUDIENCE = `http://127.0.0.1:${PORT}` } = process.env
 
 async function authenticate(request: Request, response: Response, next: NextFunction): Promise<void> {

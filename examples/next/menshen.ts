@@ -1,5 +1,5 @@
-// Who may come in: the only file that knows of Menshen's options. While developing, its own provider lets anyone in; in
-// production the environment names a real one.
+// The only file that knows Menshen's options. In development, Menshen's own provider lets anyone in; in production, the environment
+// names a real one.
 import { createMenshen, readSettings } from 'menshen'
 import { menshen } from 'menshen/next'
 

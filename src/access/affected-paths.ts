@@ -1,5 +1,5 @@
-// The paths that a request acts on. Most requests act on the path that they name. Methods of WebDAV (RFC 4918, 3253, 5323, 5842) also act
-// on what is below it, and COPY and MOVE on a second path. The rules have to admit the caller to all of them:
+// The paths that a request acts on. Most requests act only on the path that they name. Methods of WebDAV (RFC 4918, 3253, 5323, 5842)
+// also act on what is below it, and COPY and MOVE on a second path. The rules have to admit the caller to all of them:
 //
 //   DELETE /files                        /files, and every rule below /files
 //   PROPFIND /files, Depth: 0            /files
@@ -14,10 +14,10 @@ import { isTooLong, type PathProblem, pathProblem } from './request-path.ts'
 import type { Subject } from './roles.ts'
 import type { Decision, Rules } from './rules.ts'
 
-/** What the rules see of a request. */
+/** The parts of a request that rules judge. */
 export interface JudgedRequest {
   readonly method: string
-  /** As it came. */
+  /** As received. */
   readonly path: string
   readonly headers: IncomingHttpHeaders
 }
@@ -32,19 +32,19 @@ export type DestinationProblem =
   | 'new_uri'
 
 export interface RequestDecision extends Decision {
-  /** The second path that decided, as the request has it. */
+  /** The second path, if it decided, as in the request. */
   readonly destination?: string
   /** The rules admit the caller to the path, but the Destination cannot be judged. */
   readonly problem?: DestinationProblem
 }
 
-/** Which requests of a method act on the tree below the path, by their `Depth`. */
+/** Whether a request of the method acts on the tree below its path, given its `Depth`. */
 const TREE_METHODS: ReadonlyMap<string, (depth: string | undefined) => boolean> = new Map([
   ...['DELETE', 'MOVE', 'SEARCH'].map(method => [method, () => true] as const),
-  // Their bodies name something in the folder that is the path.
+  // Their bodies name something inside the folder that the path names.
   ...['BIND', 'REBIND', 'UNBIND'].map(method => [method, () => true] as const),
   ...['COPY', 'LOCK', 'PROPFIND'].map(method => [method, (depth?: string) => depth !== '0'] as const),
-  // Without Depth these act on the path alone.
+  // Without Depth these act only on the path itself.
   ...['REPORT', 'LABEL', 'UPDATE'].map(method => [method, (depth = '0') => depth !== '0'] as const),
 ])
 
@@ -58,12 +58,12 @@ export function needsDestination(method: string): boolean {
   return method === 'COPY' || method === 'MOVE'
 }
 
-/** A COPY of a folder without its content still replaces all of its destination (RFC 4918, 9.8.4), unless it must not exist. */
+/** A COPY of a folder without its content still replaces the whole destination (RFC 4918, 9.8.4), unless it must not exist. */
 function replacesTree({ method, headers }: JudgedRequest): boolean {
   return method === 'MOVE' || sentHeader(headers, 'depth') !== '0' || sentHeader(headers, 'overwrite') !== 'F'
 }
 
-/** What the rules decide about all paths of a request. `baseUrl` is the address that it came to. */
+/** The decision about all paths of a request. `baseUrl` is the address to which it was sent. */
 export function decideRequest(
   rules: Rules,
   request: JudgedRequest,
@@ -84,7 +84,7 @@ export function decideRequest(
   return conditions.size === 0 ? decision : { ...decision, conditions: [...conditions] }
 }
 
-/** What a shadow rule would decide instead, if there is one for any of the paths. */
+/** The decision of a shadow rule, if one decides about any of the paths. */
 export function shadowDecision(
   rules: Rules,
   request: JudgedRequest,
@@ -102,7 +102,7 @@ export function shadowDecision(
   return second ?? decision
 }
 
-/** The rules that decide about any path of a request, that of the path as it is first. */
+/** The rules that decide about any path of a request, the rule of its literal path first. */
 export function rulesForRequest(rules: Rules, request: JudgedRequest, baseUrl: string): readonly Rule[] {
   const { method, path } = request
   const own = rules.rulesFor(method, path)
@@ -118,12 +118,12 @@ export function rulesForRequest(rules: Rules, request: JudgedRequest, baseUrl: s
 
 // The second path of COPY and MOVE.
 
-/** An older name, which mod_dav reads. */
+/** An older name, which mod_dav accepts. */
 const OLD_NAME = 'new-uri'
-/** A query would be a part of the path for some servers. */
+/** Without a query, which some servers would treat as part of the path. */
 const ADDRESS = /^(?:https?:\/\/([^/?#@\\\s]+))?(\/[^?]*)?$/i
 
-/** `undefined` without one: the application refuses such a request. */
+/** `undefined` if there is none: the application refuses such a request. */
 function readDestination(
   rules: Rules,
   { path, headers }: JudgedRequest,
@@ -132,7 +132,7 @@ function readDestination(
   for (const name in headers) if (plainName(name) === OLD_NAME) return { problem: 'new_uri' }
   const { destination: value } = headers
   if (value === undefined) return undefined
-  // Several headers are one text with spaces between, which no address has.
+  // Several headers become one text with spaces in between, which no address contains.
   const [match, host, target = '/'] = ADDRESS.exec(value.toString()) ?? []
   if (!match) return { problem: 'not_an_address' }
   if (host !== undefined && !isOwnHost(match, baseUrl)) return { problem: 'other_host' }
@@ -142,7 +142,7 @@ function readDestination(
   return rules.areOfOneUpstream(path, target) ? { path: target } : { problem: 'other_upstream' }
 }
 
-/** Host and port. Proxies end TLS, so the scheme says nothing; this machine has several names. */
+/** Compares host and port. Proxies end TLS, so the scheme is not reliable; this machine has several names. */
 function isOwnHost(destination: string, baseUrl: string): boolean {
   if (!URL.canParse(destination)) return false
   const [given, own] = [new URL(destination), new URL(baseUrl)]

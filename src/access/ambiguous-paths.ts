@@ -1,8 +1,8 @@
-// One request path can name different pages to different applications, because they decode and clean paths in different ways. The
-// gateway does not know how the application behind it does it, so it finds all interpretations, and the rule of each has to admit
+// One request path can name different pages in different applications, because they decode and clean paths in different ways. The
+// gateway does not know how the application behind it does this, so it finds all interpretations, and the rule of each has to admit
 // the caller. Rules: `/files` is for everyone, `/files/admin` for developers. A common user asks for `/files/%2541dmin;v=1`:
 //
-//   decodedPath        /files/%41dmin;v=1          the path as it is: rule /files, which admits the user
+//   decodedPath        /files/%41dmin;v=1          the literal path: rule /files, which admits the user
 //   spellingsOf        /%41dmin;v=1                the texts that can follow /files: the part that a rule names is not ambiguous
 //                      /Admin;v=1                  …to an application that decodes twice
 //   interpretationsOf  /files/%41dmin;v=1          rule /files
@@ -11,7 +11,7 @@
 //   rules.ts           /files/admin does not admit the user: 403
 //
 // The work is bounded. A path has at most 32 spellings and 8192 steps of work (below), 4096 characters, and 400 segments in all
-// of its spellings together (request-path.ts). A path beyond any of these is refused and never judged by a part of its
+// of its spellings together (request-path.ts). A path beyond any of these limits is refused, and never judged by only some of its
 // interpretations.
 
 import type { Rule } from '../config/file.ts'
@@ -29,12 +29,12 @@ const UNNEEDED_ESCAPE = /%(2[de]|3\d|[46][1-9a-f]|[57][\da]|5f|7e)/gi
 const ESCAPED_SLASH = /%2f/gi
 
 /**
- * The path decoded once. Servers disagree about escaped slashes and about escapes that are not needed: both stay marked in the
- * decoded text. It throws if the encoding is broken.
+ * Decodes the path once. Servers disagree about escaped slashes and about escapes that are not needed: both stay marked in the
+ * decoded text. Throws if the encoding is broken.
  */
 export function decodedPath(path: string): string {
   if (!path.includes('%')) return path
-  // Two passes without a callback: 0.1 ms for 4 KB of escapes, where a function for each takes 2.
+  // Two passes without a callback: 0.1 ms for 4 KB of escapes, where a callback for each takes 2 ms.
   const marked = path.replace(ESCAPED_SLASH, SLASH_IN_NAME).replace(UNNEEDED_ESCAPE, `${KEPT_ESCAPE}$1`)
   return decodeURIComponent(marked)
 }
@@ -42,7 +42,7 @@ export function decodedPath(path: string): string {
 /** The text as most servers read it: `%61` is `a`. */
 export function withoutKeptEscapes(decoded: string): string {
   if (!decoded.includes(KEPT_ESCAPE)) return decoded
-  // The one decoder without a call for each escape.
+  // decodeURIComponent is the only decoder without a call for each escape.
   return decodeURIComponent(decoded.replaceAll('%', '%25').replaceAll(KEPT_ESCAPE, '%'))
 }
 
@@ -61,7 +61,7 @@ export function shownPath(decoded: string): string {
 
 /** More than a path has that is encoded twice. */
 const MOST_SPELLINGS = 32
-/** The work for one path, in characters that are decoded or normalised: about a millisecond. It is checked before the work is done. */
+/** The work for one path, in decoded or normalised characters: about a millisecond. It is checked before the work is done. */
 const MOST_STEPS = 8192
 
 /** The work so far, shared by all texts of one path. */
@@ -87,11 +87,11 @@ export function textsOf(decoded: string, steps: Steps = { count: 0 }): PathTexts
 /** Nothing to decode a second time, nothing to convert, no separator but slashes. */
 const ONE_SPELLING = /^[\x20-\x24\x26-\x5b\x5d-\x7e]*$/
 
-/** The texts of a decoded path, or of a part of it, beginning with the given one. `undefined` as for `textsOf`. */
+/** The texts of a decoded path, or of a part of it, beginning with the given one. `undefined` in the same cases as `textsOf`. */
 export function spellingsOf(decoded: string, steps: Steps = { count: 0 }): readonly string[] | undefined {
   if (ONE_SPELLING.test(decoded)) return [decoded]
   const found = new Set([decoded])
-  // The loop also visits what it adds.
+  // The loop also visits the texts that it adds.
   for (const text of found) {
     if (!spend(steps, stepsOf(text))) return undefined
     for (const other of nextSpellings(text)) {
@@ -103,7 +103,7 @@ export function spellingsOf(decoded: string, steps: Steps = { count: 0 }): reado
   return [...found]
 }
 
-/** What the next spellings of a text cost: escapes and characters beyond ASCII take longer than others. */
+/** The cost of finding the next spellings of a text: escapes and characters beyond ASCII take longer than others. */
 function stepsOf(text: string): number {
   const letters = isAscii(text) ? text.length : 5 * text.length
   return letters + 3 * countOf(text, '%') + 6 * countOf(text, KEPT_ESCAPE)
@@ -115,14 +115,14 @@ function countOf(text: string, sign: string): number {
   return count
 }
 
-/** False if the work would be too much. */
+/** Returns false if the work would be too much. */
 function spend(steps: Steps, count: number): boolean {
   if (steps.count + count > MOST_STEPS) return false
   steps.count += count
   return true
 }
 
-/** What one more step of an application makes of a text; `undefined` for a text with a control character. */
+/** The texts after one more step of an application; `undefined` for a text with a control character. */
 function nextSpellings(text: string): (string | undefined)[] {
   // A server that compares paths without decoding does nothing else with them.
   if (text.includes(KEPT_ESCAPE)) return [withoutKeptEscapes(text)]
@@ -161,7 +161,7 @@ function hasControlCharacter(text: string): boolean {
   return false
 }
 
-/** Decodes like a decoder that checks nothing and accepts UTF-8 that is longer than necessary. */
+/** Decodes like a decoder that checks nothing and accepts overlong UTF-8. */
 function decodeLeniently(bytes: Buffer): string {
   let text = ''
   for (let at = 0; at < bytes.length; ) {
@@ -177,7 +177,7 @@ function decodeLeniently(bytes: Buffer): string {
 }
 
 /**
- * ASP.NET removes `/(S(…))`, also with other letters, anywhere in a path, once or more: what remains on both sides may become
+ * ASP.NET removes `/(S(…))`, also with other letters, anywhere in a path, once or several times. What remains on both sides may become
  * one segment.
  */
 const SESSION_SEGMENTS = [/\/\([^/]*\)(?=\/|$)/g, /\/\([^/]*\)/g, /\/\((?:(?!\/\().){0,256}?\)(?=\/|$)/gs]
@@ -186,7 +186,7 @@ const NO_TEXTS: readonly string[] = []
 function spellingsWithoutSession(spellings: readonly string[], steps: Steps): readonly string[] | undefined {
   if (!spellings.some(spelling => spelling.includes('/('))) return NO_TEXTS
   const shortened = spellings.flatMap(spelling =>
-    // With the slash before the segment, or without it.
+    // With the slash before the segment, and without it.
     SESSION_SEGMENTS.flatMap(part => [spelling.replace(part, ''), spelling.replace(part, '/')]),
   )
   const found = new Set<string>()
@@ -199,44 +199,44 @@ function spellingsWithoutSession(spellings: readonly string[], steps: Steps): re
   return [...found]
 }
 
-// Interpretations: what an application makes of the segments of a spelling. It may drop parameters and empty segments, take a
-// suffix for a format, trim signs and spaces, cut at a question mark, ignore case, or serve a folder by its index page. Each
-// spelling is walked along the tree of the rules, by all nodes that its segments could mean.
+// Interpretations: the meaning of a spelling's segments to an application. It may drop parameters and empty segments, take a suffix
+// for a format, trim signs and spaces, cut at a question mark, ignore case, or serve a folder with its index page. Each spelling is
+// walked along the tree of the rules, through all nodes that its segments could mean.
 
 export interface Interpretation {
   /** Decoded, as far as the application reads it; `shownPath` for people. */
   readonly path: string
   readonly rules: readonly Rule[]
-  /** The node that the whole path names: what is below the path is below this node. Absent for a file, and where no rule follows. */
+  /** The node that the whole path names; everything below the path is below this node. Absent for a file, and where no rule follows. */
   readonly node?: RuleNode
 }
 
-/** The usual segment. */
+/** A typical segment. */
 const PLAIN = /^[a-z\d_-]+$/
 /** Names are letters, digits, dashes and underscores. Any other character after a name might not be part of it. */
 const SIGN = /[^\p{L}\p{N}\p{M}_-]/gu
-/** The path ends there for servers that decode before they parse; a parameter is the rest of the path for some. */
+/** Servers that decode before they parse end the path there; for some, a parameter is the rest of the path. */
 const CUT = /[;?#]/
 /** What follows a script in a path is its argument, or the page that it shows. */
 const SCRIPT = /\.(?:php\d?|phtml|aspx?|ashx|asmx|jspx?|cgi|fcgi|pl|py|rb|cfm|do|action)(?![\w-])/
-/** The extensions that servers try, or answer with, when a path has none. */
+/** The extensions that servers try or respond with if a path has none. */
 const PAGE =
   /\.(?:x?html?|shtml|json|xml|php\d?|phtml|aspx?|ashx|asmx|jspx?|jsf|faces|cgi|fcgi|pl|py|rb|cfm|do|action)$/
-/** Any file: lighttpd, and Apache with AcceptPathInfo, serve it whatever follows. `v1.0` is not a file. */
+/** Any file: lighttpd, and Apache with AcceptPathInfo, serve it whatever follows it. `v1.0` is not a file. */
 const FILE = /\.(?=\d*[a-z])[a-z\d]{1,7}(?![\w-])/
-/** The pages that a folder is served by. A bare `home` is another page to most applications. */
+/** Pages that a folder is served with. To most applications a bare `home` is another page. */
 const INDEX_PAGE = /^(?:(?:index|default)(?![\w-])|(?:home|welcome|iisstart)\.)/
-/** Nothing remains when spaces and signs are trimmed, or when it is cut. */
+/** Nothing remains after spaces and signs are trimmed, or after a cut. */
 const NAMELESS = /^\s*(?:$|[%;:?#]|[^\p{L}\p{N}_-](?![\p{L}\p{N}_-]))/u
 const INVISIBLE_THEN_SIGN = /^[\s+\p{M}\p{Cf}\p{Default_Ignorable_Code_Point}]+[^\p{L}\p{N}_-]/u
-/** Windows has a second name like this for every name that is not eight letters and three (`DATA~1.JSO` for `data.json`). */
+/** Windows has a second name like this for every name that is not in 8.3 form (`DATA~1.JSO` for `data.json`). */
 const SHORT_NAME = /^([^.~]{1,6})~\d/
 const NEEDS_NO_SHORT_NAME = /^[^. ]{1,8}(?:\.[^. ]{1,3})?$/
-/** Where many names begin alike, four digits of a hash follow their first two letters. */
+/** If many names begin alike, four hash digits follow their first two letters. */
 const HASHED_NAME = /^(.{1,2})[\da-f]{4}$/
 
 export const LENIENT: SegmentNames = {
-  /** A number is the same number with zeros in front. */
+  /** A number with leading zeros is the same number. */
   keyOf(segment) {
     const folded = fold(segment)
     return /^0\d*$/.test(folded) ? folded.replace(/^0+(?=\d)/, '') : folded
@@ -245,7 +245,7 @@ export const LENIENT: SegmentNames = {
   isIndexPage: key => INDEX_PAGE.test(key),
 }
 
-/** Such a path has one interpretation, if all rules are plain too. */
+/** Such a path has only one interpretation, if all rules are plain too. */
 export function isPlain(path: string): boolean {
   return path === '/' || (/^(?:\/[a-z\d_-]+)+$/.test(path) && !/\/(?:index|default)(?:\/|$)/.test(path))
 }
@@ -259,7 +259,7 @@ export function isPlainRule({ path }: Rule): boolean {
   })
 }
 
-/** `spellings` are those of what follows the path of `start`; each begins with the slash after that path. */
+/** `spellings` are those of the text after the path of `start`; each begins with the slash after that path. */
 export function interpretationsOf(start: RuleNode, spellings: readonly string[], method: string): Interpretation[] {
   const found: Interpretation[] = []
   for (const spelling of spellings) walk(start, spelling, method, found)
@@ -281,10 +281,10 @@ function walk(start: RuleNode, spelling: string, method: string, found: Interpre
     const next = new Set<RuleNode>()
     for (const node of nodes) {
       const children = childrenFor(node, meaning)
-      // The path goes on below the node, with a name that no rule has.
+      // The path continues below the node, with a name that no rule has.
       if (!children.some(({ spellings }) => spellings.has(segment)))
         found.push({ path: below(node, spelling.slice(segmentStart)), rules: decidingRules(node, method, false) })
-      // What follows a page is an argument of it, also where it is asked for without its suffix (`/page/x` for `/page.php`).
+      // What follows a page is its argument, even if the page is requested without its suffix (`/page/x` for `/page.php`).
       for (const child of children) if (meaning.mayEnd || child.hasAlias) endAt(child, method, meaning.isCut, found)
       if (meaning.mayEndBefore) endAt(node, method, meaning.isCut, found)
       if (meaning.isNameless || (meaning.isScript && !isLast)) next.add(node)
@@ -297,7 +297,7 @@ function walk(start: RuleNode, spelling: string, method: string, found: Interpre
   for (const node of nodes) endAt(node, method, true, found)
 }
 
-/** The path ends at the node, or at an index page of it. `isWhole` if the path names the node itself, and not a file of it. */
+/** The path ends at the node, or at one of its index pages. `isWhole`: the path names the node itself, not a file of it. */
 function endAt(node: RuleNode, method: string, isWhole: boolean, found: Interpretation[]): void {
   const interpretation = interpretationAt(node, method)
   found.push(isWhole ? interpretation : { path: interpretation.path, rules: interpretation.rules })
@@ -328,7 +328,7 @@ function meaningOf(segment: string): Meaning {
     isScript,
     isNameless,
     isCut,
-    // Some servers take what follows a file for an argument of it, as all do with scripts.
+    // Some servers treat what follows a file as its argument, as all servers do with scripts.
     mayEnd: isCut || isScript || FILE.test(key),
     mayEndBefore: isIndexPage || (isNameless && isCut),
   }
@@ -362,7 +362,7 @@ function isShortFor(short: string, name: string): boolean {
   return letters.startsWith(short) || (hashed !== '' && letters.startsWith(hashed))
 }
 
-/** A loop: a pattern takes quadratic time for a long run of signs that is not the end. */
+/** A loop, because a pattern takes quadratic time for a long run of signs that is not at the end. */
 function withoutTrailingSigns(name: string): string {
   let end = name.length
   while (end > 0 && ' .~'.includes(name.charAt(end - 1))) end--

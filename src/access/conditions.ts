@@ -1,4 +1,4 @@
-// The conditions of rules: from where, when, and how recently and by which means the user signed in. They only narrow: who is
+// The conditions of rules: networks, hours, origin, and how recently and by which means the user signed in. They only restrict: who is
 // admitted is decided before. Rules without conditions cost a request nothing, because they have no entry here.
 
 import { hash } from 'node:crypto'
@@ -12,13 +12,13 @@ export interface Authentication {
   readonly time?: number | undefined
   readonly acr?: string | undefined
   readonly amr?: readonly string[] | undefined
-  /** When the user came back from a provider that was asked for `prompt=login`, and does not tell `auth_time`. */
+  /** When the user returned from a provider that was asked for `prompt=login`, and that does not report `auth_time`. */
   readonly promptedAt?: number | undefined
-  /** The demands of a step-up that failed, see `demandsKey`. */
+  /** The demands of a failed step-up, see `demandsKey`. */
   readonly failed?: string | undefined
 }
 
-/** What a rule wants of the authentication. */
+/** What a rule requires of the authentication. */
 export interface AuthenticationDemand {
   /** In seconds. */
   readonly maxAge?: number | undefined
@@ -35,10 +35,10 @@ export interface Conditions {
   readonly demand: AuthenticationDemand | undefined
 }
 
-/** For rules with many clients. Beyond it, addresses are searched for again: about a microsecond each. */
+/** Enough for rules with many clients. Addresses beyond it are searched for again, in about a microsecond each. */
 const MOST_ADDRESSES = 20_000
 
-/** `undefined` if it has none. */
+/** `undefined` if the rule has none. */
 export function conditionsOf(rule: Rule): Conditions | undefined {
   const { networks, hours, origin, maxAge, acr, amr } = rule
   const hasDemand = (maxAge ?? acr ?? amr) !== undefined
@@ -54,19 +54,19 @@ export function conditionsOf(rule: Rule): Conditions | undefined {
 
 function networksOf(given: readonly string[]): Networks {
   const networks = new Networks(MOST_ADDRESSES)
-  // The configuration was checked. A mistake that slipped through admits no one.
+  // The configuration was checked. An invalid network that slipped through admits no one.
   for (const network of given) networks.add(network)
   return networks
 }
 
-// What is known of a request. Getters: only what a condition asks for is computed.
+// The known facts about a request. Getters, so that only what a condition needs is computed.
 
 export interface Circumstances {
-  /** The client's address; `undefined` where nothing is said about it: then no network is asked for. */
+  /** The client's address; if `undefined`, networks are not checked. */
   readonly address: string | undefined
-  /** The time; `undefined` where nothing is said about it. */
+  /** The time; if `undefined`, hours are not checked. */
   readonly at: number | LocalTime | undefined
-  /** Whether it changes nothing, comes from our own pages, or is not a browser's. */
+  /** Whether the request changes nothing, comes from our own pages, or is not from a browser. */
   readonly isOwnOrigin: boolean
   /** `undefined` for a visitor. */
   readonly authentication: Authentication | undefined
@@ -78,7 +78,7 @@ export type UnmetCondition =
   | { readonly code: RefusalCode; readonly rule: Rule }
   | { readonly code: 'step_up'; readonly rule: Rule; readonly demands: readonly AuthenticationDemand[] }
 
-/** `undefined` if all are met. What no sign-in could change comes first: a user signs in again only if that can help. */
+/** `undefined` if all are met. Conditions that no sign-in could change come first: a user signs in again only if that can help. */
 export function unmetOf(
   conditions: readonly Conditions[],
   circumstances: Circumstances,
@@ -112,7 +112,7 @@ function unmetDemand(
     : { code: 'step_up', rule, demands }
 }
 
-/** Until the page is asked for after the sign-in, and for clocks that differ. */
+/** For the time between the sign-in and the request for the page, and for clocks that differ. */
 const GRACE_SECONDS = 15
 
 export function meets(
@@ -135,21 +135,21 @@ export function demandsKey(demands: readonly AuthenticationDemand[]): string {
   return hash('sha256', [...new Set(rows)].sort().join('\n'), 'base64url').slice(0, KEY_LENGTH)
 }
 
-/** What is asked of the provider to meet all demands. The id_token that comes back is checked, whatever was asked. */
+/** What to request from the provider to meet all demands. The returned id_token is checked in any case. */
 export function requestFor(demands: readonly AuthenticationDemand[]): { maxAge?: number; acr: readonly string[] } {
   const ages = demands.flatMap(({ maxAge }) => maxAge ?? [])
   const lists = demands.flatMap(({ acr }) => (acr ? [acr] : []))
   const values = [...new Set(lists.flat())]
-  // One value that all of them accept is enough.
+  // One value that all of them accept is sufficient.
   const common = values.filter(value => lists.every(list => list.includes(value)))
   return { ...(ages.length > 0 && { maxAge: Math.min(...ages) }), acr: common.length > 0 ? common : values }
 }
 
 // Hours in a time zone.
 
-/** A time without an offset: that of the clock on the wall in any zone. */
+/** A time without an offset: the local time in any zone. */
 export interface LocalTime {
-  /** As in `DAYS`. */
+  /** The index in `DAYS`. */
   readonly day: number
   /** Since midnight. */
   readonly minute: number
@@ -162,8 +162,8 @@ export interface OpenHours {
 const MINUTE_MS = 60_000
 
 /**
- * Offsets of time zones are whole minutes, so a verdict is valid until the minute ends. Intl takes 2 µs, and is asked once a
- * minute, not once a request.
+ * Offsets of time zones are whole minutes, so a verdict is valid until the minute ends. Intl takes 2 µs, and is called once per
+ * minute instead of once per request.
  */
 export function createOpenHours({ days = DAYS, from, to, zone }: Hours): OpenHours {
   const [begin, end] = [minuteOf(from), minuteOf(to)]
@@ -182,7 +182,7 @@ export function createOpenHours({ days = DAYS, from, to, zone }: Hours): OpenHou
 
   function isOpenAt({ day, minute }: LocalTime): boolean {
     if (begin < end) return isDay[day] === true && minute >= begin && minute < end
-    // They end on the next day, and belong to the day on which they began.
+    // The hours end on the next day, but belong to the day on which they began.
     return (isDay[day] === true && minute >= begin) || (isDay[(day + 6) % 7] === true && minute < end)
   }
 

@@ -1,17 +1,17 @@
-// Texts that lenient applications, databases and file systems take for the same one. They ignore capitals, compatibility forms
-// (fullwidth, ligatures), accents and invisible characters, and take the digits of other scripts for ours and a plus for a space:
+// Lenient applications, databases and file systems treat different texts as the same. They ignore capitals, compatibility forms
+// (fullwidth, ligatures), accents and invisible characters, and treat the digits of other scripts as ours and a plus as a space:
 //
 //   fold('/Ａdmin') === fold('/ÀDM\u200bIN') === '/admin'        fold('/٣+x') === '/3 x'
 
-/** Letters that do not decompose, although collations take them for ours: those with a stroke, and medieval ones. */
+/** Letters that do not decompose, although collations treat them as ours: those with a stroke, and medieval ones. */
 const LETTERS: Readonly<Record<string, string>> = {
   ...{ đ: 'd', ð: 'd', ħ: 'h', ł: 'l', ø: 'o', ꞡ: 'g', ꞣ: 'k', ꞥ: 'n', ꞧ: 'r', ꞩ: 's' },
   ...{ ꞛ: 'a', ꞝ: 'o', ꞟ: 'u', ꝺ: 'd', ꝼ: 'f', ᵹ: 'g', ꟁ: 'o', ꝛ: 'r', ꞃ: 'r', ꞅ: 's', ꟙ: 's', ꞇ: 't', ꟃ: 'w' },
 }
 const OTHER_LETTERS = new RegExp(`[${Object.keys(LETTERS).join('')}]`, 'g')
-/** Normalisation leaves these as they are, best-fit conversions do not. */
+/** Normalisation does not change these, but best-fit conversions do. */
 const SLASHES = /[\u2044\u2215]/g
-/** These, too; Japanese and Korean code pages have the yen and won signs in place of the backslash. */
+/** The same for backslashes; Japanese and Korean code pages have the yen and won signs in place of the backslash. */
 const BACKSLASHES = /[\u00a5\u20a9\u2216\u29f5\u29f9]/g
 
 export function fold(text: string): string {
@@ -31,21 +31,21 @@ function foldLetters(text: string): string {
   return (
     text
       .normalize('NFKD')
-      // Through the capital: the dotless i and the long s have an ASCII one.
+      // To upper case first: the dotless i and the long s have an ASCII capital.
       .toUpperCase()
       .toLowerCase()
       .normalize('NFKD')
       .replace(/\p{Default_Ignorable_Code_Point}/gu, '')
       .replace(OTHER_LETTERS, letter => LETTERS[letter] ?? letter)
       .replace(/(?![0-9])\p{Nd}/gu, digitOf)
-      // Only of our letters: in other scripts a mark makes another one.
+      // Only after our letters: in other scripts a mark makes another letter.
       .replace(/(^|[ -~])[\p{M}·]+/gu, '$1')
       .replace(SLASHES, '/')
       .replace(BACKSLASHES, '\\')
   )
 }
 
-/** Each digit of Unicode that was met, a few hundred at most: to compute its value again would cost a long path milliseconds. */
+/** Unicode digits that have occurred, a few hundred at most: computing their values again would take milliseconds for a long path. */
 const DIGITS = new Map<string, string>()
 
 function digitOf(digit: string): string {
@@ -56,7 +56,7 @@ function digitOf(digit: string): string {
   return value
 }
 
-/** The digits of a script follow each other, from zero to nine. */
+/** The digits of a script are consecutive, from zero to nine. */
 function digitValue(digit: string): string {
   const code = digit.codePointAt(0) ?? 0
   let value = 0

@@ -16,11 +16,11 @@ export type PathProblem =
   | 'dot_segment'
   | 'too_many_interpretations'
 
-/** `undefined` for a path that the rules judge. `steps` counts the work. */
+/** `undefined` for a path that the rules can judge. `steps` counts the work. */
 export function pathProblem(path: string, steps: Steps = { count: 0 }): PathProblem | undefined {
   if (PLAIN.test(path) && path !== '') return undefined
   if (!/^\/(?!\/)/.test(path)) return 'no_single_slash_at_start'
-  // Raw or encoded; a browser encodes all of the raw ones.
+  // Raw or encoded; a browser encodes all of these if they are raw.
   if (/[^\x21-\x7e]|[\\"<>^`{}#]|%(?:[01][\da-f]|7f|c2%[89][\da-f])/i.test(path)) return 'forbidden_character'
   const decoded = tryDecode(path)
   if (decoded === undefined) return 'broken_encoding'
@@ -31,7 +31,7 @@ export function pathProblem(path: string, steps: Steps = { count: 0 }): PathProb
   return textProblem(spellings) ?? textProblem(withoutSession)
 }
 
-/** In all texts of a path together: the rules judge each of them. */
+/** In all texts of a path together, because the rules judge each of them. */
 const MOST_JUDGED_SEGMENTS = 400
 
 function segmentsIn(texts: readonly string[]): number {
@@ -57,8 +57,8 @@ function tryDecode(path: string): string | undefined {
 }
 
 /**
- * In any encoding, and before a parameter or whatever else servers cut off. Three dots and more are a name; one dot with
- * signs after it is at most an empty segment, and the rules judge it as that.
+ * In any encoding, and before a parameter or anything else that servers cut off. Three or more dots are a name. One dot with signs
+ * after it is at most an empty segment, and the rules judge it as one.
  */
 const DOT_SEGMENT = /^\s*(?:\.\.(?![.\p{L}\p{N}_-])|\.(?:[\s;]|$))/u
 
@@ -66,19 +66,19 @@ function hasDotSegment(text: string): boolean {
   return text.includes('.') && text.split(/[/\\\0]/).some(segment => DOT_SEGMENT.test(segment))
 }
 
-// What a request asks for: a path and a query.
+// The target of a request: a path and a query.
 
 export interface Target {
-  /** As it came. */
+  /** As received. */
   readonly path: string
   /** With its `?`, or empty. */
   readonly search: string
 }
 
-/** More than any page has. Every interpretation of a path is judged, and a long path has many. */
+/** More than any page needs. Every interpretation of a path is judged, and a long path has many. */
 const [LONGEST_PATH, MOST_SEGMENTS] = [4096, 100]
 
-/** Whether the path of a target is too long to be read. */
+/** Whether the path of a target is too long to be judged. */
 export function isTooLong(target: string): boolean {
   const queryStart = target.indexOf('?')
   const length = queryStart < 0 ? target.length : queryStart
@@ -98,11 +98,11 @@ export interface ReadTarget {
 export const readTarget = createParser(readPath)
 
 const MOST_PAGES = 2000
-/** Longer paths are not the addresses of pages. A client that repeats one costs little: a few of them are cached, too. */
+/** Longer paths are not addresses of pages. A client that repeats one costs little, because a few of them are cached, too. */
 const LONGEST_PAGE = 256
 const MOST_LONG = 64
 
-/** A cache by path. Most requests ask for a recent one. */
+/** A cache keyed by path. Most requests are for a recent path. */
 export function createPathCache<Value>(): RecentCache<Value> {
   const pages = createRecent<Value>(MOST_PAGES)
   const longPaths = createRecent<Value>(MOST_LONG)
@@ -112,7 +112,7 @@ export function createPathCache<Value>(): RecentCache<Value> {
   }
 }
 
-/** Keeps the targets of recent paths: the same string finds its rule faster. Without queries: those can contain secrets. */
+/** Caches the targets of recent paths: the same string finds its rule faster. Without queries, because those can contain secrets. */
 export function createReadTarget(): ReadTarget {
   const targets = createPathCache<Target>()
   const refused = createRecent<PathProblem>(MOST_LONG)

@@ -1,9 +1,9 @@
-// Which role a user has: that of the first row that fits, and `common` if none does.
+// The role of a user: that of the first row that fits, or `common` if none does.
 import type { RoleConfig } from '../config/file.ts'
 import { CONSOLE_ROLE, DEFAULT_ROLE, DEFAULT_ROLE_NAMES } from '../config/role-names.ts'
 import { notAmong } from '../util/json-path.ts'
 
-/** What a rule can look at; names as createScopedName writes them. */
+/** The properties of a caller that a rule can name; names are those of createScopedName. */
 export interface Subject {
   readonly role: string
   readonly username: string
@@ -12,19 +12,19 @@ export interface Subject {
   readonly isBearer?: true
   /** A program with a key, and whose key it is. */
   readonly keyKind?: 'machine' | 'personal'
-  /** What the token of a machine is good for. */
+  /** The scopes of a machine's token. */
   readonly scopes?: readonly string[]
 }
 
-/** What a role can be given by. */
+/** What a role can depend on. */
 export interface RoleInput {
-  /** Which of several providers says all this. */
+  /** With several providers, the one that all of this comes from. */
   readonly provider?: string | undefined
   readonly username: string
   readonly groups: readonly string[]
-  /** Asked for only where a row is by a claim: they may have to be opened. */
+  /** Read only if a row names a claim, because they may have to be opened. */
   readonly claims: Readonly<Record<string, unknown>>
-  /** Whether something may have been said at a place that `claims` does not have any more. */
+  /** Whether there may have been a claim at this path that was dropped from `claims`. */
   isLost?(place: string): boolean
 }
 
@@ -32,7 +32,7 @@ export interface RoleInput {
 export const DEFAULT_ROLES: readonly RoleConfig[] = [{ role: CONSOLE_ROLE, username: ['admin'] }]
 
 /**
- * A row with a claim that was dropped matches no user, and neither does a row after it: the first row that fits may be the one that
+ * A row whose claim was dropped gives no role, and neither does any row after it, because the undecided row may be the one that
  * gives less.
  */
 export function roleOf(known: RoleInput, roles: readonly RoleConfig[]): string {
@@ -40,17 +40,17 @@ export function roleOf(known: RoleInput, roles: readonly RoleConfig[]): string {
   return row && !isUndecided(row, known) ? row.role : DEFAULT_ROLE
 }
 
-/** A row that names no provider is about the users of the main one: names mean nothing beyond their provider. */
+/** A row without a provider applies to the users of the main one, because names mean nothing beyond their provider. */
 export function rolesFor(roles: readonly RoleConfig[], [main]: readonly string[]): readonly RoleConfig[] {
   return main === undefined ? roles : roles.map(row => ({ provider: [main], ...row }))
 }
 
-/** All roles that there are. */
+/** All roles that exist. */
 export function roleNamesIn(roles: readonly RoleConfig[]): string[] {
   return [...new Set([...DEFAULT_ROLE_NAMES, ...roles.map(row => row.role)])]
 }
 
-/** Everything that the row names has to fit; what is undecided could. A row that names nothing matches no user. */
+/** Whether everything that the row names fits, or could if it is undecided. A row that names nothing matches no user. */
 function fits(row: RoleConfig, known: RoleInput): boolean {
   const { provider, username, groups, claim } = row
   if (provider && known.provider !== undefined && !provider.includes(known.provider)) return false

@@ -1,4 +1,4 @@
-// What would happen to a request, and by which rule, without sending one.
+// Finds what would happen to a request, and which rule decides, without sending one.
 
 import type { Rule } from '../config/file.ts'
 import { MACHINE_PREFIX } from '../config/machines.ts'
@@ -16,13 +16,13 @@ export const VISITOR = 'visitor'
 
 export interface RuleQuery {
   readonly method: string
-  /** As it is typed in; the rules see nothing of its query. */
+  /** As typed in; the rules ignore its query. */
   readonly path: string
   /** A role, or `visitor`. */
   readonly role: string
   readonly groups: readonly string[]
   readonly user: string
-  /** A path, of COPY and MOVE. */
+  /** The second path of COPY and MOVE. */
   readonly destination?: string | undefined
   /** For a method that also acts on everything below the path. */
   readonly depth?: string | undefined
@@ -30,9 +30,9 @@ export interface RuleQuery {
   readonly from?: string | undefined
   /** A time without an offset is in the zone of the rule. */
   readonly at?: number | LocalTime | undefined
-  /** How many seconds ago the user has signed in. */
+  /** How many seconds ago the user signed in. */
   readonly authAge?: number | undefined
-  /** As in the id_token; of several, any may match. Without them the user has none. */
+  /** As in the id_token; any of several values may match. Without a value the user has none. */
   readonly acr?: readonly string[] | undefined
   readonly amr?: readonly string[] | undefined
 }
@@ -47,18 +47,18 @@ export type RuleVerdict =
   | { readonly outcome: 'bad_request'; readonly problem: PathProblem }
   /** The destination is refused, whatever the rules say. */
   | { readonly outcome: 'bad_request'; readonly destinationProblem: DestinationProblem }
-  /** The path is not read. */
+  /** The path is too long to be judged. */
   | { readonly outcome: 'uri_too_long' }
-  /** Menshen answers it itself. */
+  /** Menshen answers the request itself. */
   | { readonly outcome: 'own' }
   | {
       readonly outcome: VerdictOutcome
       readonly rule: Rule
-      /** The interpretation that decided, if it was another one than the path as it is. */
+      /** The interpretation that decided, if it differs from the literal path. */
       readonly interpretation?: string | undefined
       /** The rule is for something below the path. */
       readonly isBelow?: true | undefined
-      /** The destination, if the rule is for that or for something below it. */
+      /** The destination, if the rule is for it or for something below it. */
       readonly destination?: string | undefined
       /** The condition that refused. */
       readonly condition?: RefusalCode
@@ -70,10 +70,10 @@ export type RuleVerdict =
 /** A destination has no host here. */
 const ANY_BASE_URL = 'http://localhost'
 
-/** `signInPaths` are those of the providers. */
+/** `signInPaths` are the paths of the providers. */
 export function answerRuleQuery(rules: Rules, query: RuleQuery, signInPaths?: ReadonlySet<string>): RuleVerdict {
   const { method, path: target } = query
-  // A browser encodes what is typed in.
+  // A browser encodes what the user types in.
   const [path = ''] = encodedTarget(target).split('?', 1)
   if (isTooLong(path)) return { outcome: 'uri_too_long' }
   const problem = pathProblem(path)
@@ -121,7 +121,7 @@ function judgement(
   return { outcome: 'admitted', rule, ...(unsaid.length > 0 && { unsaid }) }
 }
 
-/** Now is the moment zero. */
+/** The current time is zero. */
 const NOW = 0
 
 function unmetBy(
@@ -150,7 +150,7 @@ function unsaidOf(conditions: readonly Conditions[], { method, from, at, authAge
 
 const TIME = /^(\d{4}-\d\d-\d\d)[T ]((?:[01]\d|2[0-3]):[0-5]\d)(:[0-5]\d(?:\.\d+)?)?(Z|[+-]\d\d:\d\d)?$/
 
-/** `2026-11-16T09:00`, with an offset or without one; `undefined` if it is none. */
+/** `2026-11-16T09:00`, with or without an offset; `undefined` for anything else. */
 export function readTime(text: string): number | LocalTime | undefined {
   const [, date = '', time = '', seconds = '', offset] = TIME.exec(text) ?? []
   const at = Date.parse(`${date}T${time}${seconds}${offset ?? 'Z'}`)
@@ -161,7 +161,7 @@ export function readTime(text: string): number | LocalTime | undefined {
   return offset === undefined ? { day: day.getUTCDay(), minute: hour * 60 + minute } : at
 }
 
-/** A user with a group or a name is signed in. A machine comes with its key. */
+/** A user with a group or a name is signed in. A machine sends its key. */
 export function subjectOf({ role, groups, user }: RuleQuery): Subject | undefined {
   if (role === VISITOR && groups.length === 0 && user === '') return undefined
   const named = { role: role === VISITOR ? DEFAULT_ROLE : role, groups, username: user }
@@ -172,7 +172,7 @@ function encodedTarget(target: string): string {
   return target.replace(/[^\x21-\x7e]/gu, encoded)
 }
 
-/** Half of a character has no encoding. */
+/** Half of a surrogate pair has no encoding. */
 function encoded(character: string): string {
   return encodeURIComponent(character.toWellFormed())
 }

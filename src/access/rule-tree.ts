@@ -1,30 +1,30 @@
-// The rules as a tree of path segments: which of them decides is found by a walk along the path, however many there are.
+// The rules as a tree of path segments: a walk along the path finds the one that decides, however many there are.
 import type { Rule } from '../config/file.ts'
 import { ANY_ROLE } from '../config/role-names.ts'
 
 export interface RuleNode {
-  /** As the first rule here spells it. */
+  /** In the spelling of the first rule here. */
   readonly path: string
   readonly parent: RuleNode | undefined
   /** The most specific first. */
   readonly rules: Rule[]
   readonly children: Map<string, RuleNode>
-  /** Children by another name that a server would find them by. */
+  /** Children keyed by another name under which a server would find them. */
   readonly aliases: Map<string, RuleNode[]>
-  /** Children that this node itself could be served by. */
+  /** Children that a server could respond with for this node itself. */
   readonly indexPages: RuleNode[]
   /** How the rules write the last segment. */
   readonly spellings: Set<string>
   /** The length of the longest key among the children. */
   longestKey: number
-  /** It has another name too. */
+  /** Whether it has another name, too. */
   readonly hasAlias: boolean
 }
 
 /** Decides about paths that no other rule covers. */
 export const LAST_RULE: Rule = { path: '/', roles: [ANY_ROLE] }
 
-/** Admits no caller. It decides about interpretations that no rule of the configuration may decide about. */
+/** Admits no caller. It decides about interpretations that rules of the configuration must not decide about. */
 export const CLOSED_RULE: Rule = { path: '/', roles: [] }
 
 export interface SegmentNames {
@@ -73,12 +73,12 @@ function newNode(path: string, parent: RuleNode | undefined, hasAlias = false): 
   return { path, parent, rules: [], children, aliases, indexPages: [], spellings, longestKey: 0, hasAlias }
 }
 
-/** The path of a node with something after it. */
+/** The path of a node, followed by more text. */
 export function below({ path }: RuleNode, rest: string): string {
   return path === '/' ? `/${rest}` : `${path}/${rest}`
 }
 
-/** The last node on the way of a path, as far as there is one. */
+/** The last node along a path, as far as there is one. */
 export function follow({ root }: RuleTree, path: string): RuleNode {
   let node = root
   for (let start = 1; start <= path.length; ) {
@@ -93,8 +93,8 @@ export function follow({ root }: RuleTree, path: string): RuleNode {
 }
 
 /**
- * The rules that decide for a path that comes to this node and ends here, or goes on where no rule follows. Several only
- * if they write one path differently.
+ * The rules that decide about a path that reaches this node and ends here, or continues where no rule follows. There are several
+ * only if they spell one path differently.
  */
 export function decidingRules(node: RuleNode, method: string, ends: boolean): readonly Rule[] {
   for (let at: RuleNode | undefined = node; at; at = at.parent) {
@@ -115,7 +115,7 @@ export function* rulesBelow(node: RuleNode, method: string): Generator<Rule> {
   }
 }
 
-/** Whatever is below a path comes before its own rules; the last is the one that decides where no other does. */
+/** Everything below a path comes before the path's own rules; the last rule is the one that decides where no other does. */
 export function inOrder(root: RuleNode): Rule[] {
   const covering = root.rules.some(({ exact, methods, shadow }) => !exact && !methods && !shadow)
   return [...rulesFrom(root), ...(covering ? [] : [LAST_RULE])]

@@ -1,9 +1,9 @@
-// Which role may see which pages: rules as data. The most specific rule decides about a path, and a path without a rule is for every
+// Which role may access which pages: rules as data. The most specific rule decides about a path, and a path without a rule is for every
 // signed-in user. Applications interpret paths in different ways (ambiguous-paths.ts has an example), so a request is admitted only
 // if the rule of every interpretation admits it. In two stages:
 //
 //   decide('GET', '/files/%2541dmin', user)
-//     literal       the rule for the path as it is: /files. Does it admit the user? If not, it decides.
+//     literal       the rule for the literal path: /files. Does it admit the user? If not, it decides.
 //     interpreted   the rules for all other interpretations: /files/admin. Does one not admit the user? Then it decides.
 //
 // Both results are the same for all users. They are computed once and cached for recent paths.
@@ -46,7 +46,7 @@ export interface Decision {
   readonly rule: Rule
   /** Whether the rules admit the caller, if the conditions are met. */
   readonly isAdmitted: boolean
-  /** The interpretation that decided, if it was another one than the path as it is. */
+  /** The interpretation that decided, if it differs from the literal path. */
   readonly interpretation?: string
   /** The conditions of the rules of all interpretations. Only a decision that admits the caller has them. */
   readonly conditions?: readonly Conditions[] | undefined
@@ -54,21 +54,21 @@ export interface Decision {
   readonly isBelow?: true
 }
 
-/** Paths are as they came, not decoded. */
+/** Takes paths as received, not decoded. */
 export interface Rules {
-  /** All rules with our own, each before those that it takes precedence over. */
+  /** All rules including our own, each before those that it takes precedence over. */
   readonly inOrder: readonly Rule[]
-  /** Whether any rule lets machines in. */
+  /** Whether any rule admits machines. */
   readonly hasBearer: boolean
-  /** The rules that let machines in, in the order of the configuration. */
+  /** The rules that admit machines, in the order of the configuration. */
   readonly bearerRules: readonly Rule[]
-  /** Whether any rule lets programs in by their users' own keys. */
+  /** Whether any rule admits programs with personal keys of users. */
   readonly hasPersonalKeys: boolean
   /** `isTree`: the request acts on everything below the path as well. */
   decide(method: string, path: string, subject: Subject | undefined, isTree?: boolean): Decision
   /** The rule that decides. */
   ruleFor(method: string, path: string, subject: Subject | undefined): Rule
-  /** The rules of every interpretation of a path, that of the path as it is first. */
+  /** The rules of every interpretation of a path, the rule of the literal path first. */
   rulesFor(method: string, path: string): readonly Rule[]
   /** The rules that decide about what is below a path. */
   rulesBelow(method: string, path: string): readonly Rule[]
@@ -76,15 +76,15 @@ export interface Rules {
   areOfOneUpstream(path: string, other: string): boolean
   /** The conditions of the rules of a path. */
   conditionsFor(method: string, path: string): readonly Conditions[]
-  /** What a shadow rule would decide instead, if there is one. */
+  /** The decision of a shadow rule, if one decides. */
   shadowDecision(method: string, path: string, subject: Subject | undefined, isTree?: boolean): Decision | undefined
 }
 
-/** Our own pages are for every signed-in user, whatever the rules say of the application. */
+/** Our own pages are for every signed-in user, whatever the rules are for the application. */
 const OWN_RULE: Rule = { path: OWN_PREFIX, roles: [ANY_ROLE] }
 const CONSOLE_RULE: Rule = { path: OWN_PATHS.console, roles: [CONSOLE_ROLE] }
 
-/** `prefixes` are those of the upstreams: a path that applications of two of them could claim is for no one. */
+/** `prefixes` are those of the upstreams: a path that the applications of two of them could claim is for no one. */
 export function createRules(given: readonly Rule[], prefixes: readonly string[] = []): Rules {
   const prefixOf = createPrefixOf(prefixes)
   const otherUpstreams = createOtherUpstreams(prefixOf)
@@ -112,7 +112,7 @@ type PrefixOf = (path: string) => string | undefined
 /** The prefix of the upstream that a decoded path leads to, or that of our own pages. */
 function createPrefixOf(prefixes: readonly string[]): PrefixOf {
   const longestPrefix = createLongestPrefix(new Map([OWN_PREFIX, ...prefixes].map(prefix => [fold(prefix), prefix])))
-  // Some spellings have lost their capitals, so no comparison regards them.
+  // Some spellings have lost their capitals, so all comparisons ignore case.
   return path => longestPrefix(fold(path))
 }
 
@@ -120,7 +120,7 @@ type OtherUpstreams = (decoded: string, spellings: readonly string[]) => readonl
 
 const NONE: readonly Interpretation[] = []
 
-/** The interpretations of a path that lead to another upstream than the path as it is, or to our own pages. */
+/** The interpretations of a path that lead to another upstream than the literal path, or to our own pages. */
 function createOtherUpstreams(prefixOf: PrefixOf): OtherUpstreams {
   return (decoded, spellings) => {
     if (spellings.length === 1 && !/[;?#]|\/\//.test(decoded)) return NONE
@@ -128,31 +128,31 @@ function createOtherUpstreams(prefixOf: PrefixOf): OtherUpstreams {
     const chosen = prefixOf(path)
     const routed = spellings.flatMap(spelling => [...routedPaths(withoutKeptEscapes(spelling))])
     const others = routed.filter(other => prefixOf(other) !== chosen)
-    // Our own pages have one spelling.
+    // Our own pages have only one spelling.
     if (chosen === OWN_PREFIX && prefixOf(decoded) !== chosen) others.unshift(path)
     return others.map(closed)
   }
 }
 
-/** An interpretation that no rule of the configuration decides about. */
+/** An interpretation that rules of the configuration must not decide about. */
 function closed(path: string): Interpretation {
   return { path, rules: [CLOSED_RULE] }
 }
 
-/** The path by which a server chooses: as it is, without its parameters, or cut; and without empty segments. */
+/** The paths by which a server may choose: unchanged, without parameters, or cut, and each of them without empty segments. */
 function routedPaths(spelling: string): ReadonlySet<string> {
   const paths = [spelling, spelling.replace(/;[^/]*/g, ''), spelling.replace(/[;?#].*$/s, '')]
   return new Set(paths.flatMap(path => [path, path.replace(/\/{2,}/g, '/')]))
 }
 
-/** What is known about a path and a method, for all callers. */
+/** The results for a path and a method, valid for all callers. */
 interface PathVerdict {
   readonly method: string
-  /** The decision if the rule for the path as it is does not admit the caller. */
+  /** The decision if the rule for the literal path does not admit the caller. */
   readonly refused: Decision
-  /** Computed when that rule admits a caller: without it, a visitor's request for a new path takes a third of the time. */
+  /** Computed only when that rule admits a caller: otherwise a visitor's request for a new path would take three times as long. */
   interpreted?: InterpretedRules
-  /** The rules for what is below the path, computed when a request acts on that. */
+  /** The rules for what is below the path, computed when a request acts on it. */
   below?: readonly Rule[]
 }
 
@@ -162,7 +162,7 @@ interface OtherRule {
 }
 
 interface InterpretedRules {
-  /** The rules of all interpretations, that of the path as it is first. */
+  /** The rules of all interpretations, the rule of the literal path first. */
   readonly rules: readonly Rule[]
   /** All rules but the first, each with the first interpretation that leads to it. */
   readonly others: readonly OtherRule[]
@@ -182,7 +182,7 @@ function createDecide(
   const lenient = buildRuleTree(rules, LENIENT)
   const rulesArePlain = given.every(isPlainRule)
   const conditions = new Map(given.map(rule => [rule, conditionsOf(rule)]))
-  /** Keyed by path, for a few methods each. */
+  /** Keyed by path, with a few methods each. */
   const verdicts = createPathCache<readonly PathVerdict[]>()
 
   function decide(method: string, path: string, subject: Subject | undefined, isTree = false): Decision {
@@ -245,7 +245,7 @@ function createDecide(
     const node = lenient.nodeOf(rule)
     if (rule.exact) return [interpretationAt(node, method)]
     const decoded = decodedPath(path)
-    // The part of the path that the rule names has no other interpretation: the operator knows the application.
+    // The part of the path that the rule names has no other interpretation, because the operator knows the application.
     const rest = rule.path === '/' ? decoded : decoded.slice(rule.path.length)
     const texts = textsOf(decoded)
     const restSpellings = rest === decoded ? texts?.spellings : spellingsOf(rest)
@@ -267,7 +267,7 @@ function createDecide(
     if (named.path === decoded) nodes.add(named)
     const found = new Set(decidingRules(named, method, false))
     for (const node of nodes) for (const rule of rulesBelow(node, method)) found.add(rule)
-    // Our own pages are not the application's.
+    // Our own pages do not belong to the application.
     return [...found].filter(rule => rule !== CONSOLE_RULE && rule !== OWN_RULE)
   }
 
@@ -293,7 +293,7 @@ export function isClosed(rule: Rule): boolean {
   return rule === CLOSED_RULE
 }
 
-/** Whether the rule lets a caller in, if its conditions are met; a visitor is `undefined`. */
+/** Whether the rule admits a caller, if its conditions are met; `undefined` is a visitor. */
 export function admits(rule: Rule, subject: Subject | undefined): boolean {
   const { public: everybody, roles, groups, users } = rule
   if (everybody) return true
@@ -319,7 +319,7 @@ function admitsKey({ keys }: Rule, kind: 'machine' | 'personal'): boolean {
   return keys === 'personal' || (keys === true && kind === 'machine')
 }
 
-/** Whether the rule wants a scope that the token of this machine does not have. */
+/** Whether the rule requires a scope that the token of this machine does not have. */
 export function lacksScopes({ scopes }: Rule, subject: Subject): boolean {
   return scopes?.every(scope => subject.scopes?.includes(scope)) === false
 }

@@ -1,10 +1,10 @@
-// With several providers a name alone does not say whose it is: `lisi` of the partners must not pass for `lisi` of the
-// staff, at a rule or at an application. The main provider's names stay as they are; all others get their provider's id.
+// With several providers, a name alone does not identify a user: `lisi` of the partners must not pass for `lisi` of the staff, at a
+// rule or at an application. The main provider's names stay unchanged; all others are prefixed with their provider's id.
 
-/** A user's name, sub or group as it is known beyond its provider. Without an id there is only one provider. */
+/** A user's name, sub or group as known beyond its provider. Without an id there is only one provider. */
 export type ScopedName = (provider: string | undefined, name: string) => string
 
-/** `ids` of all providers, the main one first. */
+/** `ids` are those of all providers, the main one first. */
 export function createScopedName(ids: readonly string[]): ScopedName {
   const [main] = ids
   const prefixes = ids.map(id => `${id}:`)

@@ -21,7 +21,7 @@ import type { KeysView } from './key-section.ts'
 import { type AccountView, accountPage, type Device, sessionEnds } from './page.ts'
 
 const MOST_DEVICES = 50
-/** A user with more has a program that signs in. */
+/** A user with more sessions has a program that signs in. */
 const MOST_READ = 200
 
 export function showAccount(
@@ -33,7 +33,7 @@ export function showAccount(
   return accountAnswer(context, request, caller, { draft })
 }
 
-/** The page with the form for a new key: what is in it, and what is wrong about it, if anything is. */
+/** The account page, with the draft of a new key and its problem, if there is one. */
 export async function accountAnswer(
   context: AccountContext,
   request: GatewayRequest,
@@ -71,10 +71,10 @@ export async function accountAnswer(
   })
 }
 
-/** Letters, digits, signs and spaces of any script; nothing that is invisible or turns the direction of a text. */
+/** Letters, digits, signs and spaces of any script; nothing that is invisible or changes the direction of a text. */
 const NAME = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]+$/u
 
-/** What the form for a new key has, or the address that a sign-in for it leads back to, as far as it is valid. */
+/** Reads the valid fields of the form for a new key, or of the address to which a sign-in for it returns. */
 export function readDraft(fields: URLSearchParams, maxDays: number): Partial<KeyRequest> {
   const name = (fields.get('name') ?? '').trim()
   const days = fields.get('days') ?? ''
@@ -88,7 +88,7 @@ export function draftQuery({ name, days }: KeyRequest): string {
   return `?${new URLSearchParams({ name, days: String(days) })}`
 }
 
-/** Whether users can have keys of their own. */
+/** Whether users can have personal keys. */
 export function hasPersonalKeys({ auth, hostRules }: AccountContext): boolean {
   return [auth.rules, ...hostRules.values()].some(rules => rules.hasPersonalKeys)
 }
@@ -122,7 +122,7 @@ function deviceOf(
   }
 }
 
-/** Where there are several. */
+/** The provider's name if there are several. */
 export function providerNameOf(words: Words, { names }: Providers, { session }: LoadedSession): string | undefined {
   const name = names?.get(session.provider ?? '')
   return name && words.render(name)
@@ -141,7 +141,7 @@ export async function endDevices(
   if (!isOwnForm(request, settings.BASE_URL)) return foreignAnswer(context, request, cookies)
   const key = form.get('session') ?? ''
   const ended = form.has('others') ? await endOthers(sessions, loaded) : await endOne(sessions, loaded, key)
-  // The user is that of this request, the session is another.
+  // The user is the one of this request; the session is another one.
   const whose = requestFields(request, { user: loaded.user })
   if (ended > 0)
     observe.report('session_ended', {
@@ -160,7 +160,7 @@ async function endOthers(sessions: Sessions, loaded: LoadedSession): Promise<num
   return (await sessions.endOthersOf(userIdOf(loaded.session), loaded.key)).count
 }
 
-/** The session of this browser ends by signing out. */
+/** Not the session of this browser, which ends by signing out. */
 async function endOne(sessions: Sessions, loaded: LoadedSession, key: string): Promise<number> {
   const isOther = isRecordKey(key) && key !== loaded.key
   return isOther ? Number(await sessions.endOneOf(userIdOf(loaded.session), key)) : 0
@@ -172,12 +172,12 @@ export interface RecentSignIn {
   readonly time: number
   readonly device: string
   readonly address: string | undefined
-  /** No earlier known sign-in came from this device and this address. */
+  /** Whether no earlier known sign-in came from this device and this address. */
   readonly isNew: boolean
 }
 
 const SHOWN = 10
-/** How many are compared. */
+/** How many sign-ins are compared. */
 const COMPARED = 50
 /** Users of other providers may have the same `sub`: their events are skipped. */
 const MOST_PAGES = 4
@@ -203,7 +203,7 @@ export async function recentSignIns(
   return marked.slice(0, SHOWN)
 }
 
-/** The very first sign-in has no new device. */
+/** The very first sign-in does not have a new device. */
 function isNew(
   { device, address }: Omit<RecentSignIn, 'isNew'>,
   earlier: readonly Omit<RecentSignIn, 'isNew'>[],

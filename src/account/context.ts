@@ -9,6 +9,6 @@ export interface AccountContext extends GatewayContext {
   readonly auth: SignInAuth & { readonly personalKeys: PersonalKeys }
   /** The rules of `hosts`, by their names. */
   readonly hostRules: ReadonlyMap<string, Rules>
-  /** Those of the portal. */
+  /** The applications of the portal. */
   readonly applications: readonly object[]
 }

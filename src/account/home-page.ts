@@ -1,5 +1,5 @@
-// The home page where there is no application behind: who you are, until when, and the ways from here. A developer who has just
-// started reads what comes next.
+// The home page if there is no application behind: who you are, until when, and where you can go from here. For a developer who has
+// just started it shows the next steps.
 import { html } from 'hono/html'
 import { page } from '../pages/layout.ts'
 import { displayName } from '../pages/shown-text.ts'
@@ -33,7 +33,7 @@ ${signOutForm(words)}`,
   })
 }
 
-/** As docs/first-steps.md has them. */
+/** The same as in docs/first-steps.md. */
 const RULES = `import { defineConfig } from 'menshen'
 
 export default defineConfig({

@@ -1,5 +1,5 @@
-// The built-in home page, where there is no application behind. It is made once for each loaded session and language, and
-// then sent as it is, as long as it is among the latest.
+// The built-in home page, if there is no application behind. It is rendered once per loaded session and language, and then sent
+// unchanged as long as it is among the latest pages.
 import { LRUCache } from 'lru-cache'
 import { DEVELOPMENT_CLIENT } from '../config/dev-provider.ts'
 import type { GatewayContext } from '../gateway/context.ts'
@@ -15,7 +15,7 @@ import { sessionEnds } from './page.ts'
 
 interface RenderedPage {
   readonly headers: CommonHeaders
-  /** The bytes of the page, one in each character: Node writes such a text together with the head, in one piece. */
+  /** The bytes of the page, one per character: Node writes such a text together with the head, in one piece. */
   readonly body: string
   readonly words: Words
   /** The session's version. */
@@ -26,7 +26,7 @@ interface RenderedPage {
 const MOST_KEPT = 1000
 
 export function createHome({ auth, pages }: GatewayContext): Home {
-  // By the session's key: by the session itself, its tokens would stay in memory after a sign-out.
+  // Keyed by the session's key: keyed by the session itself, its tokens would stay in memory after a sign-out.
   const rendered = new LRUCache<string, RenderedPage>(atMost(MOST_KEPT))
 
   function render(words: Words, loaded: LoadedSession): RenderedPage {

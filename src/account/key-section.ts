@@ -15,13 +15,13 @@ import type { Words } from '../pages/words.ts'
 import { OWN_PATHS } from '../paths.ts'
 
 export interface KeysView {
-  /** Absent if the store is away. */
+  /** Absent while the store is unavailable. */
   readonly keys: readonly PersonalKey[] | undefined
   /** PERSONAL_KEY_MAX_DAYS. */
   readonly maxDays: number
-  /** Why there is no new key. */
+  /** Why no key was created. */
   readonly problem?: KeyProblem | 'bad_name' | 'bad_days' | undefined
-  /** What the form begins with. */
+  /** The initial values of the form. */
   readonly draft?: Partial<KeyRequest> | undefined
 }
 
@@ -55,13 +55,13 @@ ${confirm(
 )}</li>`
 }
 
-/** In place of a new key, after a sign-in that is too old. `path` signs in again and leads back to the form. */
+/** Replaces a new key after a sign-in that is too old. `path` signs in again and leads back to the form. */
 export function signInForKeyPage(words: Words, path: string, minutes: number): string {
   const { t } = words
   return page({
     words,
     title: t('step_up.title'),
-    // The answer to a form: another language would ask for it again.
+    // This page answers a form, so another language would need the form again.
     isOneLanguage: true,
     body: html`<h1>${t('step_up.title')}</h1>
 <p class="lead">${t('keys.sign_in_again', { minutes })}</p>
@@ -70,7 +70,7 @@ export function signInForKeyPage(words: Words, path: string, minutes: number): s
   })
 }
 
-/** The only page that ever shows it. */
+/** The only page that ever shows the key. */
 export function newKeyPage(words: Words, { key, name, expiresAt }: NewKey): string {
   const { t, rich } = words
   return page({

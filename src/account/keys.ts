@@ -1,5 +1,5 @@
-// POST /_menshen/account/keys makes a personal key and shows it once; POST /_menshen/account/keys/revoke ends one. Only where a
-// rule says `keys: 'personal'`, at BASE_URL or at one of `hosts`.
+// POST /_menshen/account/keys creates a personal key and shows it once; POST /_menshen/account/keys/revoke revokes one. Only if a
+// rule has `keys: 'personal'`, at BASE_URL or at one of `hosts`.
 
 import { errorAnswer, foreignAnswer, languageOf, type OwnAnswer, pageAnswer, redirectAnswer } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'
@@ -32,7 +32,7 @@ export async function createPersonalKey(
   const claims = await auth.sessions.readClaims(ticket)
   const made = await auth.personalKeys.create({ ...loaded.session, claims }, wish)
   if (typeof made === 'string') return accountAnswer(context, request, caller, { problem: made, draft: wish })
-  // The user signed out while it was created: the key is revoked too, and was never shown.
+  // The user signed out while the key was created, so it is revoked too, and was never shown.
   if (!(await auth.sessions.reload(ticket))) {
     await auth.personalKeys.revoke(userIdOf(loaded.session), made.id)
     return redirectAnswer(pages, request.method, pages.paths.login, { cookies, outcome: 'visitor' })

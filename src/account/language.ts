@@ -1,4 +1,4 @@
-// POST /_menshen/language: our pages in another language, in this browser. No session is needed, and no script.
+// POST /_menshen/language: sets the language of our pages in this browser. It needs neither a session nor a script.
 
 import { readTarget } from '../access/request-path.ts'
 import { errorAnswer, foreignAnswer, languageCookie, type OwnAnswer, redirectAnswer } from '../http/answers.ts'
@@ -20,13 +20,13 @@ async function chooseLanguage(
   if (!isFromOwnOrigin(request, settings.BASE_URL)) return foreignAnswer(context, request)
   const chosen = pages.languages.get(form.get(LANGUAGE_FIELDS.language) ?? '')
   if (!chosen) return errorAnswer(pages, request, 'bad_request')
-  // With forward-auth only the browser knows the address of the page.
+  // With forward-auth, only the browser knows the address of the page.
   const shown = form.get(LANGUAGE_FIELDS.returnTo) ?? request.headers.referer ?? ''
   const location = pageToShow(shown, settings.BASE_URL, pages.paths)
   return redirectAnswer(pages, request.method, location, { cookies: [languageCookie(pages, chosen.lang)] })
 }
 
-/** The page that the switch was on. Only ever a path of our own origin, and of our own routes only those that just show. */
+/** The page with the language switch: always a path of our own origin, and of our own routes only those that just show something. */
 function pageToShow(shown: string, ownOrigin: string, { login, logout, signIn }: OwnPaths): string {
   const url = URL.parse(shown, ownOrigin)
   if (url?.origin !== ownOrigin) return HOME
@@ -38,7 +38,7 @@ function pageToShow(shown: string, ownOrigin: string, { login, logout, signIn }:
 }
 
 const HOME = '/'
-/** Enough for a login page with a long return path. */
+/** Long enough for a login page with a long return path. */
 const LONGEST_QUERY = 8300
 const SHOWN_BELOW = [OWN_PATHS.console, OWN_PATHS.account]
 

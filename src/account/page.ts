@@ -1,5 +1,5 @@
-// The account page: who you are, your devices, your keys and your last sign-ins, and the way out, here or elsewhere. What cannot
-// be undone asks first, in a part that opens without scripts, and names what it is about.
+// The account page: who you are, your devices, your keys and your last sign-ins, and how to sign out, here or elsewhere. Actions
+// that cannot be undone ask first, in a part that opens without scripts, and name what they affect.
 
 import { html } from 'hono/html'
 import type { DeviceKind } from '../pages/device-name.ts'
@@ -30,16 +30,16 @@ interface SignIn {
 
 export interface AccountView {
   readonly now: number
-  /** Only where there are several. */
+  /** Only if there are several. */
   readonly providerName: string | undefined
   readonly own: Device
-  /** Absent, like the sign-ins, if the store is away. */
+  /** Absent, like the sign-ins, while the store is unavailable. */
   readonly others: { readonly devices: readonly Device[]; readonly areMore: boolean } | undefined
   readonly signIns: readonly SignIn[] | undefined
   readonly ends: SessionEnds
   /** How many have just been ended. */
   readonly ended: number | undefined
-  /** Where users can have keys of their own. */
+  /** Absent if users cannot have personal keys. */
   readonly keys: KeysView | undefined
   /** Whether the portal has any application. */
   readonly hasPortal?: boolean
@@ -50,12 +50,12 @@ export interface SessionEnds {
   readonly end: number
   /** When it ends without activity, where SESSION_IDLE_MINUTES is set. */
   readonly idleEnd: number | undefined
-  /** When it ends unless a request refreshes it before. */
+  /** When the session ends unless a request refreshes it first. */
   readonly unusedEnd?: number | undefined
 }
 
 /**
- * A session that ends with its access token, and can be refreshed, ends then only if nothing is done: requests refresh it until
+ * A refreshable session that ends with its access token ends then only if there is no request: requests refresh it until
  * SESSION_MAX_HOURS.
  */
 export function sessionEnds(
@@ -136,7 +136,7 @@ export function signOutForm({ t, paths }: Words) {
   return html`<form method="post" action="${paths.logout}"><button type="submit" class="button quiet">${t('sign_out.title')}</button></form>`
 }
 
-/** After a sign-in that was not the user's: everything ends, this device and the keys included. */
+/** After a sign-in that was not the user's: signs out everything, including this device and the keys. */
 function everywhere(words: Words, { own, others, keys }: AccountView) {
   const { t } = words
   const { devices = [], areMore = false } = others ?? {}
@@ -193,7 +193,7 @@ ${signedInAt === undefined ? '' : html`<p class="small">${rich('account.since', 
 ${seenAt === undefined ? '' : html`<p class="small">${rich('account.seen', { time: relativeMoment(words, seenAt, now) })}</p>`}`
 }
 
-/** Leads to what to do. */
+/** Leads to the steps for a sign-in that was not the user's. */
 function notMe({ t }: Words, { name, address = t('device.address_unknown') }: Pick<Device, 'name' | 'address'>) {
   return html`<p class="small"><a href="#not-me" aria-label="${t('account.not_me_label', { device: name, address })}">${t('account.not_me')}</a></p>`
 }

@@ -1,4 +1,4 @@
-// A personal key outlives the session that creates it: only a user who has just signed in can create one, not a session that was
+// A personal key outlives the session that creates it. So only a user who has just signed in can create one, not a session that was
 // left open or that a script uses.
 
 import { type AuthenticationDemand, demandsKey } from '../access/conditions.ts'
@@ -26,7 +26,7 @@ export function keyObstacle(loaded: LoadedSession, now: number): 'step_up' | 'st
   return failed === demandsKey(KEY_DEMANDS) ? 'step_up_failed' : 'step_up'
 }
 
-/** The answer to the form for a new key. `query` is what the form had, for the account page after the sign-in. */
+/** The answer to the form for a new key. `query` has the fields of the form, for the account page after the sign-in. */
 export function keyStepUpAnswer(
   { pages }: SignInContext,
   request: GatewayRequest,
@@ -42,7 +42,7 @@ export function keyStepUpAnswer(
   })
 }
 
-/** GET /_menshen/step-up at BASE_URL: signs in again for a new key, or for the request that it names. */
+/** GET /_menshen/step-up at BASE_URL: signs the user in again for a new key, or for the request that it names. */
 export async function stepUpOrKey(context: SignInContext, request: GatewayRequest): Promise<OwnAnswer> {
   const target = readTarget(new URLSearchParams(request.search).get('path') ?? '')
   if (target?.path !== OWN_PATHS.accountKeys) return stepUp(context, request)

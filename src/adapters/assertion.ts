@@ -1,4 +1,4 @@
-// menshen/assertion: for applications behind the gateway. Reads the user from the signed assertion; loads nothing of the
+// menshen/assertion: for applications behind the gateway. Reads the user from the signed assertion, and loads nothing of the
 // gateway.
 import {
   createRemoteJWKSet,
@@ -13,9 +13,9 @@ import { MenshenError } from '../errors.ts'
 
 export { MenshenError }
 
-/** What the gateway says of the user. A field that is longer than 512 bytes is left out. */
+/** The gateway's claims about the user. A field that is longer than 512 bytes is left out. */
 export interface AssertionClaims {
-  /** The user, for ever. With several providers, each user's is different. */
+  /** Identifies the user permanently. With several providers, it differs for each user. */
   readonly sub: string
   readonly username: string
   readonly role: string
@@ -25,7 +25,7 @@ export interface AssertionClaims {
   readonly phone_number?: string
   readonly ou_id?: string
   readonly ou_name?: string
-  /** Which of several providers. */
+  /** The user's provider, if there are several. */
   readonly provider?: string
   readonly iss: string
   readonly aud: string
@@ -39,17 +39,17 @@ export type Assertion<F extends string = never> = AssertionClaims & { readonly [
 export interface AssertionOptions {
   /** Menshen's `BASE_URL`. */
   readonly issuer: string
-  /** This application: its address in `UPSTREAM`; with forward-auth `CLIENT_ID`; or what the configuration names. */
+  /** The audience of this application: its address in `UPSTREAM`; with forward-auth `CLIENT_ID`; or what the configuration names. */
   readonly audience: string
-  /** Where the keys are, if this application cannot reach them below `issuer`. */
+  /** The address of the keys, if this application cannot reach them below `issuer`. */
   readonly jwksUrl?: string
-  /** What `IDENTITY_ASSERTION` says, if it says anything: otherwise `X-Menshen-Assertion`. */
+  /** The value of `IDENTITY_ASSERTION`, if it is set; otherwise `X-Menshen-Assertion`. */
   readonly header?: string
-  /** Milliseconds since 1970; the clock, unless a test has its own. */
+  /** Milliseconds since 1970; the system clock, unless a test has its own. */
   readonly now?: () => number
 }
 
-/** An `IncomingMessage`, a `Request`, or whatever else has headers. */
+/** An `IncomingMessage`, a `Request`, or anything else with headers. */
 export interface AssertionCarrier {
   readonly headers: Pick<Headers, 'get'> | Readonly<Record<string, string | readonly string[] | undefined>>
 }
@@ -59,14 +59,14 @@ const KEYS_PATH = '/_menshen/jwks.json'
 const KEYS_DEADLINE_MS = 5000
 /** Three keys take less than one of these. */
 const LONGEST_KEYS_BYTES = 64 * 1024
-/** An application has one or two issuers; more than this many are invented by a client. */
+/** An application has one or two issuers; if there are more than this, a client invents them. */
 const MOST_KEY_SETS = 100
 
-/** Each fetches its keys when first needed, and again for a key that it does not know, at most twice a minute. */
+/** Each set fetches its keys when first needed, and again for an unknown key, at most twice a minute. */
 const KEY_SETS = new Map<string, JWTVerifyGetKey>()
 
 /**
- * The user, if the request carries an assertion that the gateway has signed for this very application.
+ * Returns the user, if the request has an assertion that the gateway has signed for this very application.
  *
  * Rejects with a `MenshenError` otherwise: `assertion_missing`, `assertion_invalid`, or `keys_unavailable` if the gateway's
  * keys could not be fetched; `bad_settings` if an option is missing.
@@ -84,11 +84,11 @@ export async function verifyAssertion<F extends string = never>(
     requiredClaims: ['exp'],
     ...(options.now && { currentDate: new Date(options.now()) }),
   })
-  // Every further field is text, or not there: whatever `F` names.
+  // Every further field is text or absent, whatever `F` names.
   return readClaims(payload, { iss: issuer, aud: audience }) as Assertion<F>
 }
 
-/** jose leaves out a check whose expectation is `undefined`. */
+/** jose skips a check whose expected value is `undefined`. */
 function readOptions({ issuer, audience, jwksUrl }: Partial<AssertionOptions> = {}) {
   if (typeof audience !== 'string' || audience === '') throw badOption('audience', 'this application’s own audience')
   const url = webAddress(issuer)
@@ -116,7 +116,7 @@ function tokenIn(request: Partial<AssertionCarrier> | null | undefined, header: 
   return value
 }
 
-/** The header of this name, in any case: what is not one text is refused later. */
+/** The values of the header, in any case. Anything other than one text is refused later. */
 function headerValues(headers: unknown, name: string): unknown[] {
   if (typeof headers !== 'object' || headers === null) return []
   if ('get' in headers && typeof headers.get === 'function') return [headers.get(name) ?? '']
@@ -130,7 +130,7 @@ async function verified(token: string, keys: JWTVerifyGetKey, expected: Paramete
     return (await jwtVerify(token, keys, expected)).payload
   } catch (error) {
     if (error instanceof MenshenError) throw error
-    // Without the cause: it carries the claims, and an application would log them.
+    // Without the cause, which contains the claims: an application would log them.
     throw invalid(error instanceof errors.JOSEError ? error.message : 'it cannot be read')
   }
 }

@@ -34,8 +34,8 @@ export function menshen(auth: AnyMenshen): RequestHandler {
   const middleware: RequestHandler = async (request, response, next) => {
     if (!isFound && request.baseUrl !== '') assertOwnPaths(request, middleware, auth.signInPaths)
     isFound ||= request.baseUrl !== ''
-    // The whole address, however deep the middleware is, and the sender as the socket says: `trust proxy` is Express’s
-    // alone.
+    // The whole address, however deep the middleware is mounted, and the sender from the socket: `trust proxy` applies only to
+    // Express.
     const admitted = await auth.admit(request)
     if (admitted.answer) return sendAnswer(response, admitted.answer)
     Object.assign(request, { user: admitted.user, [ADMITTED]: admitted })
@@ -45,7 +45,7 @@ export function menshen(auth: AnyMenshen): RequestHandler {
   return middleware
 }
 
-/** Mounted below a path, without our own paths beside it, visitors would be sent to a login page that does not exist. */
+/** If it is mounted below a path, and our own paths do not reach it, visitors would be sent to a login page that does not exist. */
 function assertOwnPaths(
   { app, baseUrl }: Request,
   middleware: RequestHandler,
@@ -63,7 +63,7 @@ function assertOwnPaths(
   )
 }
 
-/** With what the types leave out: in which application it is mounted. */
+/** Adds what the types leave out: the application in which it is mounted. */
 interface Application {
   readonly router: unknown
   readonly parent?: Application
@@ -71,11 +71,11 @@ interface Application {
 
 const DEFAULT_PATHS = ['/login', '/callback', '/logout']
 
-/** What Express keeps of a middleware. */
+/** The part of a middleware's record in Express that is needed here. */
 interface Layer {
   readonly name: string
   readonly handle: unknown
-  /** The part of the path that it matched last. */
+  /** The part of the path that it last matched. */
   readonly path: string | undefined
   match(path: string): boolean
 }
@@ -84,18 +84,18 @@ function leadsTo(router: unknown, path: string, middleware: RequestHandler): boo
   const { stack = [] }: { stack?: readonly Layer[] } = Object(router)
   return stack.some(layer => {
     if (!layer.match(path)) return false
-    // What an application that is mounted as a whole holds, Express does not say.
+    // Express does not reveal what a mounted application contains.
     if (layer.handle === middleware || layer.name === 'mounted_app') return true
     return leadsTo(layer.handle, path.slice(layer.path?.length ?? 0) || '/', middleware)
   })
 }
 
-/** For a route: visitors are led to the login page. */
+/** For a route: redirects visitors to the login page. */
 export function requireUser(): RequestHandler {
   return require('requireUser')
 }
 
-/** For a route: a user who has none of these roles is refused. */
+/** For a route: refuses users who have none of these roles. */
 export function requireRole(...roles: [UserRole, ...UserRole[]]): RequestHandler {
   assertRoles(roles)
   return require('requireRole', roles)

@@ -24,13 +24,13 @@ declare module 'fastify' {
 }
 
 export interface MenshenPluginOptions {
-  /** What `createMenshen` gave. */
+  /** The result of `createMenshen`. */
   readonly auth: AnyMenshen
 }
 
 /** Our own pages, the rules, and `request.user`, for every route of the scope that registers it. */
 export const menshen: FastifyPluginAsync<MenshenPluginOptions> = Object.assign(plugin, {
-  // What fastify-plugin would add: hooks and decorators are for the scope itself, not for one of the plugin's own.
+  // What fastify-plugin would add: hooks and decorators apply to the scope itself, not to a scope of the plugin.
   [Symbol.for('skip-override')]: true,
   [Symbol.for('fastify.display-name')]: 'menshen',
   [Symbol.for('plugin-meta')]: { name: 'menshen', fastify: '5.x' },
@@ -43,14 +43,14 @@ async function plugin(app: FastifyInstance, options: MenshenPluginOptions & { pr
   app.decorateRequest(ADMITTED, undefined)
   addOwnRoutes(app, auth)
 
-  // Before any body is read: the forms of our own pages are read by us, and all others are left as they are.
+  // Before any body is read: we read the forms of our own pages, and leave all others unread.
   app.addHook('onRequest', async (request, reply) => {
     const admitted = await auth.admit(request.raw)
     if (admitted.answer) return sendOurs(reply, admitted.answer)
     // Its roles and fields are those of the instance that the application has registered.
     request.user = admitted.user as UserSession | undefined
     request[ADMITTED] = admitted
-    // On Node's own response: no hook of the application comes after that, and no hijacked reply goes past it.
+    // On Node's own response: no hook of the application runs after that, and a hijacked reply does not bypass it.
     addCookies(reply.raw, admitted.cookies)
   })
 }
@@ -63,7 +63,7 @@ function checkPlace(app: FastifyInstance, auth: AnyMenshen, prefix: string): voi
       'bad_settings',
       `menshen: this scope is mounted below "${app.prefix}", where ${loginPath} would not be found; register it at the root, and use rules for public pages.`,
     )
-  // Fastify would leave it out: this plugin has no scope.
+  // Fastify would ignore it, because this plugin has no scope.
   if (prefix !== '')
     throw new MenshenError(
       'bad_settings',
@@ -78,14 +78,14 @@ function checkPlace(app: FastifyInstance, auth: AnyMenshen, prefix: string): voi
 
 const DEFAULT_PATHS = ['/login', '/callback', '/logout']
 
-/** So that the scope is asked for them; no route of the application can have the same addresses. */
+/** Makes Fastify call the scope for them; no route of the application can have the same addresses. */
 function addOwnRoutes(app: FastifyInstance, { signInPaths = DEFAULT_PATHS, callbackPaths = [] }: AnyMenshen): void {
   const own = new Set([...signInPaths, ...callbackPaths])
   const taken = (url: string) =>
     new MenshenError('bad_settings', `menshen: the application has a route ${url}, which is an address of Menshen.`)
   for (const url of ['/_menshen/*', ...own]) {
     if (app.supportedMethods.some(method => app.hasRoute({ method, url }))) throw taken(url)
-    // Not ours after all: written in another way, where the application’s router does not mind.
+    // Not ours after all: a different spelling that only the application’s router accepts.
     app.all(url, (_request, reply) => reply.callNotFound())
   }
   app.addHook('onRoute', ({ url }) => {
@@ -93,12 +93,12 @@ function addOwnRoutes(app: FastifyInstance, { signInPaths = DEFAULT_PATHS, callb
   })
 }
 
-/** For a route's `preHandler`: visitors are led to the login page. */
+/** For a route's `preHandler`: redirects visitors to the login page. */
 export function requireUser(): preHandlerAsyncHookHandler {
   return require('requireUser')
 }
 
-/** For a route's `preHandler`: a user who has none of these roles is refused. */
+/** For a route's `preHandler`: refuses users who have none of these roles. */
 export function requireRole(...roles: [UserRole, ...UserRole[]]): preHandlerAsyncHookHandler {
   assertRoles(roles)
   return require('requireRole', roles)
@@ -113,7 +113,7 @@ function require(name: 'requireUser' | 'requireRole', roles?: readonly Role[]): 
   }
 }
 
-/** In parts: Fastify takes a whole `Response`, but not in answer to HEAD. */
+/** Field by field: Fastify accepts a whole `Response`, but not in answer to HEAD. */
 function sendOurs(reply: FastifyReply, { status, headers, body }: Response): FastifyReply {
   for (const [name, value] of headers) reply.header(name, value)
   return reply.code(status).send(body ?? undefined)

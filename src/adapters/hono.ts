@@ -16,7 +16,7 @@ import {
 } from '../index.ts'
 import { assertInstance, assertRoles, notInFront } from './registered.ts'
 
-/** What `menshen(auth)` leaves for the routes: `c.get('user')`. */
+/** What `menshen(auth)` provides for the routes: `c.get('user')`. */
 export interface MenshenVariables<R extends Role = Role, F extends string = string> {
   /** The signed-in user; `undefined` for a visitor of a public page. */
   user: Session<R, F> | undefined
@@ -42,7 +42,7 @@ export function menshen<R extends Role, F extends string>(
 ): AnyMiddleware & MiddlewareHandler<{ Variables: MenshenVariables<R, F> }> {
   assertInstance(auth, 'app.use(menshen(auth))')
   return handler(async (c, next) => {
-    // Deprecated in favour of a helper that reads a symbol of its own copy.
+    // `routePath` is deprecated in favour of a helper that reads a symbol of its own copy.
     assertRoot(c.req.routePath, auth.signInPaths)
     const admitted = await auth.admit(await wholeRequest(c, auth.signInPaths), sourceOf(c))
     if (admitted.answer) return toHono(c, admitted.answer)
@@ -57,14 +57,14 @@ export function menshen<R extends Role, F extends string>(
   })
 }
 
-/** For the compiler it is a middleware of both: of our copy, which knows the variables, and of any other. */
+/** The compiler accepts it as a middleware of our copy, which knows the variables, and of any other. */
 function handler<H extends MiddlewareHandler>(middleware: (c: Context, next: Next) => Promise<Response | undefined>) {
   return middleware as AnyMiddleware & H
 }
 
 type Next = () => Promise<void>
 
-/** Below a path, visitors would be led to a login page that is not there. */
+/** Below a path, visitors would be redirected to a login page that does not exist. */
 function assertRoot(path: string, signInPaths?: readonly string[]): void {
   if (path === '*' || path === '/*' || isOwnPath(path.replace(/\*$/, ''), signInPaths)) return
   const [loginPath = '/login'] = signInPaths ?? []
@@ -74,12 +74,12 @@ function assertRoot(path: string, signInPaths?: readonly string[]): void {
   )
 }
 
-/** For a route: visitors are led to the login page. */
+/** For a route: redirects visitors to the login page. */
 export function requireUser(): AnyMiddleware & MiddlewareHandler {
   return require('requireUser')
 }
 
-/** For a route: a user who has none of these roles is refused. */
+/** For a route: refuses users who have none of these roles. */
 export function requireRole<R extends Role>(...roles: [R, ...R[]]): AnyMiddleware & MiddlewareHandler {
   assertRoles(roles)
   return require('requireRole', roles)
@@ -96,7 +96,7 @@ function require(name: 'requireUser' | 'requireRole', roles?: readonly Role[]): 
   })
 }
 
-/** With what the middleware before has set, cookies above all. */
+/** Includes what earlier middleware has set, above all cookies. */
 function toHono(c: Context, { body, status, headers }: Response): Response {
   return c.newResponse(body, { status: status as StatusCode, headers })
 }
@@ -106,20 +106,20 @@ function wholeRequest({ req }: Context, signInPaths?: readonly string[]): Reques
   return req.raw.bodyUsed && isOwnPath(req.path, signInPaths) ? cloneRawRequest(req) : req.raw
 }
 
-/** Whose address it is; unknown elsewhere than on Node. */
+/** The source of the client's address; unknown outside Node. */
 function sourceOf(c: Context): RequestSource {
   const { incoming } = bindingsOf(c)
   return { socket: incoming?.socket, incoming }
 }
 
-/** What @hono/node-server hands on. */
+/** The bindings of @hono/node-server. */
 function bindingsOf({ env }: Context): { readonly incoming?: IncomingMessage; readonly outgoing?: ServerResponse } {
   return env?.server ?? env ?? {}
 }
 
 function addToAnswer(c: Context, cookies: readonly string[]): void {
   if (cookies.length === 0) return
-  // Makes the answer one whose headers can be changed.
+  // Gives the answer headers that can be changed.
   c.header('cache-control', 'no-store')
   addCookies(c.res, cookies)
 }

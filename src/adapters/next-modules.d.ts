@@ -1,5 +1,5 @@
-// What the adapter uses of Next. Its package is a third of a gigabyte, too much for everyone who installs this repository to work on
-// it; test/long/next.long.ts compiles and runs the adapter with the real one.
+// The parts of Next that the adapter uses. Its package is a third of a gigabyte, too much for everyone who installs this repository to
+// work on it; test/long/next.long.ts compiles and runs the adapter with the real one.
 declare module 'next/headers.js' {
   export function headers(): Promise<Headers>
 }

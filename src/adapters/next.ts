@@ -8,40 +8,40 @@ import { createShared, newEvaluation } from '../dev-reload.ts'
 import { addCookies, type Menshen, MenshenError, type Role, type Session, type TokenExchange } from '../index.ts'
 import { assertInstance, assertRoles } from './registered.ts'
 
-/** `R` are the roles, and `F` the further fields of the user info, that the options of `createMenshen` name. */
+/** The options of `createMenshen` name the roles `R` and the further fields `F` of the user info. */
 export interface NextMenshen<R extends Role = Role, F extends string = string> {
-  /** For `proxy.ts`: answers our own paths, leads visitors to the login page, refuses, and renews the cookie. */
+  /** For `proxy.ts`: answers our own paths, redirects visitors to the login page, refuses, and renews the cookie. */
   proxy(this: void, request: Request): Promise<Response>
   /** The signed-in user. For server components, route handlers and server actions. */
   auth(this: void): Promise<Session<R, F> | undefined>
-  /** The access token for calls in the user's name, never one that has expired; with `target`, one for another application. */
+  /** The access token for calls on the user's behalf, never an expired one; with `target`, a token for another application. */
   accessToken(this: void, target?: TokenExchange): Promise<string | undefined>
   /** Replaces `data` of the session: an object (JSON, at most 16 KB). Rejects if no user is signed in. */
   updateData(this: void, data: object): Promise<void>
-  /** The signed-in user; a visitor is led to the login page. */
+  /** The signed-in user; visitors are redirected to the login page. */
   requireUser(this: void): Promise<Session<R, F>>
   /** The signed-in user if they have one of these roles; for all others the page is not found. */
   requireRole(this: void, ...roles: readonly [R, ...R[]]): Promise<Session<R, F>>
-  /** Starts Menshen, once for all bundles: by itself with the first request, or from `instrumentation.ts`. */
+  /** Starts Menshen, once for all bundles: automatically with the first request, or from `instrumentation.ts`. */
   start(this: void): Promise<Menshen<R, F>>
 }
 
 export interface NextMenshenOptions {
   /**
-   * The client's address, of which a request of Next knows nothing: for example from a header that the server in front always
+   * The client's address, which a request of Next does not contain: for example from a header that the server in front always
    * sets. Without it, `rateLimitPerMinute` limits no client.
    */
   readonly address?: ((request: Request) => string | undefined) | undefined
 }
 
-/** As Next itself marks what it renders for one user: without it, a prerendered page would be served to everyone. */
+/** The header with which Next marks what it renders for one user. Without it, a prerendered page would be served to everyone. */
 const FOR_ONE_USER = 'private, no-cache, no-store, max-age=0, must-revalidate'
 
-/** As a parameter of their own, roles and fields would be inferred from our type, and not from the options. */
+/** With type parameters for them, roles and fields would be inferred from our type instead of the options. */
 type AnyMenshen = Pick<Menshen, 'fetch' | 'accessToken' | 'updateData'>
 type NextMenshenOf<M> = M extends Menshen<infer R, infer F> ? NextMenshen<R, F> : never
 
-/** `create` is called when the first request comes, not while the application is built. */
+/** `create` is called with the first request, not while the application is built. */
 export function menshen<M extends AnyMenshen>(
   create: () => Promise<M>,
   options: NextMenshenOptions = {},
@@ -60,7 +60,7 @@ function createAdapter(create: () => Promise<Menshen>, { address }: NextMenshenO
   }
 
   async function auth() {
-    // First of all: while the application is built, Next ends the rendering here.
+    // Before anything else: while the application is built, Next ends the rendering here.
     const asked = { headers: await headers() }
     const machine = machineOf(asked.headers)
     return machine ?? (await start()).session(asked)
@@ -93,7 +93,7 @@ function createAdapter(create: () => Promise<Menshen>, { address }: NextMenshenO
       const sent = countHeaders(request)
       const { user, answer, cookies, requestId } = await running.admit(request, { address: address?.(request) })
       if (answer) return withWholeLocation(answer, request.url)
-      // The page gets the headers that were sent, unless it is given others: those from which `admit` has removed a key.
+      // The page gets the headers that were sent, unless others are passed: those from which `admit` has removed a key.
       const passedOn = user?.machine
         ? withMachine(request, user)
         : countHeaders(request) < sent && new Headers(request.headers)
@@ -110,7 +110,7 @@ function countHeaders({ headers }: Request): number {
   return [...headers.keys()].length
 }
 
-/** Next accepts only an absolute address from a proxy, and shortens it again. */
+/** Next accepts only an absolute address from a proxy, and shortens it afterwards. */
 function withWholeLocation(answer: Response, url: string): Response {
   const location = answer.headers.get('location')
   if (location !== null) answer.headers.set('location', new URL(location, url).href)
@@ -131,7 +131,7 @@ const MACHINE = 'x-menshen-machine'
 const MACHINES = Symbol.for('menshen/next machines')
 const MACHINE_MS = 60_000
 
-/** The user that a note is about, and the hash of the credentials that they sent. */
+/** The user of a note, and the hash of the credentials that they sent. */
 interface Machine {
   readonly user: Session
   readonly credentials: string
@@ -145,7 +145,7 @@ function machines(): Machines {
   return shared[MACHINES]
 }
 
-/** Pages see the headers of a request and not its path, by which the rules know machines: the proxy leaves a note for them. */
+/** Pages see the headers of a request but not its path, which rules need to identify machines: the proxy leaves a note for them. */
 function withMachine({ headers: given }: Request, user: Session): Headers {
   const note = randomUUID()
   machines().set(note, { user, credentials: credentialsIn(given) })
@@ -155,7 +155,7 @@ function withMachine({ headers: given }: Request, user: Session): Headers {
   return headers
 }
 
-/** A note cannot be guessed, and is valid only with the token that it was left for. */
+/** A note cannot be guessed, and is valid only with the token for which it was left. */
 function machineOf(headers: Headers): Session | undefined {
   const note = headers.get(MACHINE)
   const machine = note === null ? undefined : machines().get(note)

@@ -1,7 +1,7 @@
-// What the adapters share: the types of the instance that an application registers, and what a page may want.
+// What the adapters share: the types of the instance that an application registers, and the checks of their arguments.
 import { type Menshen, MenshenError, type Role, type Session } from '../index.ts'
 
-/** An instance with whichever roles and fields, as far as an adapter needs it. */
+/** An instance with any roles and fields, limited to what an adapter needs. */
 export type AnyMenshen = Pick<Menshen<Role, never>, 'admit'> & Partial<Pick<Menshen, 'signInPaths' | 'callbackPaths'>>
 
 /** The session type of `{ auth: typeof auth }`; otherwise any role and field. */
@@ -9,7 +9,7 @@ export type SessionOf<Registered> = Registered extends { readonly auth: Menshen<
   ? Session<R, F>
   : Session
 
-/** An `await` that is missing would otherwise fail with the first request. */
+/** Otherwise a missing `await` would fail only with the first request. */
 export function assertInstance(auth: unknown, expected: string): void {
   if (typeof Object(auth).admit === 'function') return
   const isPromise = typeof Object(auth).then === 'function'
@@ -19,7 +19,7 @@ export function assertInstance(auth: unknown, expected: string): void {
   )
 }
 
-/** A list by mistake, or nothing, would refuse everyone: reported at the start, not to the first user. */
+/** A list by mistake, or no role, would refuse everyone. This is reported at the start instead of to the first user. */
 export function assertRoles(roles: readonly unknown[]): void {
   const areNames = roles.length > 0 && roles.every(role => typeof role === 'string' && role !== '')
   if (!areNames)
@@ -29,7 +29,7 @@ export function assertRoles(roles: readonly unknown[]): void {
     )
 }
 
-/** The program has the order wrong: the user is not known yet. */
+/** The order in the program is wrong, so the user is not known yet. */
 export function notInFront(name: 'requireUser' | 'requireRole', remedy: string): MenshenError {
   return new MenshenError('bad_settings', `${name}: Menshen does not protect this route; ${remedy}.`)
 }

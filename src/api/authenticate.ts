@@ -1,5 +1,6 @@
-// Who calls the API: a machine of the configuration with `api`, by its key in `Authorization: Bearer` or `X-Menshen-Key`. A cookie,
-// a password and a key in the address are never read, so no browser can be made to call it. The store is not asked.
+// Identifies the caller of the API: a machine of the configuration with `api`, by its key in `Authorization: Bearer` or
+// `X-Menshen-Key`. Cookies, passwords and keys in the address are never read, so no browser can be made to call the API. The store
+// is not accessed.
 
 import type { GatewayRequest } from '../http/request.ts'
 import { isWithinNetworks, type KeyCaller } from '../keys/callers.ts'
@@ -10,9 +11,9 @@ import { keyIn, keySha256 } from '../util/key-form.ts'
 import type { ApiContext, Operation } from './context.ts'
 import { type ApiProblem, apiProblem } from './problem.ts'
 
-/** RFC 9110 wants a challenge with every 401. */
+/** RFC 9110 requires a challenge with every 401. */
 const CHALLENGE = { 'www-authenticate': 'Bearer realm="menshen"' }
-/** By the reason in the log. Only a caller who has the key learns that it is expired, or of which kind it is. */
+/** Keyed by the reason in the log. Only a caller who has the key learns that it has expired, or of which kind it is. */
 const REFUSALS = {
   missing: invalidKey(phrase('api.key_missing')),
   form: invalidKey(phrase('api.key_form')),
@@ -29,7 +30,7 @@ export async function authenticate(context: ApiContext, request: GatewayRequest)
   const presented = keyIn(request.headers, { acceptsPassword: false })
   if (!presented) return REFUSALS.missing
 
-  /** Made-up keys are limited like those at rules. The key is in no report. */
+  /** Made-up keys are rate limited as at rules. Reports do not contain the key. */
   async function refuse(reason: keyof typeof REFUSALS, user?: SessionUser): Promise<ApiProblem> {
     if (!(await auth.rateLimit.admits('ticket', request))) return TOO_MANY
     const { method, observed } = request
@@ -52,7 +53,7 @@ export async function authenticate(context: ApiContext, request: GatewayRequest)
   return machine
 }
 
-/** `undefined` if the machine may do it. */
+/** `undefined` if the machine is allowed to call the operation. */
 export function scopeProblem(
   context: ApiContext,
   request: GatewayRequest,

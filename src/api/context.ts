@@ -1,4 +1,4 @@
-// What the API needs besides the gateway, and what its operations are made of.
+// What the API needs besides the gateway, and the types of its operations.
 
 import type { z } from 'zod'
 import type { ApiScope } from '../config/machines.ts'
@@ -20,18 +20,18 @@ export interface ApiContext extends GatewayContext {
   }
 }
 
-/** One row per method and path. The OpenAPI document is made from them. */
+/** One row per method and path. The OpenAPI document is generated from them. */
 export interface Operation {
   readonly method: 'GET' | 'DELETE'
   /** Below the API's own path; `{id}` is one segment. */
   readonly path: string
   readonly id: string
   readonly summary: string
-  /** Absent where any machine with an `api` may call. */
+  /** Absent if any machine with an `api` may call it. */
   readonly scope?: ApiScope
   readonly parameters?: readonly ParameterName[]
   readonly required?: readonly ParameterName[]
-  /** What it answers; absent for 204. */
+  /** The schema of its answer; absent for 204. */
   readonly answer?: z.ZodType
   run(call: Call): Promise<object | ApiProblem | undefined>
 }
@@ -41,6 +41,6 @@ export interface Call {
   readonly request: GatewayRequest
   readonly machine: KeyCaller
   readonly query: Query
-  /** The `{id}` of the path, as it came; otherwise empty. */
+  /** The `{id}` of the path, as received; empty if there is none. */
   readonly id: string
 }

@@ -1,13 +1,13 @@
-// The `next` of a page, which a client returns as `after`. It carries where a store continues, and a tag that only Menshen can make:
-// a text that was cut, changed or made for another query is refused in place of starting again at the first page.
+// The `next` of a page, which a client returns as `after`. It contains the position where a store continues, and a tag that only
+// Menshen can make: a text that was cut, changed or made for another query is refused instead of starting again at the first page.
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { DataKeyring } from '../session/data-keys.ts'
 
 export interface Cursors {
-  /** `query` is what the pages have in common. */
+  /** `query` is what all pages have in common. */
   encode(query: readonly unknown[], position: string): Promise<string>
-  /** `undefined` if it does not belong to the query. */
+  /** `undefined` if the cursor does not belong to the query. */
   decode(query: readonly unknown[], cursor: string): Promise<string | undefined>
 }
 

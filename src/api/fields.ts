@@ -1,4 +1,4 @@
-// Fields that several operations have: times in their answers, and the machine in reports of what it changed.
+// Fields that several operations share: times in their answers, and the machine in reports of what it changed.
 
 import { z } from 'zod'
 import { requestFields } from '../observe/observed-request.ts'

@@ -1,4 +1,4 @@
-// The OpenAPI document of the API, made from the rows of its operations.
+// The OpenAPI document of the API, generated from the rows of its operations.
 
 import { z } from 'zod'
 import { OWN_PATHS } from '../paths.ts'
@@ -77,7 +77,7 @@ function parameterObject(name: ParameterName, required: boolean): object {
   return { name, in: 'query', required, description, schema }
 }
 
-/** One per status; 403 has two codes. */
+/** One response per status; 403 has two codes. */
 function errorResponses(codes: readonly ProblemCode[]): Record<string, object> {
   const byStatus = Map.groupBy(codes, code => PROBLEMS[code])
   return Object.fromEntries(
@@ -93,7 +93,7 @@ function idOf(schema: z.ZodType): string {
   return String(schema.meta()?.id)
 }
 
-/** The schema and those that it refers to, by their names. */
+/** The schema and the schemas that it refers to, keyed by name. */
 function schemasIn(schema: z.ZodType): Record<string, object> {
   const { $defs = {} } = z.toJSONSchema(schema, { io: 'input' })
   return JSON.parse(JSON.stringify($defs).replaceAll('"#/$defs/', '"#/components/schemas/'))

@@ -1,5 +1,5 @@
-// The parameters of the API. One that is unknown, repeated, empty, too long or invalid is refused: a misspelt `user` must not end
-// the sessions of another set of users, or list those of all.
+// The parameters of the API. A parameter that is unknown, repeated, empty, too long or invalid is refused: a misspelt `user` must not
+// end the sessions of other users, or list those of all.
 
 import { z } from 'zod'
 import { likelyMeantOf } from '../config/suggestions.ts'
@@ -10,7 +10,7 @@ import { type ApiProblem, apiProblem } from './problem.ts'
 
 interface ParameterRow<Value> {
   readonly description: string
-  /** As the OpenAPI document has it. */
+  /** For the OpenAPI document. */
   readonly schema: object
   readonly expected: Phrase
   /** `undefined` if it is invalid. */
@@ -20,7 +20,7 @@ interface ParameterRow<Value> {
 export const DEFAULT_LIMIT = 50
 export const MOST_LISTED = 200
 const LONGEST_NAME = 500
-/** Of the name of an unknown parameter. */
+/** For the name of an unknown parameter. */
 const LONGEST_SHOWN = 40
 
 const time = z.union([z.iso.datetime({ offset: true }), z.iso.date()])
@@ -31,7 +31,7 @@ export const PARAMETERS = {
       'The username, exactly as the provider sends it. With several providers: the users of that name at all of them.',
     schema: { type: 'string', minLength: 1, maxLength: LONGEST_NAME },
     expected: phrase('api.expected_user', { most: LONGEST_NAME }),
-    // What is not UTF-8 is read as U+FFFD, which would be the name of another user.
+    // Bytes that are not UTF-8 become U+FFFD, which would make the name of another user.
     read: text => (text.length <= LONGEST_NAME && !text.includes('\uFFFD') ? text : undefined),
   } as ParameterRow<string>,
   limit: {

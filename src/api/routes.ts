@@ -37,7 +37,7 @@ export const OPERATIONS: readonly Operation[] = [
   },
 ]
 
-/** For people who look for another one. */
+/** Listed in the error for an unknown path. */
 const PATHS = [...new Set(OPERATIONS.map(({ path }) => OWN_PATHS.api.slice(0, -1) + path))]
 
 export const API_ROUTES: RouteTable<ApiContext> = { [OWN_PATHS.api]: { [ANY_METHOD]: answerCall } }
@@ -56,7 +56,7 @@ async function answerCall(context: ApiContext, request: GatewayRequest): Promise
 
 const SEGMENTS = new Set(OPERATIONS.flatMap(({ path }) => path.split('/')))
 
-/** As logs show it: of an id, wherever it is, the first ten characters. */
+/** As shown in logs: with only the first ten characters of an id, wherever it is. */
 function shownPath(path: string): string {
   const segments = path.slice(OWN_PATHS.api.length).split('/')
   return OWN_PATHS.api + segments.map(each => (SEGMENTS.has(each) ? each : shortKey(each))).join('/')
@@ -84,7 +84,7 @@ async function call(context: ApiContext, request: GatewayRequest) {
   return isProblem(query) ? query : operation.run({ context, request, machine, query, id })
 }
 
-/** Those of a path, which all have the same scope. */
+/** The operations of a path, which all have the same scope. */
 function findOperations(path: string): { operations: readonly Operation[]; id: string } {
   const [, resource, id, ...more] = path.slice(OWN_PATHS.api.length - 1).split('/')
   const wanted = id === undefined ? `/${resource}` : `/${resource}/{id}`

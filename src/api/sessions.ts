@@ -1,4 +1,4 @@
-// Sessions: listed, and ended one by one or with everything else of their user.
+// Sessions: lists them, and ends one session, or all sessions and keys of a user.
 
 import { z } from 'zod'
 import { endUser } from '../keys/end-user.ts'

@@ -1,4 +1,4 @@
-// A configuration that was checked as a whole, as far as that is possible without a store. For start and reload.
+// A configuration that was checked as a whole, as far as possible without a store. For start and reload.
 
 import { DEFAULT_ROLES, rolesFor } from '../access/roles.ts'
 import { createRules, type Rules } from '../access/rules.ts'
@@ -30,10 +30,10 @@ export interface Configuration {
   readonly look: Look
 }
 
-/** Settings and configuration file were checked separately before. */
+/** Settings and configuration file must have been checked separately before. */
 export function checkWhole(settings: Settings, config: Config): Configuration {
   refuseBaseUrlAsUpstream(settings, config)
-  // The configuration of the command was checked when its file was loaded.
+  // For the command, these checks already ran when its file was loaded.
   refuseTakenPaths(settings, config, 'createMenshen')
   refuseHosts(settings, config, 'createMenshen')
   refuseTakenHeaders(settings, config, 'createMenshen')
@@ -53,14 +53,14 @@ export function checkWhole(settings: Settings, config: Config): Configuration {
   return { settings, config, plans, languages, look }
 }
 
-/** Its providers are treated as incomplete ones, which are never called. */
+/** Treats its providers as incomplete: those are never called. */
 export function withoutCalls(configuration: Configuration): Configuration {
   const [main, ...more] = configuration.plans
   const offline = (plan: typeof main) => ({ ...plan, missing: [...plan.missing, 'a provider'] })
   return { ...configuration, plans: [offline(main), ...more.map(offline)] }
 }
 
-// Providers, roles and rules: who can sign in, and what they may access.
+// Providers, roles and rules: who can sign in, and what each user can access.
 
 export interface AccessPolicy {
   readonly providers: Providers
@@ -68,11 +68,11 @@ export interface AccessPolicy {
   readonly scopedName: ScopedName
   /** The rules of BASE_URL. */
   readonly rules: Rules
-  /** The rules of each host of `hosts`, by its name. */
+  /** The rules of each host of `hosts`, keyed by its name. */
   readonly hostRules: ReadonlyMap<string, Rules>
 }
 
-/** With the given providers, or with new ones. */
+/** With the given providers, or new ones. */
 export function createAccessPolicy(
   { config, plans }: Configuration,
   options: ProviderOptions,

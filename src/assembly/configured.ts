@@ -1,4 +1,4 @@
-// The parts that follow from the configuration. A reload builds all of them again, on top of the process parts.
+// The parts that depend on the configuration. A reload builds all of them again, on top of the process parts.
 
 import type { RequestListener } from 'node:http'
 import { createReadTarget } from '../access/request-path.ts'
@@ -65,7 +65,7 @@ export interface ConfiguredParts {
   readonly embedded: Embedded
 }
 
-/** Changes no process part. */
+/** Does not change the process parts. */
 export function buildConfigured(
   parts: ProcessParts,
   configuration: Configuration,
@@ -131,7 +131,7 @@ export function buildConfigured(
   }
 }
 
-/** What differs between the sites: BASE_URL, and the hosts of `hosts`. */
+/** The parts in which the sites differ: BASE_URL, and the hosts of `hosts`. */
 interface SiteParts extends Pick<GatewayContext, 'settings' | 'site'> {
   readonly rules: Rules
   /** For a host: its rules in the current configuration; `undefined` if the host is gone. */
@@ -181,7 +181,7 @@ function createContexts(
     rateLimit,
     hooks: createHookCalls({ hooks: parts.hooks, providers, settings, report }),
     async onSignOut(ticket: string, closed: ClosedSession) {
-      // Tickets of hosts lead nowhere without the session, and expire with it at the latest.
+      // Tickets of hosts are useless without the session, and expire with it at the latest.
       if (config.hosts) await parts.hostTickets.tickets.removeAllOf(closed.key).catch(() => {})
       await exchangedTokens.endAllOf(ticket, closed).catch(() => {})
     },
@@ -253,7 +253,7 @@ function createApi({ store, keyring, keyUse }: ProcessParts, machines: KeyCaller
 
 const NO_RULES = createRules([])
 
-/** Its own address; the audience of assertions that forward-auth gives; and nothing of the application of BASE_URL. */
+/** The host's own address, which is also the audience of forward-auth assertions, and nothing of the application of BASE_URL. */
 function settingsOfHost(settings: Settings, name: string): Settings {
   const address = `${new URL(settings.BASE_URL).protocol}//${name}`
   return { ...settings, BASE_URL: address, UPSTREAM: undefined, ASSERTION_AUDIENCE: address }

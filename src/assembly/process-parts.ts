@@ -1,4 +1,4 @@
-// The parts that live as long as the process, whatever the configuration: the store, observation, sessions, connections.
+// The parts that live as long as the process, independently of the configuration: the store, observation, sessions, connections.
 
 import type { Rules } from '../access/rules.ts'
 import { cacheShares } from '../config/cache-shares.ts'
@@ -47,7 +47,7 @@ import { createExchangedTokens, type ExchangedTokens } from '../token-exchange/e
 import { type AccessPolicy, type Configuration, createAccessPolicy } from './configuration.ts'
 import type { ShutdownDeadline } from './shutdown-deadline.ts'
 
-/** What decides about tokens and keys. */
+/** Decides about tokens and keys. */
 export interface Policy extends BearerPolicy {
   readonly keyCallers: KeyCallers
 }
@@ -61,15 +61,15 @@ interface Basics extends ProviderOptions {
 export interface ProcessOptions {
   readonly log: Log
   readonly now: () => number
-  /** How metrics are put together with those of other processes. */
+  /** Combines metrics with those of other processes. */
   readonly gatherMetrics?: GatherMetrics
   /** Counts events that the command itself reports. */
   readonly countedEvents?: EventCounter
-  /** Functions of the program around us. */
+  /** Functions of the application around us. */
   readonly hooks?: Hooks
-  /** In place of a new store for `memory:`. */
+  /** Used instead of a new store for `memory:`. */
   readonly memoryStore?: Store | undefined
-  /** Which of several processes this is. */
+  /** The number of this process, if there are several. */
   readonly worker?: number | undefined
 }
 
@@ -86,9 +86,9 @@ export interface ProcessParts extends Records {
   readonly basics: Basics
   readonly hooks: Hooks
   readonly lifecycle: { closing: boolean }
-  /** Answers of our own routes that have begun. */
+  /** Answers of our own routes that have started. */
   readonly pendingAnswers: Set<Promise<OwnAnswer>>
-  /** When the configuration was reloaded last, or a reload refused. */
+  /** When the configuration was last reloaded, or a reload refused. */
   readonly reloads: ReloadStatus
   /** The certificate of the server, if it has one. */
   readonly certificate: { expiresAt?: number }
@@ -97,7 +97,7 @@ export interface ProcessParts extends Records {
   readonly observe: Omit<Observe, 'beginRequest'>
   readonly liveStreams: LiveStreams
 
-  /** That of the first configuration. */
+  /** The policy of the first configuration. */
   readonly accessPolicy: AccessPolicy
   readonly sessions: Sessions
   readonly attempts: Attempts
@@ -114,7 +114,7 @@ export interface ProcessParts extends Records {
   readonly endSignals: EndSignals
   readonly slowClients: SlowClients
 
-  /** Sessions, streams and connections follow the configuration that is in use from now on. */
+  /** Makes sessions, streams and connections follow the new configuration from now on. */
   use(next: ConfigurationInUse): void
   currentPolicy(): Policy
   /** `undefined` if the configuration in use has no such host. */
@@ -280,7 +280,7 @@ async function openRateLimit(opened: AsyncDisposableStack, { settings, report }:
   })
 }
 
-/** A changed SECRET takes effect immediately. With `false` the store was unavailable: it is asked again when the keys are needed. */
+/** A changed SECRET takes effect immediately. Returns false if the store was unavailable: it is asked again when the keys are needed. */
 export async function useSecrets(keyring: DataKeyring, signingKeys: SigningKeys): Promise<boolean> {
   try {
     await keyring.current()

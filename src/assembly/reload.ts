@@ -1,5 +1,5 @@
-// Reload: another configuration is built and checked first, and then put in use with one assignment. Requests in flight
-// finish with the configuration that they began with.
+// Reload: a new configuration is built and checked first, and then put in use with one assignment. Requests in flight finish with
+// the configuration with which they began.
 
 import { fingerprintOf } from '../config/fingerprint.ts'
 import { MenshenError } from '../errors.ts'
@@ -15,7 +15,7 @@ export function prepareReload(parts: ProcessParts, current: ConfiguredParts, nex
   return buildConfigured(parts, next, accessPolicy, keysFor(current, next))
 }
 
-/** Without complete providers no user could sign in. At a start the login page says so; a reload is refused. */
+/** Without complete providers no user could sign in. At a start the login page reports this; a reload is refused. */
 function assertCompleteProviders(current: Configuration, next: Configuration): void {
   const missingIn = ({ plans }: Configuration) => plans.flatMap(({ missing }) => missing)
   const missing = missingIn(next)
@@ -32,7 +32,7 @@ function accessPolicyFor(parts: ProcessParts, current: ConfiguredParts, next: Co
   const isSame = (part: (configuration: Configuration) => unknown) =>
     fingerprintOf(part(before)) === fingerprintOf(part(next))
   const sameProviders = isSame(({ plans, config }) => [plans, Object.keys(config.providers ?? {})])
-  // The rules know the prefixes: a path that two applications could claim is for no one.
+  // Rules depend on the prefixes: a path that two applications could claim is for no one.
   const policyOf = ({ config: { roles, rules, hosts, upstreams = {} } }: Configuration) => [
     roles,
     rules,
@@ -48,11 +48,11 @@ function keysFor({ configuration, keys: before }: ConfiguredParts, { settings, p
   const keys = deriveKeys({ SECRET: settings.SECRET, CLIENT_SECRET: plans[0].clientSecret })
   if (sameSecrets(before, keys)) return before
   const isDerived = configuration.settings.SECRET === undefined && settings.SECRET === undefined
-  // A browser that is at the provider now comes back with a return path that the previous client secret has signed.
+  // A browser that is at the provider now returns with a return path that was signed with the previous client secret.
   return isDerived ? { ...keys, returnPath: [...keys.returnPath, before.returnPath[0]] } : keys
 }
 
-/** Seals again what is sealed under the previous secrets; after that they are not accepted. */
+/** Reseals what is sealed with the previous secrets; afterwards those are no longer accepted. */
 export async function changeSecrets(parts: ProcessParts, before: DerivedKeys, next: DerivedKeys): Promise<void> {
   if (before === next) return
   const { keyring, signingKeys } = parts

@@ -1,10 +1,10 @@
-// The deadline of a shutdown. After it, parts are closed without waiting for the work that has not finished.
+// The deadline of a shutdown. After it, parts are closed without waiting for unfinished work.
 
 export interface ShutdownDeadline {
   start(timeoutMs: number): void
-  /** The time that is left. */
+  /** The remaining time. */
   leftMs(): number
-  /** Waits for the work, or until the deadline. */
+  /** Waits until the work is finished or the deadline has passed. */
   wait(work: Promise<unknown> | unknown): Promise<void>
   stop(): void
 }

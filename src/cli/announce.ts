@@ -1,4 +1,4 @@
-// What a start reports: to the log, and as a few lines for people.
+// Reports a start: in the log, and in a few lines for people.
 
 import { existsSync } from 'node:fs'
 import { adviceFor } from '../config/advice.ts'
@@ -27,7 +27,7 @@ interface Announcement {
   readonly misspelt: readonly MisspeltName[]
   /** The users of the development provider, if it is in use. */
   readonly users: readonly string[] | undefined
-  /** A person reads it at a terminal; a pipe or JSON gets the log alone. */
+  /** A person reads it at a terminal. A pipe or JSON gets only the log. */
   readonly isWelcomed: boolean
   /** The language of that person. */
   readonly language: OperatorLanguage
@@ -37,7 +37,7 @@ interface Announcement {
 export function announce(report: Report, announcement: Announcement): void {
   const { settings, config, misspelt, users, isWelcomed } = announcement
   const fields = startFields(announcement)
-  // The lines for people below have the rest.
+  // The lines for people below contain the rest.
   report('started', isWelcomed ? { address: fields.address } : { ...fields, ...(users && { users }) })
   for (const { name, likely } of misspelt)
     report('misspelt_setting', { setting: name, remedy: likely ? `did you mean ${likely}?` : 'see docs/settings.md' })
@@ -65,7 +65,7 @@ export function startFields(announcement: Omit<Announcement, 'misspelt' | 'isWel
   }
 }
 
-/** What operators of other products call it. It may be something else: a manifest of Kubernetes, for example. */
+/** Names that users of other products try. Such a file may be something else, for example a Kubernetes manifest. */
 const OTHER_NAMES = ['menshen.yaml', 'menshen.yml', 'menshen.json']
 
 function configPhrase(file: string | undefined): Phrase {
@@ -79,7 +79,7 @@ function upstreamsIn(config: Config, { UPSTREAM }: Settings): Record<string, str
   return { ...(UPSTREAM && { '/': UPSTREAM }), ...addressesIn(config) }
 }
 
-/** Each by its preset and where it is, as far as that is known. */
+/** Each provider with its preset and, if known, its address. */
 function providersIn(config: Config, settings: Settings): Phrase {
   const where = ({ issuer, endpoints }: ProviderPlan) => issuer ?? endpoints.authorization
   const plans = planProviders(config, settings)
@@ -88,7 +88,7 @@ function providersIn(config: Config, settings: Settings): Phrase {
   return quoted(plans.map(plan => `${plan.preset} ${where(plan) ?? ''}`.trim()).join(', '))
 }
 
-/** Each with its name for users. */
+/** Each preset with the provider's name for users. */
 function presetsIn(config: Config, settings: Settings): Phrase {
   const plans = planProviders(config, settings)
   if (isProviderUnset(config, settings)) return phrase('cli.preset_unset', { preset: plans[0].preset })
@@ -111,7 +111,7 @@ function addressesIn({ upstreams = {}, hosts = {} }: Config): Record<string, str
   return Object.fromEntries([...Object.entries(upstreams), ...ofHosts].map(([path, to]) => [path, address(to)]))
 }
 
-/** The variable of a preset that is missing, which PROVIDER_VARS can set. */
+/** The missing variable of a preset, if PROVIDER_VARS can set it. */
 export function variableOf(missing: string): string | undefined {
   return /^provider\.vars\.(\w+)$/.exec(missing)?.[1]
 }
@@ -136,7 +136,7 @@ function welcome(announcement: Announcement): string {
   return `\n${terminalLines(lines.map(line => `  ${phraseIn(language, line)}`).join('\n'))}\n`
 }
 
-/** For people: one line for each. */
+/** For people, one line per item. */
 export function announcementLines(
   announcement: Pick<Announcement, 'settings' | 'config' | 'configFile' | 'users'>,
 ): Phrase[] {

@@ -1,4 +1,4 @@
-// The first module of the command. With WORKERS=1 a start becomes the supervisor of one worker and loads nothing else: the
+// The first module of the command. With WORKERS=1 a start becomes the supervisor of one worker and loads nothing else, because the
 // modules of the gateway would take more memory and time than the supervisor needs. Everything else begins in main.ts.
 
 import cluster from 'node:cluster'

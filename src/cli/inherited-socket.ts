@@ -1,4 +1,4 @@
-// Socket activation: a service manager that listens in our place hands its socket to us as descriptor 3, and says so by
+// Socket activation: a service manager that listens in our place passes its socket to us as descriptor 3 and announces it with
 // variables (sd_listen_fds(3) of systemd). It keeps the socket open, so that requests during a restart wait instead of being refused.
 import cluster from 'node:cluster'
 import { fstatSync } from 'node:fs'
@@ -7,16 +7,16 @@ import { MenshenError } from '../errors.ts'
 
 export interface InheritedSocket {
   readonly fd: number
-  /** What tells a worker of it: the cluster asks the first process, whose descriptor it is. */
+  /** Variables that announce it to a worker. The cluster asks the first process, which owns the descriptor. */
   readonly forWorkers: Environment
 }
 
 const VARIABLES = ['LISTEN_PID', 'LISTEN_FDS', 'LISTEN_FDNAMES', 'LISTEN_PIDFDID'] as const
-/** The first that is handed over. */
+/** The first descriptor that is passed. */
 const FD = 3
 const EXPECTED = 'expected one listening TCP socket (ListenStream= with an address and a port, Accept=no)'
 
-/** Takes the variables away, so that no process that we start takes the socket for its own. */
+/** Removes the variables, so that no process that we start takes the socket for its own. */
 export function takeInheritedSocket(environment: Record<string, string | undefined>): InheritedSocket | undefined {
   const { LISTEN_PID: pid, LISTEN_FDS: count } = environment
   for (const name of VARIABLES) delete environment[name]
@@ -33,7 +33,7 @@ export function takeInheritedSocket(environment: Record<string, string | undefin
   return { fd: FD, forWorkers: { LISTEN_FDS: '1', LISTEN_PID: String(process.pid) } }
 }
 
-/** `error` is what `listen` failed with. */
+/** `error` is the error of `listen`. */
 export function refuseInheritedSocket({ code }: NodeJS.ErrnoException): never {
   throw refusal(`Descriptor ${FD} cannot be listened on (${code}); ${EXPECTED}`)
 }

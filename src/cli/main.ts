@@ -19,7 +19,7 @@ function run(line: CommandLine): Promise<void> {
   return RUN[line.command](line.args)
 }
 
-// Each command imports only what it needs: `rules` takes half of the time of a start.
+// Each command imports only what it needs: `rules` takes half the time of a start.
 
 async function printVersion(): Promise<void> {
   const { readVersion } = await import('../util/version.ts')
@@ -46,7 +46,7 @@ type Command = Extract<CommandLine, { kind: 'command' }>
 const RUN: Readonly<Record<Command['command'], (args: Command['args']) => Promise<void>>> = {
   async check(args) {
     const { runCheckCommand } = await import('./commands/check.ts')
-    // An error in .env is one of the problems that it lists.
+    // An error in .env is one of the problems that the command lists.
     const { text, problems } = await runCheckCommand(args, commandRun(process.env))
     process.exitCode = problems ? 1 : 0
     process.stderr.write(problems)
@@ -56,13 +56,13 @@ const RUN: Readonly<Record<Command['command'], (args: Command['args']) => Promis
     const { runDoctorCommand } = await import('./commands/doctor.ts')
     const { text, ok } = await runDoctorCommand(args, commandRun())
     await print([text])
-    // A name server or a socket that hangs must not delay the exit.
+    // A hanging name server or socket must not delay the exit.
     process.exit(ok ? 0 : 1)
   },
   async rules(args) {
     const { runRulesCommand } = await import('./commands/rules.ts')
     const { environment, paint } = commandRun()
-    // Only the configuration matters: other settings, their files and secrets may be missing here.
+    // Only the configuration matters: other settings and their files and secrets may be missing here.
     const { config = {}, errors } = await tryConfiguration({ environment, folder: process.cwd(), secrets: 'leave' })
     if (errors.config) throw errors.config
     const { rules = [], roles, providers, upstreams = {}, hosts, machines } = config
@@ -111,7 +111,7 @@ function commandRun(environment = withEnvFile(process.env, ENV_FILE)) {
   return { environment, now: Date.now, paint }
 }
 
-/** In Chinese, as far as the error has its sentences in it; else as the log has it. */
+/** In Chinese if the error has Chinese sentences; otherwise as in the log. */
 function messageIn(language: OperatorLanguage, error: MenshenError | UsageError): string {
   if (language === 'en') return error.message
   const given = error instanceof MenshenError ? phrasesOf(error) : [error.phrase]

@@ -1,11 +1,11 @@
-// What Node and libraries print goes to the log: every line of a JSON log is JSON, and a warning is seen by the metrics.
+// Sends to the log what Node and libraries print: every line of a JSON log is JSON, and metrics count warnings.
 
 import { format } from 'node:util'
 import type { Report } from '../events.ts'
 
 const LONGEST_TEXT = 1000
 
-/** Node prints its warnings, such as deprecations, with its own listener. */
+/** Replaces Node's own listener, which prints warnings such as deprecations. */
 export function reportWarnings(report: Report): void {
   process.removeAllListeners('warning')
   process.on('warning', warning => {
@@ -15,7 +15,7 @@ export function reportWarnings(report: Report): void {
   })
 }
 
-/** `console.dir` and the others stay: an exporter of traces may be meant to print. */
+/** `console.dir` and the others are left alone: a trace exporter may be meant to print. */
 export function reportConsole(report: Report): void {
   for (const method of ['log', 'info', 'debug'] as const)
     console[method] = (...args: unknown[]) => report('console_output', { text: cut(format(...args)) })

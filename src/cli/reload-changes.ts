@@ -1,4 +1,4 @@
-// Loads the settings and the configuration again, and says what has changed since, or why it cannot be used in a running process.
+// Loads the settings and the configuration again, and reports what has changed, or why it cannot be used in a running process.
 
 import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -20,11 +20,11 @@ import { MenshenError } from '../errors.ts'
 import { planProviders } from '../provider/providers.ts'
 import { withDeadline } from '../util/deadline.ts'
 
-/** What was loaded, and what is needed to notice a change of it. */
+/** What was loaded, and what is needed to notice changes. */
 export interface Snapshot extends LoadedConfiguration {
-  /** Absolute paths of all files that were read, or would be if they existed. */
+  /** Absolute paths of all files that were read, or would be read if they existed. */
   readonly files: readonly string[]
-  /** A fingerprint of each part, by its name. */
+  /** A fingerprint of each part, keyed by its name. */
   readonly parts: Readonly<Record<string, string>>
 }
 
@@ -32,7 +32,7 @@ export interface ReloadOptions {
   readonly sources: ConfigurationSources
   /** Whether there was a .env at the start. */
   readonly hadEnvFile: boolean
-  /** Whether this process listens by HOST and PORT, and not on an inherited socket. */
+  /** Whether this process listens on HOST and PORT instead of an inherited socket. */
   readonly listens: boolean
 }
 
@@ -63,7 +63,7 @@ export async function readChanges(
   const { configFile } = snapshot
   if (before.configFile && !configFile)
     throw reloadError(before.configFile, `${before.configFile} is gone; expected it where it was.`)
-  // An editor may be writing it.
+  // An editor may be writing it right now.
   if (configFile && snapshot.isEmptyFile && !before.isEmptyFile)
     throw reloadError(configFile, `${configFile} is empty; expected a configuration, or {} for an empty one.`)
   const changed = changedParts(before.parts, snapshot.parts)
@@ -79,7 +79,7 @@ export async function readChanges(
   return { snapshot, changed }
 }
 
-/** Less than a worker has for its answer. A script that waits for something must not delay all later reloads. */
+/** Shorter than the deadline for a worker's answer. A script that waits for something must not delay all later reloads. */
 const READ_WITHIN_MS = 5000
 
 async function loadInTime<T>(loading: Promise<T>, file: string): Promise<T> {
@@ -93,7 +93,7 @@ export function reloadError(file: string, message: string): ConfigurationError {
   return new ConfigurationError(file, new MenshenError('bad_settings', message))
 }
 
-/** Checks what loading does not: providers, and upstreams that lead back here. The server checks its own certificate. */
+/** Checks what loading does not check: providers, and upstreams that lead back here. The server checks its own certificate. */
 function assertUsable(snapshot: Snapshot, listens: boolean): void {
   const { settings, config } = snapshot
   const { UPSTREAM_CA_FILE: authority = ENV_FILE } = settings
@@ -102,7 +102,7 @@ function assertUsable(snapshot: Snapshot, listens: boolean): void {
   if (listens) withConfigFile(snapshot, () => refuseListenerAsUpstream(settings, config))
 }
 
-/** An error of `check` names this file. */
+/** Makes an error of `check` name this file. */
 function withFile<T>(file: string, check: () => T, locate = (error: MenshenError) => error): T {
   try {
     return check()
@@ -111,20 +111,20 @@ function withFile<T>(file: string, check: () => T, locate = (error: MenshenError
   }
 }
 
-/** What is wrong with the settings and the configuration together is usually in the configuration. */
+/** Blames the configuration file, which is usually at fault if the settings and the configuration do not fit together. */
 export function withConfigFile<T>({ configFile = ENV_FILE, locate }: Snapshot, check: () => T): T {
   return withFile(configFile, check, locate)
 }
 
 // The parts that can change: settings, parts of the configuration, and the contents of files. Fingerprints are compared, so
-// that no secret can be read from what has changed.
+// that changes reveal no secret.
 
 const NAMES = Object.keys(SETTINGS) as Name[]
 
-/** The server watches these: their pair does not match while one of them is replaced. */
+/** The server watches these itself: they do not match while one of them is being replaced. */
 const OWN_CERTIFICATE: readonly Name[] = ['TLS_CERT_FILE', 'TLS_KEY_FILE']
 
-/** Files of settings, and of providers and upstreams in the configuration, by what names them. */
+/** Files of settings, and of providers and upstreams in the configuration, keyed by what names them. */
 function filesNamedBy({ environment, config }: LoadedConfiguration): Map<string, string> {
   const { provider, providers } = config
   const files = new Map<string, string>()
@@ -151,7 +151,7 @@ interface PartSources {
 function partsOf({ environment, settings, config }: PartSources, named: ReadonlyMap<string, string>) {
   const parts: Record<string, string> = {}
   for (const name of NAMES) {
-    // A secret that was read from its file has both names; the content of the file tells of it.
+    // A secret that was read from its file has both names; the content of the file is a part as well.
     if (isSecretFile(name)) parts[name] = fingerprintOf(environment[name])
     else if (!environment[`${name}_FILE`]) parts[name] = fingerprintOf(settings[name])
   }
@@ -160,12 +160,12 @@ function partsOf({ environment, settings, config }: PartSources, named: Readonly
   return parts
 }
 
-/** A secret as it was read: a file that has changed since then is a change. */
+/** A secret as it was read, so that a later change of its file is noticed. */
 function contentIn(settings: Settings, name: string, file: string): unknown {
   return isSetting(name) && isSecretFile(name) ? settings[name] : readFileSync(file, 'latin1')
 }
 
-/** The value of such a setting is the content of the file. */
+/** Whether the value of the setting is the content of a file. */
 function isSecretFile(name: Name): boolean {
   const { file, secret } = rowOf(name)
   return file !== undefined && secret === true

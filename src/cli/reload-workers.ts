@@ -1,5 +1,5 @@
 // A reload of all workers together: the primary checks the files, has every worker prepare, and only then tells them to change. A
-// worker that does not answer is killed; the one that replaces it starts with the new files.
+// worker that does not answer is killed; its replacement starts with the new files.
 
 import cluster, { type Worker } from 'node:cluster'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -18,7 +18,7 @@ import {
 import type { PrimaryChannel, WorkerChannel, WorkerMessage } from './worker-messages.ts'
 
 const ANSWER_WITHIN_MS = 10_000
-/** Files that are just being written look different to each worker. */
+/** Files that are being written look different to each worker. */
 const TRIES = 20
 const TRY_AGAIN_MS = 300
 const LOOK_AGAIN_MS = 20
@@ -28,13 +28,13 @@ export function reloadWorkers(channel: WorkerChannel, started: Snapshot, options
   let inUse = started
   let onDue = () => {}
   let reloads = 0
-  /** Workers that may serve: they have read what is in use. */
+  /** Workers that may serve, because they have read the files in use. */
   const admitted = new Set<Worker>()
-  /** The ones that have started, each with the fingerprint of what it uses. */
+  /** Workers that have started, each with the fingerprint of what it uses. */
   const following = new Map<Worker, string>()
   let dueFor = ''
 
-  /** A worker would start with other files, and asks again and again: what is refused is reported once a minute. */
+  /** A worker with other files asks again and again: a refusal is reported once a minute. */
   function askForReload(fingerprint: string): void {
     if (fingerprint === dueFor) return
     dueFor = fingerprint
@@ -45,7 +45,7 @@ export function reloadWorkers(channel: WorkerChannel, started: Snapshot, options
   }
 
   async function mayStart(worker: Worker, fingerprint: string): Promise<boolean> {
-    // As at a start: there is no other worker from which it could differ.
+    // As at a start, there is no other worker from which it could differ.
     if (admitted.size === 0) inUse = await takeSnapshot(options.sources)
     const isSame = fingerprint === fingerprintOf(inUse.parts)
     if (isSame) admitted.add(worker)
@@ -60,12 +60,12 @@ export function reloadWorkers(channel: WorkerChannel, started: Snapshot, options
     }
     if (message.type === 'started') {
       following.set(worker, message.fingerprint)
-      // The others have changed while it started.
+      // The others have changed while this one started.
       if (message.fingerprint !== fingerprintOf(inUse.parts)) onDue()
     }
     return undefined
   })
-  // A worker that stops may live on without a connection, to us or to a client.
+  // A stopping worker may live on without a connection to us or to a client.
   cluster.on('disconnect', worker => {
     admitted.delete(worker)
     following.delete(worker)
@@ -73,7 +73,7 @@ export function reloadWorkers(channel: WorkerChannel, started: Snapshot, options
 
   const startingWorkers = () => [...admitted].filter(worker => !following.has(worker) && !worker.isDead())
 
-  /** A worker that was just admitted would serve with the files that it has read, and cannot be asked yet. */
+  /** A worker that was just admitted will serve with the files that it has read, and cannot be asked yet. */
   async function waitForStarting(): Promise<void> {
     const deadline = performance.now() + ANSWER_WITHIN_MS
     while (startingWorkers().length > 0 && performance.now() < deadline) await pause(LOOK_AGAIN_MS)
@@ -100,10 +100,10 @@ export function reloadWorkers(channel: WorkerChannel, started: Snapshot, options
       changed,
       async use(shouldReport) {
         inUse = snapshot
-        // A worker that has died since then is replaced by one that starts with these files.
+        // If a worker has died since then, its replacement starts with these files.
         const [reporter, ...others] = prepared.filter(worker => !worker.isDead())
         await askAll(channel, others, { type: 'use_reload', reload, tells: false })
-        // Last: when it reports the reload, all have changed.
+        // The reporter is last: when it reports the reload, all workers have changed.
         await askAll(channel, reporter ? [reporter] : [], { type: 'use_reload', reload, tells: shouldReport })
         for (const worker of prepared) if (following.has(worker)) following.set(worker, fingerprint)
       },
@@ -120,8 +120,8 @@ export function reloadWorkers(channel: WorkerChannel, started: Snapshot, options
   }
 
   /**
-   * A worker that read the files just before they changed cannot follow the others while the files are refused. The one that
-   * replaces it waits until they can be used.
+   * A worker that read the files just before they changed cannot follow the others while the files are refused. Its replacement
+   * waits until they can be used.
    */
   function endOutdated(): void {
     const current = fingerprintOf(inUse.parts)
@@ -146,7 +146,7 @@ export function reloadWorkers(channel: WorkerChannel, started: Snapshot, options
   }
 }
 
-/** In their order; `undefined` for a worker that does not answer, which is killed. */
+/** The answers, in the order of the workers; `undefined` for a worker that does not answer, which is killed. */
 function askAll(channel: WorkerChannel, workers: readonly Worker[], message: WorkerMessage) {
   return Promise.all(
     workers.map(async worker => {
@@ -157,19 +157,19 @@ function askAll(channel: WorkerChannel, workers: readonly Worker[], message: Wor
   )
 }
 
-// A reload in a worker: it prepares when the primary asks it to, and changes when the primary says so.
+// A reload in a worker: it prepares and changes only when the primary asks for it.
 
 const ASK_AGAIN_MS = 1000
 
 /**
- * A worker that replaces another reads the files as they are, which may be what the others have refused. It serves only with what
- * they have.
+ * A worker that replaces another one reads the current files, which the other workers may have refused. It serves only with the
+ * files that they use.
  */
 export async function waitForSameConfig(channel: PrimaryChannel, read: () => Promise<Snapshot>): Promise<Snapshot> {
   let snapshot: Snapshot | undefined = await read()
   while (!(snapshot && (await isLikeOthers(channel, snapshot)))) {
     await pause(ASK_AGAIN_MS)
-    // The files may be half written: the next try reads them again.
+    // The files may be half written, so the next try reads them again.
     snapshot = await read().catch(() => undefined)
   }
   return snapshot

@@ -1,4 +1,4 @@
-// Reloads, one after the other: on a signal, and when a file has changed. A signal during a reload causes one more after it.
+// Reloads, one after another: on a signal, and when a file has changed. A signal during a reload causes one more afterwards.
 
 import { countRules, upstreamsOfHost } from '../config/file.ts'
 import { ConfigurationError, ENV_FILE } from '../config/load.ts'
@@ -9,26 +9,26 @@ import type { RunningServer } from '../server/serve.ts'
 import { type ReloadOptions, readChanges, type Snapshot, withConfigFile } from './reload-changes.ts'
 import { watchFiles } from './watch-files.ts'
 
-/** What is reloaded: one process that serves, or all workers. */
+/** What is reloaded: one serving process, or all workers. */
 export interface ReloadTarget {
   /** Throws a ConfigurationError if the files cannot be used. */
   prepare(): Promise<PreparedReload>
-  /** For the console. */
+  /** Shows the refusal in the console. */
   noteRefused(refused: { file: string; detail: string }): void
   /** The workers can be the first to know that a reload is due. */
   whenDue?(reload: () => void): void
 }
 
-/** Checked, and not in use yet. */
+/** A reload that is checked, and not in use yet. */
 export interface PreparedReload {
   readonly snapshot: Snapshot
   /** The names of what has changed. */
   readonly changed: readonly string[]
-  /** Puts it in use, and reports it if `tells` is true. */
+  /** Puts it in use, and reports it if `shouldReport` is true. */
   use(shouldReport: boolean): Promise<void>
 }
 
-/** `worker`: a worker that has just started has read other files than those in use. */
+/** `worker`: a worker that has just started read other files than those in use. */
 type ReloadReason = 'signal' | 'file' | 'worker'
 
 export interface Reloader {
@@ -53,7 +53,7 @@ export function createReloader(target: ReloadTarget, { files }: Snapshot, report
       await watch.watch(inUse)
     } catch (error) {
       const { file, files } = error instanceof ConfigurationError ? error : { file: ENV_FILE, files: [] }
-      // Also the files that only the new configuration names: the correction may be in one of them.
+      // Also the files that only the new configuration names, because the correction may be in one of them.
       await watch.watch([...new Set([...inUse, ...files])])
       report('config_refused', { file, ...errorFields(error) })
       target.noteRefused({ file, detail: error instanceof Error ? error.message : String(error) })
@@ -84,7 +84,7 @@ export function createReloader(target: ReloadTarget, { files }: Snapshot, report
   }
 }
 
-/** A process that serves. `started` is what it has started with. */
+/** Reloads a serving process. `started` is its first configuration. */
 export function reloadProcess(
   menshen: Pick<Core, 'prepare' | 'noteRefused'>,
   server: Pick<RunningServer, 'renewCertificate'>,

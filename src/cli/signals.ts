@@ -9,7 +9,7 @@ export interface Reopenable {
   reopenFiles(): void
 }
 
-/** Listens from the beginning of a start on. A signal that comes early is passed on as soon as there is a receiver. */
+/** Listens from the beginning of a start. An early signal is passed on as soon as there is a receiver. */
 export function listenForSighup(): { hand(to: Reopenable): void } {
   let reopen = () => {
     isPending = true
@@ -30,7 +30,7 @@ export interface Closable {
   close(): Promise<void>
 }
 
-/** The values of npm_lifecycle_event with which npm starts us. */
+/** The values of npm_lifecycle_event if npm starts us. */
 const NPM_STARTS = ['start', 'npx']
 
 /** The process between npm and us, if npm started us. */
@@ -39,12 +39,12 @@ export function npmParentOf({ npm_lifecycle_event: event = '' }: Environment): n
 }
 
 const PARENT_CHECK_MS = 250
-/** npm passes on a signal that a terminal or a service manager has sent to all: it arrives twice within milliseconds. */
+/** npm passes on a signal that a terminal or a service manager has sent to all processes: it arrives twice within milliseconds. */
 const SAME_SIGNAL_MS = 1000
 
 /**
- * Closes them one after the other, and exits with `process.exitCode`. `npmParent` is the process between npm and us, if npm
- * started us. The returned function closes them for another reason.
+ * Closes the parts one after another on a signal, and exits with `process.exitCode`. `npmParent` is the process between npm and us,
+ * if npm started us. The returned function closes them for another reason.
  */
 export function closeOnSignal(
   running: readonly Closable[],
@@ -54,7 +54,7 @@ export function closeOnSignal(
   let closing = false
   let firstAt = 0
   const close = (why: { signal: string } | { reason: string }) => {
-    // A terminal's Ctrl-C and a service manager signal every process, and the primary signals its workers again.
+    // Ctrl-C and service managers signal every process, and the primary signals its workers again.
     if (closing && cluster.isWorker) return
     if (closing && performance.now() - firstAt < SAME_SIGNAL_MS) return
     if (closing) {

@@ -1,4 +1,4 @@
-// `menshen`: loads the configuration, starts the development provider if it is wanted, listens, and stops gracefully on a signal.
+// `menshen`: loads the configuration, starts the development provider if needed, listens, and stops gracefully on a signal.
 
 import cluster from 'node:cluster'
 import { existsSync } from 'node:fs'
@@ -29,14 +29,14 @@ import { createPrimaryChannel, createWorkerChannel } from './worker-messages.ts'
 import { gatherFromWorkers, sumUpWorkers } from './worker-metrics.ts'
 import { releaseSocket, SERVING, startWorkers } from './workers.ts'
 
-/** How long requests in flight may take to finish when the process is asked to end. */
+/** How long requests in flight may take to finish after a stop signal. */
 const CLOSE_DEADLINE_MS = 10_000
 
 interface StartOptions {
   readonly sources: ConfigurationSources
-  /** The socket of a service manager that listens for us. */
+  /** The socket of a service manager that listens in our place. */
   readonly inherited: InheritedSocket | undefined
-  /** A supervisor has started this process, and it is the only one that serves. */
+  /** A supervisor started this process, which is the only one that serves. */
   readonly isOnlyWorker: boolean
   /** The process between npm and us, if npm started us. */
   readonly npmParent: number | undefined
@@ -69,7 +69,7 @@ export async function start({ sources: given, inherited, isOnlyWorker, npmParent
   const failures = surviveErrors(report)
   reportWarnings(report)
   if (!isForPeople(settings)) reportConsole(report)
-  // A message to a primary that is exiting fails, which must not end the worker.
+  // Sending to a primary that is exiting fails, which must not end the worker.
   if (cluster.isWorker) process.on('error', () => {})
   const gathering = primary && { gatherMetrics: gatherFromWorkers(primary) }
   const core = { settings, config, log, now, worker, countedEvents, ...gathering }
@@ -80,7 +80,7 @@ export async function start({ sources: given, inherited, isOnlyWorker, npmParent
       : await startOne(core, startParts)
   const target = development ? withDevelopment(running.target, development) : running.target
   const reloader = primary ? followPrimary(primary, target, snapshot) : createReloader(target, snapshot, report)
-  // Last: it writes the counts of repeated events.
+  // Last, because it writes the counts of repeated events.
   const eventLog = { close: async () => events.close() }
   const parts = [reloader, running, ...(development ? [development] : []), eventLog]
   failures.watch(closeOnSignal(parts, report, npmParent), running.report)
@@ -155,7 +155,7 @@ async function startOne(options: CoreOptions, parts: StartParts): Promise<Runnin
     report: menshen.report,
     reopenFiles: () => menshen.reopenFiles(),
     async close() {
-      // The development provider serves until the last request, and releasing closes all sockets of the process.
+      // The development provider serves until the last request, and releasing would close all sockets of the process.
       if (!snapshot.isDevelopment) await releaseSocket()
       await server.close(CLOSE_DEADLINE_MS)
       await menshen.close()
@@ -163,20 +163,20 @@ async function startOne(options: CoreOptions, parts: StartParts): Promise<Runnin
   }
 }
 
-/** The console and the doctor are loaded at their first use. Loaded now, they do not delay the first request to them. */
+/** The console and the doctor are loaded at their first use. Loading them now keeps the first request to them fast. */
 function preload(): void {
-  // A request to them loads them again and reports the failure.
+  // A request to them loads them again and reports a failure.
   for (const loading of [import('../console/pages.ts'), import('../doctor/examine.ts')]) loading.catch(() => {})
 }
 
 async function startAll(env: Environment, parts: StartParts): Promise<RunningGateway> {
   const { snapshot, reloadOptions, inherited, report, countedEvents } = parts
   const channel = createWorkerChannel()
-  // Before the first worker starts: each asks for permission to serve.
+  // Before the first worker starts, because each asks for permission to serve.
   const target = reloadWorkers(channel, snapshot, reloadOptions)
   const isSocketInherited = inherited !== undefined
   sumUpWorkers(channel, countedEvents)
   const workers = await startWorkers(snapshot.settings.WORKERS, { env, isSocketInherited }, report)
-  // The worker has said why.
+  // The worker has logged the reason.
   return workers ? { ...workers, target, report } : process.exit(1)
 }

@@ -53,7 +53,7 @@ async function keysOf(store: Store, derived: ReturnType<typeof deriveKeys>): Pro
   throw phrasedError('bad_settings', phrase('cli.store_closed'))
 }
 
-/** For the audit of a command: what could not be written goes to stderr, and the command fails. */
+/** For the audit of a command: writes problems to stderr, and makes the command fail. */
 export const writeProblem: Report = (code, fields = {}) => {
   const { level, message } = EVENTS[code]
   if (level === 'info') return

@@ -19,10 +19,10 @@ import { takeInheritedSocket } from './inherited-socket.ts'
 import { closeOnSignal, listenForSighup, npmParentOf } from './signals.ts'
 import { startWorkers } from './workers.ts'
 
-/** Tells a worker that it is the only one: it reloads, announces and counts on its own. */
+/** Marks the only worker: it reloads, announces and counts without a primary. */
 const ONLY_WORKER = 'MENSHEN_ONLY_WORKER'
 
-/** False for several workers, and for whatever main.ts refuses in one sentence. */
+/** False for several workers, and if main.ts has to refuse the settings with an error message. */
 export function canSupervise(environment: Environment): boolean {
   try {
     takeInheritedSocket({ ...environment })
@@ -32,7 +32,7 @@ export function canSupervise(environment: Environment): boolean {
   }
 }
 
-/** Takes the variable away, so that no process that we start takes it for its own. */
+/** Removes the variable, so that no process that we start takes it for its own. */
 export function takeOnlyWorker(environment: Record<string, string | undefined>): boolean {
   const isOnly = environment[ONLY_WORKER] !== undefined
   delete environment[ONLY_WORKER]
@@ -51,10 +51,10 @@ export async function supervise(environment: Record<string, string | undefined>,
   if (!workers) {
     const signal = signals.stop()
     if (signal) process.kill(process.pid, signal)
-    // The worker has said why.
+    // The worker has logged the reason.
     process.exit(1)
   }
-  // The worker reports its end.
+  // The worker reports its own end.
   const close = closeOnSignal([workers], () => {}, npmParent)
   // Only now: without a listener, Node would drop a signal that has just arrived.
   const signal = signals.stop()
@@ -62,7 +62,7 @@ export async function supervise(environment: Record<string, string | undefined>,
   hangUps.hand(workers)
 }
 
-/** A worker serves, and says so in its log, shortly before we know. A signal must not end us in between, and the worker with us. */
+/** The worker logs that it serves shortly before we know. A signal in between must not end us, and the worker with us. */
 function passSignalsOn() {
   let received: NodeJS.Signals | undefined
   const passOn = (signal: NodeJS.Signals) => {
@@ -71,7 +71,7 @@ function passSignalsOn() {
   }
   process.on('SIGTERM', passOn).on('SIGINT', passOn)
   return {
-    /** Returns the signal that has arrived. */
+    /** Stops passing signals on, and returns the signal that has arrived. */
     stop() {
       process.off('SIGTERM', passOn).off('SIGINT', passOn)
       return received
@@ -79,7 +79,7 @@ function passSignalsOn() {
   }
 }
 
-/** A worker that died is reported even where .env has become unreadable since the start. */
+/** Reports a worker that died even if .env has become unreadable since the start. */
 function logEnvironment(environment: Environment): Environment {
   try {
     return withEnvFile(environment, ENV_FILE)
@@ -88,10 +88,10 @@ function logEnvironment(environment: Environment): Environment {
   }
 }
 
-/** The log is loaded with the first event, which is about a worker that died. */
+/** The log is loaded only with the first event, which is about a worker that died. */
 async function write(environment: Environment, now: () => number, code: EventCode, fields?: object): Promise<void> {
   const [{ openLog }, { createEventLog }] = await Promise.all([import('./terminal.ts'), import('../log.ts')])
-  // The worker has checked both.
+  // The worker has validated both.
   const { LOG_LEVEL = 'info', LOG_FORMAT = 'auto' } = environment
   const settings = { LOG_LEVEL, LOG_FORMAT } as Parameters<typeof openLog>[0]
   const events = createEventLog(openLog(settings, environment), now)

@@ -1,5 +1,5 @@
-// Errors that no code handles. A rejected promise is logged and counted, and the process goes on. After an uncaught exception
-// the state of the process is unknown: it finishes its requests and exits, and another worker takes its place. The library leaves
+// Errors that no code handles. A rejected promise is logged and counted, and the process continues. After an uncaught exception
+// the state of the process is unknown: it finishes its requests and exits, and another worker replaces it. The library leaves
 // both to the application around it.
 
 import cluster from 'node:cluster'
@@ -7,12 +7,12 @@ import { errorFields } from '../errors.ts'
 import type { Report } from '../events.ts'
 import { FAILING } from './workers.ts'
 
-/** How long a worker with an uncaught exception waits for another one that serves. */
+/** How long a worker with an uncaught exception waits for another worker to serve. */
 const SUCCESSOR_WITHIN_MS = 10_000
 
 type CloseFor = (why: { reason: string }) => void
 
-/** `reportAtStart` writes to the log alone. */
+/** `reportAtStart` writes only to the log. */
 export function surviveErrors(reportAtStart: Report) {
   let report = reportAtStart
   let close: CloseFor | undefined
@@ -27,7 +27,7 @@ export function surviveErrors(reportAtStart: Report) {
   process.on('uncaughtException', thrown => {
     note('exception', thrown)
     process.exitCode = 1
-    // A start that fails is over.
+    // The start has failed.
     if (!close) process.exit()
     if (isFailing) return
     isFailing = true
@@ -38,7 +38,7 @@ export function surviveErrors(reportAtStart: Report) {
   })
 
   return {
-    /** The process serves: it has something to finish from now on. `reportAndCount` counts events, too. */
+    /** Called when the process serves: from now on it has something to finish. `reportAndCount` also counts events. */
     watch(closeFor: CloseFor, reportAndCount: Report): void {
       close = closeFor
       report = reportAndCount

@@ -23,18 +23,18 @@ export function createPaint(colours: boolean): Paint {
   return colours ? (colour, text) => styleText(colour, text, { validateStream: false }) : (_colour, text) => text
 }
 
-// The log of a start, on stdout: lines for people or lines of JSON, the same from every worker.
+// The log of a start on stdout: lines for people or lines of JSON, the same from every worker.
 
 const STDOUT = 1
 
 export type LogSettings = Pick<Settings, 'LOG_LEVEL' | 'LOG_FORMAT'>
 
-/** Whether the log is read by people. Workers have the stdout of the first process. */
+/** Whether people read the log. Workers have the stdout of the first process. */
 export function isForPeople({ LOG_FORMAT }: LogSettings, isTerminal = isatty(STDOUT)): boolean {
   return LOG_FORMAT === 'pretty' || (LOG_FORMAT === 'auto' && isTerminal)
 }
 
-/** `worker` is the number of this process, if there are several. */
+/** `worker` is the number of this process if there are several. */
 export function openLog(settings: LogSettings, environment: Environment, worker?: number): Logger {
   const isTerminal = isatty(STDOUT)
   if (!isForPeople(settings, isTerminal)) return createLog(settings, jsonTo(pino.destination(STDOUT)), worker)
@@ -62,12 +62,12 @@ export function prettyTo(stdout: DestinationStream, colours: boolean): Destinati
   return { write: line => stdout.write(prettyLine(line, paint)) }
 }
 
-/** JSON leaves some characters as they are that a terminal obeys. A file of it may be shown on one, too. */
+/** JSON leaves some characters unescaped that a terminal obeys, and a log file may be shown on a terminal. */
 export function jsonTo(stdout: DestinationStream): DestinationStream {
   return { write: line => stdout.write(withoutControls(line)) }
 }
 
-// One line for people: a time, a few words in columns, and what else is known as name=value.
+// One line for people: a time, a few words in columns, and the other fields as name=value.
 
 type FieldValue = string | number | boolean | undefined
 
@@ -83,20 +83,20 @@ export function plainLine(
   return `${paint('dim', at)} ${words.join(' ')}${known}\n`
 }
 
-/** In quotes if it could be taken for more than one. */
+/** In quotes if it could be taken for several words. */
 export function word(value: string | number | boolean): string {
   const text = safeText(String(value))
   return /^[^\s"=]+$/u.test(text) ? text : JSON.stringify(text)
 }
 
-// A line of the log for people: the time here, how bad it is, the sentence, and dimmed what else is known. Whatever others
-// have written in it moves no cursor, changes no colour and begins no line.
+// A line of the log for people: the local time, the level, the message, and the other fields dimmed. Text from others in it
+// cannot move the cursor, change a colour or begin a line.
 
 const lineShape = z.looseObject({ time: z.string(), level: z.string(), msg: z.string(), event: z.string().optional() })
 const COLOURS: Readonly<Record<string, Colour>> = { info: 'green', warn: 'yellow', error: 'red', fatal: 'red' }
 const LEVEL_WIDTH = 5
 
-/** `json` is one line as pino writes it. */
+/** `json` is one line from pino. */
 export function prettyLine(json: string, paint: Paint): string {
   const { data } = lineShape.safeParse(parsed(json))
   if (!data) return `${safeText(json.trimEnd())}\n`
@@ -120,7 +120,7 @@ function factOf([name, value]: [string, unknown]): string {
   return `${safeText(name)}=${isPlain ? word(value) : safeJson({ value }).slice('{"value":'.length, -1)}`
 }
 
-/** A stack has its own lines, below the first. */
+/** The stack, on lines below the first. */
 function errorLines(err: unknown, paint: Paint): string {
   if (err === undefined) return ''
   const { stack, message } = Object(err) as { stack?: unknown; message?: unknown }
@@ -138,7 +138,7 @@ function localTime(time: string): string {
 
 // Writes the output of a command to stdout, until the reader closes it.
 
-/** Line by line as fast as they come, or all at once. Resolves when it is written, or the reader is gone. */
+/** Line by line as they come, or all in one piece. Resolves when everything is written or the reader is gone. */
 export async function print(lines: AsyncIterable<string> | Iterable<string>): Promise<void> {
   try {
     await pipeline(Readable.from(lines), process.stdout, { end: false })
@@ -147,11 +147,11 @@ export async function print(lines: AsyncIterable<string> | Iterable<string>): Pr
   }
 }
 
-// Sentences of a command, in the language of its reader.
+// Messages of a command, in the reader's language.
 
 export interface Printer {
   readonly toStdout: (given: Phrase) => void
-  /** Not on stdout: another program may read that. */
+  /** Not on stdout, which another program may read. */
   readonly toStderr: (given: Phrase) => void
 }
 
@@ -163,7 +163,7 @@ export function createPrinter(language: OperatorLanguage): Printer {
   }
 }
 
-// Sentences for a terminal, one per line. They may quote what others wrote, which must not paint it.
+// Messages for a terminal, one per line. They may quote text from others, which must not control the terminal.
 
 export function terminalLines(text: string): string {
   return text

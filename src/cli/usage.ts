@@ -37,7 +37,7 @@ export function readCommandLine([first, ...rest]: readonly string[]): CommandLin
   return { kind: 'command', command, args: rest }
 }
 
-/** Everything behind `--` is a value, whatever it looks like. */
+/** Everything after `--` is a value, whatever it looks like. */
 function asksForHelp(args: readonly string[]): boolean {
   const end = args.indexOf('--')
   return args.slice(0, end < 0 ? args.length : end).some(argument => HELP?.includes(argument))
@@ -48,7 +48,7 @@ function readHelp(args: readonly string[]): CommandLine {
   if (name === undefined) return { kind: 'help' }
   const command = commandNamed(name)
   const { verbs = [] }: CommandRow = COMMANDS[command]
-  // `menshen help rules check` is as good as `menshen help rules`.
+  // `menshen help rules check` is accepted like `menshen help rules`.
   const odd = verb !== undefined && !verbs.includes(verb) ? verb : more[0]
   if (odd !== undefined) throw refuseArgument(odd, COMMANDS.help)
   return { kind: 'help', command }
@@ -72,7 +72,7 @@ function unknownOption(given: string): Phrase {
   return phrase('cli.unknown_global', { option: given, commands: COMMAND_NAMES })
 }
 
-// The arguments of a command: read strictly by its row, and refused in one message.
+// The arguments of a command: parsed strictly by its row, and refused in one message.
 
 type Row<Options> = Pick<CommandRow, 'usage' | 'verbs'> & { readonly options: Options }
 
@@ -84,12 +84,12 @@ export function readCommandArguments<const Options extends ParseArgsOptionsConfi
   return parseArgs({ args: checkedArguments(args, row), options, allowPositionals: true })
 }
 
-/** What looks like an option. An id that begins with a dash has capital letters or digits, too. */
+/** What looks like an option. An id that begins with a dash also has capital letters or digits. */
 const OPTION = /^--?[a-z][a-z-]*(?:=|$)/
 
 /**
- * Refuses wrong options before Node does: its errors are texts, and do not say what was meant. Returns each option in one piece with
- * its value, because Node would refuse a value that begins with a dash: one session id of 64.
+ * Refuses wrong options before Node does: Node's errors are only text, and do not suggest what was meant. Returns each option in one
+ * piece with its value, because Node would refuse a value that begins with a dash, as one session id in 64 does.
  */
 function checkedArguments(args: readonly string[], row: Row<ParseArgsOptionsConfig>): string[] {
   const { options } = row
@@ -103,7 +103,7 @@ function checkedArguments(args: readonly string[], row: Row<ParseArgsOptionsConf
     const takesValue = options[name]?.type === 'string'
     if (takesValue && value === undefined) throw usageError(phrase('cli.value_missing', { name }), row)
     if (!takesValue && value !== undefined) throw usageError(phrase('cli.value_surplus', { name }), row)
-    // `--user --json`: probably a forgotten value.
+    // `--user --json`: the value was probably forgotten.
     if (!inlineValue && value !== undefined && OPTION.test(value))
       throw usageError(phrase('cli.value_ambiguous', { option: rawName }), row)
   }
@@ -114,7 +114,7 @@ function checkedArguments(args: readonly string[], row: Row<ParseArgsOptionsConf
   })
 }
 
-/** The words that are not options: none but those that the row's usage has. */
+/** Refuses words other than options that the row's usage does not list. */
 export function refuseArgument(argument: string, row: Pick<CommandRow, 'usage' | 'verbs'>): UsageError {
   return usageError(phrase('cli.unexpected', { argument }), row, likelyMeant(argument, row.verbs ?? []))
 }
@@ -128,7 +128,7 @@ export function usageError(problem: Phrase, row: Pick<CommandRow, 'usage'>, like
   )
 }
 
-/** The language of the answer: that of `--language`, else that of the terminal's locale. */
+/** The output language: that of `--language`, otherwise that of the terminal's locale. */
 export function operatorLanguage(
   asked: string | undefined,
   environment: Environment,
@@ -140,12 +140,12 @@ export function operatorLanguage(
   throw usageError(phrase('cli.unknown_language', { asked }), row)
 }
 
-/** The language of the locale, in the order of POSIX. */
+/** The language of the locale, in the POSIX order. */
 export function localeLanguage({ LC_ALL, LC_MESSAGES, LANG }: Environment): OperatorLanguage {
   return isChinese(LC_ALL || LC_MESSAGES || LANG || '') ? 'zh-CN' : 'en'
 }
 
-/** The language of an error: also of one in the command line itself, which is read leniently. */
+/** The language of an error message. The command line itself may be wrong, so it is read leniently. */
 export function errorLanguage(argv: readonly string[], environment: Environment): OperatorLanguage {
   const at = argv.findIndex(argument => /^--language(?:=|$)/.test(argument))
   const asked = at < 0 ? '' : (/=(.*)/.exec(argv[at] ?? '')?.[1] ?? argv[at + 1] ?? '')
@@ -160,24 +160,24 @@ function isChinese(name: string): boolean {
 
 const UNITS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
-/** A time, a day, or how long ago. As in the log, a time without a zone is UTC. */
+/** Reads a time, a day, or a duration before now. As in the log, a time without a zone is UTC. */
 export function readSince(text: string, now: number, option = '--since'): number {
   const [, count, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
   if (count !== undefined) return now - Number(count) * UNITS[unit as keyof typeof UNITS]
   const [, day, time = '00:00', zone = 'Z'] =
     /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)(Z|[+-]\d\d:\d\d)?)?$/.exec(text) ?? []
   const at = Date.parse(`${day}T${time}${zone}`)
-  // The 31st of a short month would be taken for a day of the next.
+  // The 31st of a short month would be taken for a day of the next month.
   const isDay = !Number.isNaN(at) && new Date(`${day}T00:00Z`).toISOString().startsWith(`${day}T`)
   if (isDay) return at
   throw new UsageError(phrase('cli.bad_time', { option, text }))
 }
 
-// What `--help` prints, of everything or of one command, from the rows of commands/table.ts.
+// What `--help` prints, for everything or for one command, from the rows of commands/table.ts.
 
 type Pair = readonly [name: string, description: string]
 
-/** The texts of `--help` in a language other than English, each by the name of its row. */
+/** The texts of `--help` in a language other than English, keyed by the names of the rows. */
 interface HelpTexts {
   readonly about: string
   readonly heads: Readonly<Record<'usage' | 'commands' | 'options' | 'examples' | 'exitCodes', string>>
@@ -285,7 +285,7 @@ function wrapped(text: string): string[] {
   return text.match(new RegExp(`.{1,${WIDTH}}(?:\\s+|$)`, 'g'))?.map(line => line.trimEnd()) ?? []
 }
 
-// A command line that cannot be understood. Its exit code differs from that of every other error.
+// An invalid command line. Its exit code differs from that of every other error.
 
 export class UsageError extends Error {
   readonly phrase: Phrase
@@ -298,7 +298,7 @@ export class UsageError extends Error {
   }
 }
 
-/** What was probably meant; `undefined` if nothing is near. */
+/** What was probably meant; `undefined` if no known name is near. */
 export function likelyMeant(given: string, known: readonly string[]): string | undefined {
   return nearest(given, known, letters => letters * 2 < given.length)
 }

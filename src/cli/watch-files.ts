@@ -1,4 +1,4 @@
-// Notices that one of several files has changed. It compares what `stat` says every few seconds: that works the same for a file
+// Notices that one of several files has changed. It compares the result of `stat` every few seconds, which works the same for a file
 // that is written in place, one that an editor replaces, and one behind the symbolic links of a Kubernetes volume.
 
 import { stat } from 'node:fs/promises'
@@ -6,7 +6,7 @@ import { stat } from 'node:fs/promises'
 const LOOK_EVERY_MS = 2000
 
 export interface FileWatch {
-  /** Replaces the list of files. A change of a file that was watched already is still reported. */
+  /** Replaces the list of files. A change of a file that was already watched is still reported. */
   watch(files: readonly string[]): Promise<void>
   stop(): void
 }
@@ -15,8 +15,8 @@ export interface FileWatch {
 type Appearances = ReadonlyMap<string, string>
 
 /**
- * Calls `onChange` when a change is over: two looks in a row saw the same. Also once soon after the first `watch`, because the
- * files may have changed since they were read.
+ * Calls `onChange` when a change is complete: two checks in a row saw the same. Also calls it once soon after the first `watch`,
+ * because the files may have changed since they were read.
  */
 export function watchFiles(onChange: () => void, everyMs = LOOK_EVERY_MS): FileWatch {
   let files: readonly string[] = []
@@ -63,7 +63,7 @@ async function appearanceOf(file: string): Promise<string> {
     const { ino, dev, size, mtimeNs, ctimeNs } = await stat(file, { bigint: true })
     return [dev, ino, size, mtimeNs, ctimeNs].join()
   } catch (error) {
-    // Missing, or not readable for this user.
+    // Missing, or this user cannot read it.
     return String((error as NodeJS.ErrnoException).code)
   }
 }

@@ -1,4 +1,4 @@
-// The messages between the primary process and its workers: one schema for all of them, and one way to ask and wait for the answer.
+// The messages between the primary process and its workers: one schema for all, and one way to ask and wait for the answer.
 
 import cluster, { type Worker } from 'node:cluster'
 import { z } from 'zod'
@@ -7,19 +7,19 @@ import { metricsSnapshotSchema } from '../observe/series.ts'
 const refusal = { file: z.string(), detail: z.string() }
 
 const workerMessage = z.discriminatedUnion('type', [
-  // A worker asks whether it may serve with what it has read, and tells when it serves.
+  // A worker asks whether it may serve with what it has read, and reports when it serves.
   z.object({ type: z.literal('may_start'), fingerprint: z.string() }),
   z.object({ type: z.literal('start'), isSame: z.boolean() }),
   z.object({ type: z.literal('started'), fingerprint: z.string() }),
 
-  // The primary asks for a reload in two steps, and tells of one that was refused. `reload` is its number.
+  // The primary asks for a reload in two steps, and reports a refused one. `reload` is its number.
   z.object({ type: z.literal('prepare_reload'), reload: z.number() }),
   z.object({ type: z.literal('reload_prepared'), fingerprint: z.string() }),
   z.object({ type: z.literal('use_reload'), reload: z.number(), tells: z.boolean() }),
   z.object({ type: z.literal('reload_used') }),
   z.object({ type: z.literal('reload_refused'), ...refusal }),
 
-  // A worker asks for the metrics of all, and the primary asks each worker for its own.
+  // A worker asks for the metrics of all workers, and the primary asks each worker for its own.
   z.object({ type: z.literal('write_metrics') }),
   z.object({ type: z.literal('metrics_written'), text: z.string() }),
   z.object({ type: z.literal('read_metrics') }),
@@ -41,7 +41,7 @@ type Handler<From extends unknown[]> = (
 /** The primary's side. */
 export interface WorkerChannel {
   send(worker: Worker, message: WorkerMessage): void
-  /** `undefined` if the worker does not answer in time, or is not connected any more. */
+  /** `undefined` if the worker does not answer in time or is no longer connected. */
   ask(worker: Worker, message: WorkerMessage, deadlineMs: number): Promise<WorkerMessage | undefined>
   handle(handler: Handler<[worker: Worker]>): void
 }
@@ -50,7 +50,7 @@ export function createWorkerChannel(): WorkerChannel {
   const handlers: Handler<[Worker]>[] = []
   const waiting = createWaiting<Worker>()
   const send = (worker: Worker, sent: Envelope) => {
-    // A worker that is exiting cannot be told any more.
+    // A worker that is exiting can no longer be told.
     if (worker.isConnected()) worker.send(sent, () => {})
   }
   cluster.on('message', (worker, received: unknown) => {
@@ -94,7 +94,7 @@ export function createPrimaryChannel(): PrimaryChannel {
   }
 }
 
-/** Questions that wait for their answers, by number. */
+/** Questions that wait for their answers, keyed by number. */
 function createWaiting<Peer>() {
   const waiting = new Map<number, { readonly peer: Peer; resolve(message: WorkerMessage | undefined): void }>()
   let count = 0
@@ -111,14 +111,14 @@ function createWaiting<Peer>() {
       })
     },
     resolve: ({ id, message }: Envelope) => waiting.get(id)?.resolve(message),
-    /** No answer will come from there. */
+    /** No answer will come from this peer. */
     abandon(gone: Peer) {
       for (const { peer, resolve } of waiting.values()) if (peer === gone) resolve(undefined)
     },
   }
 }
 
-/** The first handler that has an answer gives it. One that fails leaves the question unanswered: the other side has a deadline. */
+/** Sends the first answer of a handler. A handler that fails leaves the question unanswered: the other side has a deadline. */
 async function answer<From extends unknown[]>(
   { kind, message }: Envelope,
   handlers: readonly Handler<From>[],

@@ -1,4 +1,4 @@
-// The metrics of all workers, in the answer of any: it asks the primary, which asks every worker and sums up. The last numbers of
+// The metrics of all workers, whichever worker is asked: it asks the primary, which asks every worker and sums up. The last numbers of
 // a worker that hangs or has exited are still included, because a sum that goes down looks like a restart to Prometheus.
 
 import cluster from 'node:cluster'
@@ -12,7 +12,7 @@ const WORKER_DEADLINE_MS = 1000
 /** For a primary that hangs. */
 const PRIMARY_DEADLINE_MS = 2000
 
-/** In a worker: answers the primary, and asks it. Without an answer it gives its own numbers. */
+/** In a worker: answers the primary, and asks it for the sums. Without an answer the worker reports only its own numbers. */
 export function gatherFromWorkers(channel: PrimaryChannel): GatherMetrics {
   return read => {
     channel.handle(async message =>
@@ -25,7 +25,7 @@ export function gatherFromWorkers(channel: PrimaryChannel): GatherMetrics {
   }
 }
 
-/** In the primary, which counts the events that it reports itself. */
+/** In the primary, which also counts the events that it reports itself. */
 export function sumUpWorkers(channel: WorkerChannel, countedEvents: EventCounter): void {
   const latest = new Map<number, MetricsSnapshot>()
   let exited: MetricsSnapshot = {}

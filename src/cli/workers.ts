@@ -1,63 +1,63 @@
-// Processes that share the port and the store, and the process that starts, replaces and ends them. It imports nothing of the
-// gateway: with WORKERS=1 it is all that the supervisor loads.
+// Processes that share the port and the store, and the process that starts, replaces and ends them. This file imports nothing of the
+// gateway, because with WORKERS=1 it is all that the supervisor loads.
 
 import cluster, { type Worker } from 'node:cluster'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Environment } from '../config/settings.ts'
 import type { EventCode } from '../events.ts'
 
-/** What a worker tells: it serves. */
+/** Message of a worker: it serves. */
 export const SERVING = 'menshen: serving'
-/** It had an uncaught exception. It serves until another worker does, and gets SIGTERM then. */
+/** Message of a worker: it had an uncaught exception. It serves until another worker does, and then gets SIGTERM. */
 export const FAILING = 'menshen: failing'
-/** It is about to close its socket. */
+/** Message of a worker: it is about to close its socket. */
 const STOPPING = 'menshen: stopping'
-/** What the process above answers: it has closed its copy of the socket. */
+/** The answer of the parent process: it has closed its copy of the socket. */
 const RELEASED = 'menshen: released'
-/** The process above may be stuck. */
+/** The parent process may be stuck. */
 const RELEASE_DEADLINE_MS = 5000
 
 /**
- * A worker that dies at every start must not keep the machine busy. And Ctrl-C and service managers signal every process: a worker
- * that is just starting dies of it, maybe before the signal has reached us.
+ * A worker that dies at every start must not keep the machine busy. Also, Ctrl-C and service managers signal every process: a worker
+ * that is just starting dies of the signal, possibly before it has reached us.
  */
 const REPLACE_AFTER_MS = 500
-/** Workers that die again and again are replaced ever later, up to this. */
+/** Workers that die repeatedly are replaced at growing intervals, up to this one. */
 const LONGEST_PAUSE_MS = 15_000
 const SOON_MS = 60_000
 
 interface Workers {
-  /** Tells all of them. */
+  /** Forwards the signal to all workers. */
   reopenFiles(): void
-  /** Resolves when all have exited, and rejects if one of them failed; a second call kills them. */
+  /** Resolves when all have exited, and rejects if one of them failed. A second call kills them. */
   close(): Promise<void>
 }
 
 interface WorkerOptions {
-  /** What each has besides our own environment. */
+  /** Variables of the workers in addition to our own environment. */
   readonly env: Environment
   readonly isSocketInherited: boolean
 }
 
 type WriteEvent = (code: EventCode, fields?: object) => void | Promise<void>
 
-/** Resolves when the first one serves; `undefined` if it exited before that, and has said why. */
+/** Resolves when the first worker serves; `undefined` if it exited before that, after logging the reason. */
 export async function startWorkers(
   count: number,
   { env, isSocketInherited }: WorkerOptions,
   write: WriteEvent,
 ): Promise<Workers | undefined> {
-  // Each worker accepts connections itself. One that the primary hands to a worker that is dying or closing would hang.
+  // Each worker accepts connections itself. A connection that the primary passes to a dying or closing worker would hang.
   cluster.schedulingPolicy = cluster.SCHED_NONE
   let closing = false
   let hasFailed = false
   const exited = Promise.withResolvers<void>()
-  /** The cluster forgets those that are stopping. */
+  /** All workers; the cluster itself forgets those that are stopping. */
   const alive = new Set<Worker>()
   const workers = () => [...alive].filter(hasProcess)
   const serving = new Set<number>()
   const failing = new Set<Worker>()
-  /** Workers whose successors are on their way. */
+  /** Workers whose replacements are being started. */
   const replaced = new Set<Worker>()
   const pauseMs = createPauses(count, () => performance.now())
   cluster.on('message', (worker, message: unknown) => {
@@ -80,7 +80,7 @@ export async function startWorkers(
     if (!closing) start()
   }
 
-  /** The machine may be short of processes or of memory, or Node is just being updated: the next attempt is made after a pause. */
+  /** If a process cannot be started (too few processes or memory, or Node is just being updated), tries again after a pause. */
   function start(): void {
     try {
       fork(error => void startLater(error))
@@ -94,13 +94,13 @@ export async function startWorkers(
     await replace()
   }
 
-  /** Throws, or calls `onUnstarted`, if the system starts no process. */
+  /** Throws, or calls `onUnstarted`, if the system cannot start a process. */
   function fork(onUnstarted: (error: Error) => void): Worker {
     const worker = cluster.fork(env)
     alive.add(worker)
-    // At once: the error of a process that cannot be started comes before the event `fork`.
+    // Synchronously: the error of a process that cannot be started comes before the event `fork`.
     worker.on('error', error => {
-      // Sending to a worker that is exiting fails, too; its exit is what matters.
+      // Sending to a worker that is exiting fails, too, but only its exit matters.
       if (hasProcess(worker)) return
       alive.delete(worker)
       onUnstarted(error)
@@ -132,7 +132,7 @@ export async function startWorkers(
     if (!isReplaced && !isLost) start()
     await tryToWrite('worker_died', { worker: worker.id, exitCode: code, signal })
     if (!isLost) return
-    // With its last worker the cluster closes the inherited socket; only the service manager still has it.
+    // With its last worker the cluster closes the inherited socket; after that only the service manager has it.
     await tryToWrite('inherited_socket_lost')
     process.exit(1)
   })
@@ -143,7 +143,7 @@ export async function startWorkers(
     try {
       await write(code, fields)
     } catch {
-      // The next one may be written.
+      // The next event may be written.
     }
   }
 
@@ -167,8 +167,8 @@ export async function startWorkers(
 }
 
 /**
- * For a worker: resolves when the process above has closed its copies of our sockets, and Node our servers. The other way round,
- * the system would go on accepting connections for a copy, and reset them all when that is closed.
+ * For a worker: resolves when the parent process has closed its copies of our sockets and Node has closed our servers. In the other
+ * order, the system would keep accepting connections for a copy, and reset them all when the copy is closed.
  */
 export async function releaseSocket(): Promise<void> {
   if (!cluster.worker?.isConnected()) return

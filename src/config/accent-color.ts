@@ -1,4 +1,4 @@
-// ACCENT_COLOR: the shades of it that can be read on our pages, by day and by night (WCAG 2.2: 4.5 for text, 3 for what is pressed).
+// ACCENT_COLOR: shades of it that are readable on our pages, in light and dark mode (WCAG 2.2: 4.5 for text, 3 for what is pressed).
 import { z } from 'zod'
 import type { Kind } from './kinds.ts'
 
@@ -24,7 +24,7 @@ type Rgb = readonly [red: number, green: number, blue: number]
 
 const BLACK: Rgb = [0, 0, 0]
 const WHITE: Rgb = [255, 255, 255]
-/** The surfaces of browser/menshen.css that it is seen on: card, paper and the three tinted ones; and what it is mixed with for more contrast. */
+/** The surfaces of browser/menshen.css behind it (card, paper and the three tinted ones), and the colour mixed in for more contrast. */
 const SCHEMES = {
   light: { backs: ['#ffffff', '#faf8f5', '#fdf0ee', '#fdf4e0', '#eff6f0'].map(rgbOf), away: BLACK },
   dark: { backs: ['#1f2227', '#16181c', '#33201f', '#30270f', '#1f2b22'].map(rgbOf), away: WHITE },
@@ -34,13 +34,13 @@ export type Scheme = keyof typeof SCHEMES
 
 const PRESSED_CONTRAST = 3
 const TEXT_CONTRAST = 4.5
-/** What a hover adds. */
+/** The share that a hover mixes in. */
 const STRONGER = 0.15
 
 export function shadesOf(text: string, scheme: Scheme): Shades {
   const { backs, away } = SCHEMES[scheme]
   const accent = readable(rgbOf(text), backs, away, PRESSED_CONTRAST)
-  // One of the two can always be read on it.
+  // White or black is always readable on it.
   const onAccent = contrast(accent, WHITE) >= TEXT_CONTRAST ? WHITE : BLACK
   return {
     accent: hexOf(accent),

@@ -9,7 +9,7 @@ import { isSecure } from './read.ts'
 import { CONSOLE_ROLE } from './role-names.ts'
 import type { Settings } from './settings.ts'
 
-/** What is wrong is the row `advice.<code>` of the texts, in English the sentence of the event. */
+/** The text `advice.<code>` describes the problem; in English it is the sentence of the event. */
 export type AdviceCode = Extract<
   EventCode,
   | 'weak_state_check'
@@ -48,7 +48,7 @@ export interface AdvisedProvider {
   readonly missing: readonly string[]
 }
 
-/** Who is admitted, as the configuration has it. */
+/** The parts of the configuration that decide who is admitted. */
 type AdvisedConfig = Pick<Config, 'roles' | 'rules' | 'hosts'>
 
 interface AdviceRow extends Advice {
@@ -130,7 +130,7 @@ const ROWS: readonly AdviceRow[] = [
   },
   {
     code: 'admin_is_developer',
-    // The rule is that of idaas, where administrators give the names. Rows without a provider are for the first one.
+    // The default rows are meant for idaas, where administrators assign the names. Rows without a provider are for the first one.
     applies: (_settings, [main], roles, _expired, config) =>
       config !== undefined && roles === undefined && main !== undefined && main.preset !== 'idaas' && isComplete(main),
     remedy: phrase('advise_developers', { role: CONSOLE_ROLE }),
@@ -155,7 +155,10 @@ const ROWS: readonly AdviceRow[] = [
   },
 ]
 
-/** `providers` are those in use, `expired` the names of machines, `roles` and `config` those of the configuration. Without `config` it is unknown who is admitted. */
+/**
+ * `providers` are those in use, `expired` the names of machines, `roles` and `config` are from the configuration. Without `config`
+ * it is unknown who is admitted.
+ */
 export function adviceFor(
   settings: Settings,
   providers: readonly AdvisedProvider[],

@@ -7,7 +7,7 @@ export interface CacheShares {
 }
 
 const MEGABYTE = 1024 * 1024
-/** A record takes about two thirds of what its opened session does: both caches are then full at the same number of users. */
+/** A record takes about two thirds of the memory of its opened session, so both caches fill up at the same number of users. */
 const RECORDS_SHARE = 0.4
 
 export function cacheShares({

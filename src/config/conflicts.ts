@@ -55,7 +55,7 @@ export function conflictsIn(checked: CheckedSettings, isGiven: (name: Name) => b
         phrase('cli.memory_not_shared'),
       ),
     )
-  // Without a BASE_URL, it follows from the certificate.
+  // Without BASE_URL, the certificate decides.
   const isPlain = isGiven('BASE_URL') ? checked.BASE_URL?.startsWith('http:') : !isGiven('TLS_CERT_FILE')
   if (checked.DEVICE_BOUND_SESSIONS === 'on' && isPlain)
     problems.push(
@@ -78,7 +78,7 @@ const SIGN_IN_PATH_SETTINGS = ['LOGIN_PATH', 'CALLBACK_PATH', 'LOGOUT_PATH'] as 
 function nestedPathsIn(checked: CheckedSettings): Problem[] {
   return SIGN_IN_PATH_SETTINGS.flatMap((name, n) =>
     SIGN_IN_PATH_SETTINGS.slice(n + 1)
-      // A path that is refused by itself has no value here.
+      // A path that was already refused has no value here.
       .flatMap(other => {
         const [path, otherPath] = [checked[name], checked[other]]
         if (!path || !otherPath || !areNested(path, otherPath)) return []
@@ -89,8 +89,8 @@ function nestedPathsIn(checked: CheckedSettings): Problem[] {
 }
 
 /**
- * Refuses paths of the sign-in that the configuration gives to an application, and rules for them, which would decide
- * nothing. `source` is the file of the configuration.
+ * Refuses sign-in paths that the configuration gives to an application, and rules for them, which would have no effect. `source` is
+ * the configuration file.
  */
 export function refuseTakenPaths(
   settings: SignInPathSettings,
@@ -110,7 +110,7 @@ export function refuseTakenPaths(
   ])
 }
 
-/** `below` is where they are in the configuration. */
+/** `below` is the path of the rules and upstreams in the configuration. */
 function takenPathsIn(
   settings: SignInPathSettings,
   { rules, upstreams, providers }: Required<Pick<Config, 'rules' | 'upstreams' | 'providers'>>,
@@ -148,7 +148,7 @@ function takenPathsIn(
 
 type HeaderSettings = Pick<Settings, (typeof IDENTITY_SETTINGS)[number] | 'FORWARD_ACCESS_TOKEN'>
 
-/** Refuses headers of upstreams that tell who the user is by another setting. */
+/** Refuses headers of upstreams that another setting already uses for the user's identity or token. */
 export function refuseTakenHeaders(
   settings: HeaderSettings,
   config: Pick<Config, 'upstreams' | 'hosts'>,
@@ -182,8 +182,8 @@ export function refuseSharedPort({ PORT, DEV_PROVIDER_PORT }: Pick<Settings, 'PO
 }
 
 /**
- * With forward-auth alone. A script of the application can send the same question through a proxy that does not close our paths,
- * and would read the token in the answer: it is sent to applications behind the gateway only.
+ * Refuses FORWARD_ACCESS_TOKEN if there is only forward-auth. A script of the application can send the same request through a proxy
+ * that does not close our paths, and would read the token in the answer. So it is sent only to applications behind the gateway.
  */
 export function refuseForwardedToken(
   settings: Pick<Settings, 'FORWARD_ACCESS_TOKEN' | 'TRUSTED_PROXIES' | 'UPSTREAM'>,
@@ -225,7 +225,7 @@ export function isPlainHttp(address: string): boolean {
   return URL.canParse(address) && new URL(address).protocol === 'http:' && !isLoopback(address)
 }
 
-/** Checks the addresses of a provider, by their paths in the configuration. */
+/** Checks the addresses of a provider, keyed by their paths in the configuration. */
 export function addressProblems(
   addresses: Readonly<Record<string, string | undefined>>,
   settings: Pick<CheckedSettings, 'NODE_ENV' | 'ALLOW_PLAIN_HTTP'>,
@@ -250,7 +250,7 @@ function shown(text: string): string {
   return text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ').slice(0, 200)
 }
 
-// An upstream that is Menshen itself: a request to it would come back again and again.
+// An upstream that is Menshen itself: a request to it would be forwarded to Menshen again and again.
 
 type OwnAddress = Pick<Settings, 'UPSTREAM' | 'BASE_URL' | 'HOST' | 'PORT'>
 
@@ -260,7 +260,7 @@ export function refuseBaseUrlAsUpstream(settings: OwnAddress, config: Pick<Confi
   refuseOwnUpstreams(settings, config, url => own.has(new URL(url).origin))
 }
 
-/** Only for a process that listens by HOST and PORT, and not on an inherited socket. */
+/** Only for a process that listens on HOST and PORT instead of an inherited socket. */
 export function refuseListenerAsUpstream(settings: OwnAddress, config: Pick<Config, 'upstreams' | 'hosts'>): void {
   const { HOST, PORT } = settings
   refuseOwnUpstreams(settings, config, url => portIn(url) === PORT && reaches(new URL(url).hostname, HOST))
@@ -285,7 +285,7 @@ function refuseOwnUpstreams(
 const ANY = ['0.0.0.0', '::']
 const LOCAL = ['127.0.0.1', '::1']
 
-/** Whether a connection to this name arrives where `host` listens. Names that need DNS are left to the doctor. */
+/** Whether a connection to this name reaches the address `host`. Names that need DNS are left to the doctor. */
 function reaches(hostname: string, host: string): boolean {
   const name = hostname.replace(/^\[|\]$/g, '').toLowerCase()
   const listens = host.toLowerCase()

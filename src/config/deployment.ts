@@ -1,9 +1,9 @@
 // Whether this is production or a developer's own machine.
 
-/** The values of NODE_ENV that mean development; so does an absent one. */
+/** The values of NODE_ENV that mean development, as does an absent one. */
 const DEVELOPMENT: readonly string[] = ['development', 'dev', 'test']
 
-/** Any other value means production: an unknown word must not weaken a check. */
+/** Any other value means production: an unknown value must not weaken a check. */
 export function isProduction({ NODE_ENV }: { readonly NODE_ENV?: string | undefined }): boolean {
   return NODE_ENV !== undefined && !DEVELOPMENT.includes(NODE_ENV)
 }
@@ -23,7 +23,7 @@ export function isLoopback(address: string): boolean {
   )
 }
 
-/** As browsers find a host: a name below localhost is this machine, whether or not DNS knows it (RFC 6761). */
+/** The host that browsers connect to: a name below localhost is this machine, whether or not DNS knows it (RFC 6761). */
 export function browserHostname(hostname: string): string {
   return hostname.endsWith('.localhost') ? 'localhost' : hostname
 }

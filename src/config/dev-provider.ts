@@ -13,7 +13,7 @@ export interface DevProviderConfig {
 /** The fields of specification 5.4, and groups. A field that is left out is empty. */
 export interface DevUserConfig {
   readonly username: string
-  /** Otherwise made of the username, always the same. */
+  /** By default derived from the username, always the same. */
   readonly sub?: string | undefined
   readonly nickname?: string | undefined
   readonly email?: string | undefined
@@ -54,7 +54,7 @@ export const devProviderShape = z.strictObject({
     .optional(),
 })
 
-/** A click on a card says no more than the username, and two people with one `sub` are one. */
+/** A click on a card sends only the username, and two users with one `sub` are the same user. */
 function refuseTwins(users: readonly DevUserConfig[], context: z.RefinementCtx): void {
   const seen = { username: new Set<string>(), sub: new Set<string>() }
   for (const [n, user] of users.entries()) {

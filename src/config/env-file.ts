@@ -26,7 +26,7 @@ function readText(file: string): string {
 const ASSIGNMENT = /^[ \t]*(?:export[ \t]+)?[\w.-]+[ \t]*=[ \t]*/
 const COMMENT_OR_EMPTY = /^\s*(?:#.*)?$/
 
-/** The number of the first line that Node would skip: neither `NAME=value` nor a comment. A value in quotes may have several. */
+/** The number of the first line that Node would skip: neither `NAME=value` nor a comment. A quoted value may span several lines. */
 export function unreadLineIn(file: string): number | undefined {
   const lines = readText(file).split(/\r?\n/)
   for (let n = 0; n < lines.length; n++) {
@@ -37,7 +37,7 @@ export function unreadLineIn(file: string): number | undefined {
     const quote = /^['"`]/.exec(value)?.[0]
     if (quote === undefined) continue
     const end = value.includes(quote, 1) ? n : lines.findIndex((later, i) => i > n && later.includes(quote))
-    // Without its second quote, the first one is part of the value.
+    // Without a closing quote, the opening one is part of the value.
     if (end < 0) continue
     const rest = end === n ? value.slice(1) : (lines[end] ?? '')
     if (!COMMENT_OR_EMPTY.test(rest.slice(rest.indexOf(quote) + 1))) return end + 1
@@ -48,7 +48,7 @@ export function unreadLineIn(file: string): number | undefined {
 
 const UNQUOTED = /^\s*(?:export\s+)?(?<name>[\w.-]+)[ \t]*=(?![ \t]*['"`])(?<value>[^\r\n]*#[^\r\n]*)/gm
 
-/** Node ends a value without quotes at its first #, which would shorten a secret such as `ab#cd`. Here, as in a shell, a comment begins after a space. */
+/** Node ends an unquoted value at its first #, which would shorten a secret such as `ab#cd`. Here, as in a shell, a comment begins after a space. */
 function parseEnvText(text: string): Environment {
   const parsed: Record<string, string | undefined> = parseEnv(text)
   for (const { groups: { name = '', value = '' } = {} } of text.matchAll(UNQUOTED)) {

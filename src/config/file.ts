@@ -20,7 +20,7 @@ import { checkShape, type ShapeProblem } from './shape-problems.ts'
 import { likelyMeantOf, settingNamed } from './suggestions.ts'
 import { placedUpstreams, refuseUnknownFields, type UpstreamConfig, upstreamOrObject } from './upstreams.ts'
 
-// Sentences of the operator. The pages know which sentences there are, and check the rest.
+// Texts of the operator. The pages know which texts there are, and check the rest.
 
 const LONGEST_SENTENCE = 500
 /** The value of PAGE_LANGUAGE that leaves the choice to the browser. */
@@ -50,7 +50,7 @@ const languageTag = z
   .refine(tag => tag !== AUTO_LANGUAGE && isLanguageTag(tag), issueText(phrase('config.expected_language_tag')))
 
 export const languagesShape = z.record(languageTag, wordsShape, {
-  // Otherwise it would only say that the key is invalid.
+  // Otherwise zod would only report that the key is invalid.
   error: issue => (issue.code === 'invalid_key' ? issue.issues[0]?.message : undefined),
 })
 
@@ -64,7 +64,7 @@ function isLanguageTag(tag: string): boolean {
 
 // Additions to the login page: a sentence under the button, and links such as privacy and help.
 
-/** In one language for all, or by the language of the page. */
+/** One text for all languages, or one per language of the page. */
 export type TextConfig = string | Readonly<Record<string, string>>
 
 export interface LoginPageConfig {
@@ -142,28 +142,28 @@ export interface Rule<R extends Role = Role> extends RuleConditions {
   readonly exact?: boolean | undefined
   /** Only these methods; HEAD is treated as GET. */
   readonly methods?: readonly string[] | undefined
-  /** Any of these admits: a role (`*` is every one), a group, a user. */
+  /** Admits callers with any of these: a role (`*` is every one), a group, a user. */
   readonly roles?: readonly R[] | undefined
   readonly groups?: readonly string[] | undefined
   readonly users?: readonly string[] | undefined
-  /** Machines too, with an access token of the provider as `Authorization: Bearer`. */
+  /** Also admits machines, with an access token of the provider as `Authorization: Bearer`. */
   readonly bearer?: boolean | undefined
-  /** Whom such a token has to be for; by default BEARER_AUDIENCE. `any` accepts introspected tokens of every client. */
+  /** The audience of such a token; by default BEARER_AUDIENCE. `any` accepts introspected tokens of every client. */
   readonly audience?: string | readonly string[] | undefined
   /** Such a token needs all of these scopes. */
   readonly scopes?: readonly string[] | undefined
-  /** Programs too, with a key: `true` for those of `machines`, `personal` also for those that users have made. */
+  /** Also admits programs with a key: `true` for keys of `machines`, `personal` also for keys that users have created. */
   readonly keys?: boolean | 'personal' | undefined
-  /** Everyone, signed in or not. Replaces the others. */
+  /** Admits everyone, signed in or not. Replaces `roles`, `groups` and `users`. */
   readonly public?: true | undefined
-  /** Only logs whom it would have refused. */
+  /** Only logs which requests it would have refused. */
   readonly shadow?: boolean | undefined
 }
 
 /** A row of `roles`: a user who matches everything that it names gets the role. */
 export interface RoleConfig<R extends Role = Role> {
   readonly role: R
-  /** With several providers, whose users it is about; by default those of the main one. */
+  /** With several providers, the ones whose users it applies to; by default the main one. */
   readonly provider?: readonly string[] | undefined
   readonly username?: readonly string[] | undefined
   readonly groups?: readonly string[] | undefined
@@ -175,23 +175,23 @@ export interface RoleConfig<R extends Role = Role> {
 export interface Config<R extends Role = Role, F extends string = string> {
   /** The JSON Schema of this file, for editors. It has no effect. */
   readonly $schema?: string | undefined
-  /** The identity provider, on top of its preset; or a preset's name. */
+  /** The identity provider: changes to its preset, or only the name of a preset. */
   readonly provider?: ProviderConfig<F> | string | undefined
-  /** Several of them, by the name that we know them by; the first is the main one. */
+  /** Several identity providers, keyed by an id of your choice; the first is the main one. */
   readonly providers?: Readonly<Record<string, ProviderConfig<F>>> | undefined
-  /** The first that fits gives the role; without one it is `common`. */
+  /** The first row that fits gives the role; without one it is `common`. */
   readonly roles?: readonly RoleConfig<R>[] | undefined
   /** Who may see what. The most specific rule decides; without one, every signed-in user is admitted. */
   readonly rules?: readonly Rule<NoInfer<R> | DefaultRole | typeof ANY_ROLE>[] | undefined
   /** Programs with a key, for rules with `keys`. */
   readonly machines?: readonly MachineConfig[] | undefined
-  /** Applications by path prefix, for what does not go to UPSTREAM. */
+  /** Applications by path prefix, for paths that do not go to UPSTREAM. */
   readonly upstreams?: Readonly<Record<string, string | UpstreamConfig>> | undefined
-  /** Further host names with one sign-in, each with its own applications and rules: `{ 'wiki.example.com': { upstream: '…' } }`. */
+  /** Further host names that share the sign-in, each with its own applications and rules: `{ 'wiki.example.com': { upstream: '…' } }`. */
   readonly hosts?: Readonly<Record<string, HostConfig<NoInfer<R>>>> | undefined
   /** Texts of the pages, in place of the built-in ones: `{ 'login.title': '员工登录' }`. */
   readonly words?: SentenceConfig | undefined
-  /** Further languages with all of their sentences, or single sentences of one that we have. */
+  /** Further languages with all of their sentences, or single sentences of a built-in language. */
   readonly languages?: Readonly<Record<string, SentenceConfig>> | undefined
   /** A sentence and links under the button of the login page. */
   readonly loginPage?: LoginPageConfig | undefined
@@ -199,16 +199,16 @@ export interface Config<R extends Role = Role, F extends string = string> {
   readonly devProvider?: DevProviderConfig | undefined
 }
 
-/** Keyed by name, as in src/text/en.ts: text, or one for each plural form of its `{count}`. */
+/** Keyed by name, as in src/text/en.ts: one text, or one for each plural form of its `{count}`. */
 export type SentenceConfig = Readonly<Record<string, Sentence>>
 
-/** A host name besides that of BASE_URL. Without an application it is for forward-auth. */
+/** A host name besides that of BASE_URL. Without an application it is used with forward-auth. */
 export interface HostConfig<R extends Role = Role> extends PortalKeys {
   /** The application of the host, as UPSTREAM is that of BASE_URL. */
   readonly upstream?: string | UpstreamConfig | undefined
-  /** Applications by path prefix, for what does not go to `upstream`. */
+  /** Applications by path prefix, for paths that do not go to `upstream`. */
   readonly upstreams?: Readonly<Record<string, string | UpstreamConfig>> | undefined
-  /** The rules of the host; those at the top are for BASE_URL alone. */
+  /** The rules of the host; those at the top level are only for BASE_URL. */
   readonly rules?: readonly Rule<R | DefaultRole | typeof ANY_ROLE>[] | undefined
 }
 
@@ -235,7 +235,7 @@ const name = z
 
 const names = z.array(name).min(1, issueText(phrase('config.at_least_one_name')))
 
-/** The methods that Node accepts: a rule for another one would cover nothing. */
+/** The methods that Node accepts: a rule for any other method would cover nothing. */
 const method = z
   .string()
   .refine(text => text !== '*' && !/^(all|any)$/i.test(text), issueText(phrase('config.methods_left_out')))
@@ -254,7 +254,7 @@ const method = z
 /** The `audience` of a rule that accepts introspected tokens of every client. */
 export const ANY_AUDIENCE = 'any'
 
-/** The audience of a token; a wildcard would match none. */
+/** The audience of a token; a wildcard would match no token. */
 const tokenAudience = audience.check.refine(
   text => !text.includes('*'),
   issueText(phrase('config.audience_without_star')),
@@ -277,7 +277,7 @@ const role = z
     message: issueText(phrase('config.role_for_whom')),
   })
 
-/** It is part of who a user is, and of what a form sends. */
+/** Part of a user's identity, and of what a form sends. */
 const providerId = z
   .string()
   .regex(/^[a-z][a-z\d-]{0,39}$/, issueText(phrase('config.provider_id')))
@@ -337,7 +337,7 @@ function hasPublic(rule: unknown): boolean {
   return Object.hasOwn(Object(rule), 'public')
 }
 
-/** Otherwise it would only say that the key is invalid. */
+/** Otherwise zod would only report that the key is invalid. */
 const keyMessage = (issue: z.core.$ZodRawIssue) => (issue.code === 'invalid_key' ? issue.issues[0]?.message : undefined)
 
 const rulesShape = z.array(rule).superRefine(refuseDuplicates)
@@ -371,13 +371,13 @@ export const configShape = z
   })
   .superRefine(refuseUnknownNames)
 
-/** What a configuration can say. */
+/** The keys that a configuration can have. */
 export const CONFIG_NAMES: readonly string[] = Object.keys(configShape.shape).filter(name => name !== '$schema')
 
-/** Functions of the application. Nothing but code can have one, and createMenshen takes it. */
+/** Functions of the application. Only code can contain them, and createMenshen takes them. */
 const HOOK_NAMES: readonly string[] = ['onSignIn', 'onSignOut']
 
-/** The configuration, or one problem for each thing that is wrong. */
+/** Returns the configuration, or all of its problems. */
 export function inspectConfig(
   config: unknown,
 ): { readonly config: Config } | { readonly problems: readonly ShapeProblem[] } {
@@ -387,7 +387,7 @@ export function inspectConfig(
   return { config: checked }
 }
 
-/** A name at the top that belongs elsewhere: a hook, or a setting. */
+/** Advises on a key at the top level that belongs elsewhere: a hook, or a setting. */
 function withAdvice(problem: ShapeProblem): ShapeProblem {
   const { path, key } = problem
   if (path !== '' || key === undefined) return problem
@@ -402,7 +402,7 @@ function settingAdvice(key: string): Phrase | undefined {
     : withFullStop(phrase('config.key_is_setting', { key: JSON.stringify(key), setting }))
 }
 
-/** Refuses with one problem for each thing that is wrong. `source` is a file or a function, `whole` its name for the configuration. */
+/** Refuses a configuration with all of its problems. `source` is a file or a function, `whole` its name for the configuration. */
 export function checkConfig(config: unknown, source: string, whole: string | Phrase): Config {
   const result = inspectConfig(config)
   if ('config' in result) return result.config

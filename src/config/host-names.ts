@@ -1,4 +1,4 @@
-// The names of `hosts`, as browsers send them in Host: which are refused, and what is wrong with them beside BASE_URL.
+// The names of `hosts`, as browsers send them in Host: which names are refused, alone or because of BASE_URL.
 
 import { z } from 'zod'
 import { type Problem, refuseIf } from '../errors.ts'
@@ -8,7 +8,7 @@ import type { Settings } from './settings.ts'
 
 const LONGEST_SHOWN = 60
 
-/** A name, with a port if that is not the scheme's own. */
+/** A name, with a port unless that is the default of the scheme. */
 export const hostName = z.string().superRefine((given, context) => {
   const problem = problemOf(given)
   if (problem !== undefined) context.addIssue(issueText(problem))
@@ -30,7 +30,7 @@ function problemOf(given: string): Phrase | undefined {
   if (/\.(?::\d*)?$/.test(given)) return refuse(phrase('config.host_dot'))
   if (!/^(?:[a-z\d_](?:[a-z\d_.-]*[a-z\d_])?|\[[\da-f:.]+\])(?::[1-9]\d{0,4})?$/.test(given) || given.includes('..'))
     return refuse(phrase('config.host_no_name'))
-  // Of two schemes: each leaves its own port out.
+  // Both schemes, because each omits its own default port.
   const hosts = ['http', 'https'].map(scheme => URL.parse(`${scheme}://${given}`)?.host)
   return hosts.includes(given) ? undefined : refuse(phrase('config.host_form'))
 }
@@ -46,7 +46,7 @@ function problemOfLikely(host: string): boolean {
   return /^[a-z\d][a-z\d.-]*(?::\d+)?$/.test(host)
 }
 
-/** Refuses what BASE_URL and other hosts do not allow. `source` is the file of the configuration. */
+/** Refuses hosts that conflict with BASE_URL or with each other. `source` is the file of the configuration. */
 export function refuseHosts(
   { BASE_URL, DEVICE_BOUND_SESSIONS }: Pick<Settings, 'BASE_URL' | 'DEVICE_BOUND_SESSIONS'>,
   { hosts = {} }: { readonly hosts?: Readonly<Record<string, unknown>> | undefined },

@@ -1,4 +1,4 @@
-// LOGO_FILE and the icons of the portal: an image that browsers show, small enough for every page, and with nothing in it that acts.
+// LOGO_FILE and the icons of the portal: an image that browsers show, small enough for every page, and without active content.
 import { z } from 'zod'
 import { readSmallFile } from '../util/small-file.ts'
 import type { Kind } from './kinds.ts'
@@ -20,8 +20,8 @@ const SIGNATURES = [
 ] as const
 
 /**
- * What makes an SVG more than a drawing: scripts, handlers, pages inside of it, entities, and whatever is fetched from
- * elsewhere. Browsers run none of it in an `<img>`, but anyone can open the file by its own address.
+ * What makes an SVG more than a drawing: scripts, handlers, embedded pages, entities, and anything fetched from elsewhere. Browsers
+ * run none of it in an `<img>`, but anyone can open the file by its own address.
  */
 const ACTIVE = [
   /<\s*(?:[^\s<>/:]+:)?(?:script|foreignObject|iframe|object|embed|handler|listener|set|animate\w*|a)\b/i,
@@ -31,12 +31,12 @@ const ACTIVE = [
   /(?:javascript|vbscript)\s*:/i,
   /\bhref\s*=\s*["']?\s*(?!["'#]|data:image\/(?:png|jpeg|webp);)/i,
   /@import|url\(\s*["']?\s*(?!["'#]|data:)/i,
-  // Written as numbers, or in another encoding, any of them would look harmless.
+  // Character references or another encoding would make any of them look harmless.
   /&#/,
   /^\s*<\?xml[^>]*\sencoding\s*=\s*["'](?!utf-8["'])/i,
 ]
 
-/** `undefined` for anything else. */
+/** `undefined` if the file is not such an image. */
 export function readImage(path: string, mostBytes = MOST_BYTES): Image | undefined {
   try {
     return imageOf(readSmallFile(path, mostBytes))

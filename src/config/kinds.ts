@@ -9,11 +9,11 @@ import { Networks, readNetworks } from './networks.ts'
 import { Secret } from './secret.ts'
 
 export interface Kind<T> {
-  /** As what a program gives it to the library. The environment has text. */
+  /** The type of the value in options of the library. In the environment it is text. */
   readonly type: OptionType<T>
-  /** Reads it from text. */
+  /** Parses it from text. */
   readonly check: z.ZodType<T, string>
-  /** Whether an object is a value that `check` gives; only kinds whose values are objects have it. */
+  /** Whether an object is a possible result of `check`; only kinds whose values are objects have it. */
   readonly isValue?: (value: object) => boolean
   readonly expected: string
   /** `expected` in Chinese. */
@@ -21,7 +21,7 @@ export interface Kind<T> {
   readonly example: string
   /** Never shown. */
   readonly secret?: true
-  /** The value is the path of a file, and what is done with it. */
+  /** Whether the file is read or written, if the value is the path of one. */
   readonly file?: 'read' | 'written'
 }
 
@@ -33,7 +33,7 @@ export type OptionType<T> = [T] extends [number | undefined]
 
 /** A setting. */
 export interface Row<T> extends Kind<T> {
-  /** The text that applies when nothing is set; a row without one is `undefined` then. */
+  /** The text that applies when nothing is set. Without a default, the value is `undefined`. */
   readonly default?: string
   /** For the documentation: a default that depends on other settings. */
   readonly defaultNote?: string
@@ -105,7 +105,7 @@ export const pathOrAddress = {
   example: '/public/sp/slo/APP_ID',
 }
 
-/** A path of Menshen: plain, so that a browser, a rule and a cookie read it as it is. */
+/** A path of Menshen: plain, so that browsers, rules and cookies read it in the same way. */
 export function ownPath(example: string) {
   return {
     type: 'string' as const,
@@ -279,7 +279,7 @@ export const appendableFile = {
   example: '/var/log/menshen/audit.jsonl',
 }
 
-/** Without creating it: the user who checks the settings may not be the one who will write. */
+/** Checks without creating it, because the user who checks the settings may not be the one who will write. */
 function isAppendable(path: string): boolean {
   try {
     const status = statSync(path, { throwIfNoEntry: false })
@@ -349,7 +349,7 @@ export const audiences = {
         .map(name => name.trim())
         .filter(Boolean),
     )
-    // A wildcard would fit no token.
+    // A wildcard would match no token.
     .pipe(
       z
         .array(
@@ -372,7 +372,7 @@ export function text(expected: string, example: string, longest = 1000): Kind<st
 
 const EMAIL = /^[\w.+-]{1,64}@[a-z\d](?:[a-z\d.-]{0,251}[a-z\d])?$/i
 
-/** As it is written: a page makes a link of it. */
+/** Kept as written, because a page turns it into a link. */
 export const contact: Kind<string> = {
   type: 'string',
   check: z

@@ -22,7 +22,7 @@ import { assertUpstreamFiles, filesOfUpstreams } from './upstream-files.ts'
 export { ENV_FILE }
 
 export interface ConfigurationSources {
-  /** Settings as text, by their names. */
+  /** Settings as text, keyed by name. */
   readonly environment: Environment
   /** A file of settings. The environment wins over it. */
   readonly envFile?: string | undefined
@@ -30,34 +30,34 @@ export interface ConfigurationSources {
   readonly development?: Environment | undefined
   /** Settings that were read before. The environment wins over them. */
   readonly base?: Settings | undefined
-  /** Where a configuration file is looked for that CONFIG does not name. */
+  /** The folder that is searched for a configuration file if CONFIG names none. */
   readonly folder?: string | undefined
-  /** The file to read in place of CONFIG, or a configuration in place of a file, which is not checked here. */
+  /** The file to read instead of CONFIG, or a configuration instead of a file. A given configuration is not checked here. */
   readonly config?: string | Config | undefined
-  /** Whether secrets that the configuration names, and files of its upstreams, are read. They may be missing otherwise. */
+  /** With `leave`, secrets that the configuration names and files of its upstreams are not read, and may be missing. */
   readonly secrets?: 'read' | 'leave' | undefined
 }
 
 export interface LoadedConfiguration {
-  /** With the settings of `envFile` and `development`. */
+  /** Includes the settings of `envFile` and `development`. */
   readonly environment: Environment
   readonly settings: Settings
   readonly config: Config
-  /** Absent: there is none. */
+  /** Absent if there is none. */
   readonly configFile: string | undefined
   /** The configuration file, the scripts that it imports, without packages, its secrets and the files of its upstreams. */
   readonly scripts: ReadonlySet<string>
-  /** It is YAML or JSON, without any value. */
+  /** Whether the file is YAML or JSON without any value. */
   readonly isEmptyFile: boolean
-  /** The variables that it names. */
+  /** The variables that the configuration names. */
   readonly variables: readonly string[]
-  /** The same error with the position of its problems, where the configuration is YAML or JSON. */
+  /** Adds the positions of the problems if the configuration is YAML or JSON. */
   locate(error: MenshenError): MenshenError
   /** Whether the settings ask for the development provider. */
   readonly isDevelopment: boolean
 }
 
-/** A part is absent where it cannot be used; `errors` says why. */
+/** A part is absent if it cannot be used; `errors` has the reason. */
 export interface ConfigurationAttempt extends Omit<LoadedConfiguration, 'settings' | 'config' | 'isDevelopment'> {
   readonly settings: Settings | undefined
   readonly config: Config | undefined
@@ -73,7 +73,7 @@ export async function loadConfiguration(sources: ConfigurationSources): Promise<
   const error = errors.envFile ?? errors.settings ?? errors.config
   if (error) throw new ConfigurationError(configFile ?? fileAtFault(error, environment), error, scripts)
   if (!settings || !config) throw new Error('a part is absent without an error')
-  // Without those of the development provider, which would look like a provider of the operator.
+  // Without the settings of the development provider, which would look like a provider of the operator.
   const own = sources.development ? readSettings(environmentOf(sources)) : settings
   return { ...attempt, settings, config, isDevelopment: usesDevProvider(own, config) }
 }
@@ -125,7 +125,7 @@ export async function tryConfiguration(
     if (sources.secrets === 'leave') return config
     const secrets = readSecrets(config, environment)
     variables = secrets.variables
-    // A correction may be in one of them.
+    // One of them may need the correction.
     for (const named of [...secrets.files.values(), ...filesOfUpstreams(config).values()]) scripts.add(named)
     refuseIf(secrets.problems)
     assertUpstreamFiles(secrets.config)
@@ -138,7 +138,7 @@ export async function tryConfiguration(
   return { environment, settings, config, configFile, scripts, isEmptyFile, variables, locate, errors }
 }
 
-/** Says in which file, and where in it, each problem of the configuration is. */
+/** Adds the file and the position to each problem of the configuration. */
 function withPositions(error: MenshenError, locate: (path: string) => string): MenshenError {
   const phrases = phrasesOf(new MenshenError(error.code, error.problems))
   const problems = error.problems.map((problem, n) => {
@@ -150,10 +150,10 @@ function withPositions(error: MenshenError, locate: (path: string) => string): M
   return new MenshenError(error.code, problems, error.cause, error.phrase)
 }
 
-/** Says in which file the problem is. */
+/** An error that names the file with the problem. */
 export class ConfigurationError extends MenshenError {
   readonly file: string
-  /** Absolute paths of files in which a change may solve it. */
+  /** Absolute paths of files whose change may solve it. */
   readonly files: readonly string[]
 
   constructor(file: string, error: MenshenError, files: Iterable<string> = []) {
@@ -172,12 +172,12 @@ function fileAtFault({ problems }: MenshenError, environment: Environment): stri
 
 // When the development provider is used, and with which settings.
 
-/** Nothing names a provider, and this is a developer's own machine. */
+/** Whether no provider is named, and this is a developer's own machine. */
 export function usesDevProvider(settings: Settings, { provider, providers }: Config): boolean {
   return provider === undefined && providers === undefined && wantsDevProvider(settings)
 }
 
-/** The settings that a start uses: with those of the development provider, where it would be started. */
+/** The settings that a start uses, with those of the development provider if it would be started. */
 export function settingsInUse(environment: Environment, settings: Settings, config: Config) {
   const isDevelopment = usesDevProvider(settings, config)
   const AUTH_URL = `http://localhost:${settings.DEV_PROVIDER_PORT}`
@@ -195,7 +195,7 @@ const OTHER_DATA = ['jsonc', 'json5', 'toml']
 /** Endings that users of other products try. A file that is not read would leave every page to every signed-in user. */
 const OTHER_ENDINGS = ['cts', 'cjs', 'tsx', ...OTHER_DATA]
 
-/** The file that is named, else the one in the folder; `undefined` if there is none. */
+/** The file that is named, otherwise the one in the folder; `undefined` if there is none. */
 function findConfigFile(folder: string | undefined, named: string | undefined): string | undefined {
   if (named !== undefined) return namedFile(resolve(folder ?? '.', named))
   if (folder === undefined) return undefined
@@ -206,7 +206,7 @@ function findConfigFile(folder: string | undefined, named: string | undefined): 
   return found[0] && join(folder, found[0])
 }
 
-/** Files that would count if they existed. */
+/** Files that would be read if they existed. */
 export function configCandidates(named: string | undefined): string[] {
   return named === undefined ? ENDINGS.map(ending => `${CONFIG_FILE}.${ending}`) : [named]
 }
@@ -225,7 +225,7 @@ function refusal(problem: Phrase, fields: Omit<Problem, 'message'> = {}, cause?:
   return new MenshenError('bad_settings', [phrasedProblem(fields, problem)], cause)
 }
 
-/** Reads the files again even if they were loaded before. Adds them to `files`, also where it fails. */
+/** Reads the files again even if they were loaded before. Adds them to `files`, even if loading fails. */
 async function importConfig(file: string, files: Set<string>): Promise<Config> {
   // Node loads an address once. A unique query makes it another address, for the file and for what it imports.
   const mark = `?read=${randomUUID()}`
@@ -235,7 +235,7 @@ async function importConfig(file: string, files: Set<string>): Promise<Config> {
   const resolve: ResolveHookSync = (specifier, context, next) => {
     if (specifier === 'menshen') return resolveOurselves()
     const isImported = context.parentURL?.endsWith(mark)
-    // Also one that does not exist yet.
+    // Also a file that does not exist yet.
     if (isImported && /^\.{1,2}\//.test(specifier)) files.add(fileURLToPath(new URL(specifier, context.parentURL)))
     const resolved = next(specifier, context)
     return isImported && isOurs(resolved.url) ? { ...resolved, url: resolved.url + mark } : resolved
@@ -248,7 +248,7 @@ async function importConfig(file: string, files: Set<string>): Promise<Config> {
   assertExports(file)
   const hooks = registerHooks({ resolve, load })
   try {
-    // Node remembers where a symbolic link led at first.
+    // Node remembers the first target of a symbolic link.
     const { default: config } = await import(pathToFileURL(realpathSync(file)).href + mark)
     return checkConfig(config, file, phrase('config.whole_export'))
   } catch (error) {
@@ -309,12 +309,12 @@ function cannotBeLoaded(file: string, error: unknown): MenshenError {
     .replace(/\s+/g, ' ')
     // JSON.parse quotes the text around the error, which may be a secret.
     .replace(/Unexpected token .* is not valid JSON/, 'not valid JSON')
-  // That of a missing module is in the loader; its message names the file that imports it.
+  // The position of a missing module is in the loader; the message names the file that imports it.
   const position = Object(error).code === 'ERR_MODULE_NOT_FOUND' ? '' : positionIn(stack)
   return refusal(phrase('config.script_fails', { file, reason: `${reason}${position}` }), {}, error)
 }
 
-/** The first line of the stack that names a file, unless that is this one: the call that loads the configuration. */
+/** The first position in the stack; empty if it is in this file, at the call that loads the configuration. */
 function positionIn(stack: string): string {
   const [, file = '', line] = /^(?: +at (?:.* \()?)?((?:file:\/\/)?\/.*?):(\d+)(?::\d+)?\)?$/m.exec(stack) ?? []
   if (file === import.meta.url) return ''
@@ -322,7 +322,7 @@ function positionIn(stack: string): string {
   return ` (${file.startsWith('file:') ? fileURLToPath(file) : file}:${line})`
 }
 
-/** Refuses a line that would be ignored. The line itself may be part of a secret: its number is enough. */
+/** Refuses a line that would be ignored. The message has only its number, because the line may be part of a secret. */
 export function withEnvFile(environment: Environment, file: string): Environment {
   const line = unreadLineIn(file)
   if (line !== undefined) throw refusal(phrase('config.env_line', { file, line }))

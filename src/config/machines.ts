@@ -14,7 +14,7 @@ export const API_SCOPES = ['sessions', 'keys', 'audit'] as const
 export type ApiScope = (typeof API_SCOPES)[number]
 
 export interface MachineConfig {
-  /** Its username is `machine:` and this. */
+  /** Its username is `machine:` followed by this name. */
   readonly name: string
   /** The SHA-256 of its key in hex; `menshen keys new` prints both. */
   readonly keySha256: string
@@ -23,7 +23,7 @@ export interface MachineConfig {
   readonly expires?: string | undefined
   /** The parts of the API that it may use. */
   readonly api?: readonly ApiScope[] | undefined
-  /** Its key is accepted only from these, by the API and by rules. */
+  /** Its key is accepted only from these networks, by the API and by rules. */
   readonly networks?: readonly string[] | undefined
 }
 
@@ -89,12 +89,12 @@ export const machinesShape = z.array(machine).superRefine((machines, context) =>
   }
 })
 
-/** In milliseconds; `undefined` for a key without an end. */
+/** When the key expires, in milliseconds; `undefined` if it never does. */
 export function machineEndsAt({ expires }: Pick<MachineConfig, 'expires'>): number | undefined {
   return expires === undefined ? undefined : Date.parse(expires)
 }
 
-/** The names of those whose keys are refused; the others are valid. */
+/** The names of the machines whose keys have expired. */
 export function expiredMachines(machines: readonly MachineConfig[] | undefined, now: number): string[] {
   const isExpired = (machine: MachineConfig) => (machineEndsAt(machine) ?? Number.POSITIVE_INFINITY) <= now
   return (machines ?? []).filter(isExpired).map(({ name }) => name)

@@ -1,16 +1,16 @@
 // The networks that a setting names, and whether an address is in one of them.
 import { BlockList, isIP, isIPv6, SocketAddress } from 'node:net'
 
-/** More than any deployment has proxies; clients without one are looked up only once in a while. */
+/** More proxies than any deployment has; clients without one are looked up only once in a while. */
 const MOST_REMEMBERED = 1000
-/** Below so many bits: 10.0.0.0/8 and fc00::/7 are the largest private networks. */
+/** Networks with fewer bits are vast: 10.0.0.0/8 and fc00::/7 are the largest private networks. */
 const SMALLEST_VAST = { ipv4: 8, ipv6: 7 } as const
 /** No address is longer. */
 const LONGEST_ADDRESS = 45
 
 /**
- * They stay as they were read, so a result for an address never changes. Nearly every request asks about the same
- * few peers, and a search would cost it as much as finding its session.
+ * Networks never change once they are read, so the result for an address does not change either. Nearly every request asks about
+ * the same few peers, and a search would cost as much as finding the session.
  */
 export class Networks {
   readonly #list = new BlockList()
@@ -22,7 +22,7 @@ export class Networks {
     this.#mostRemembered = mostRemembered
   }
 
-  /** As a text each. */
+  /** Each network as text. */
   get rules(): readonly string[] {
     return this.#list.rules
   }
@@ -64,7 +64,7 @@ export function isTrusted(proxies: Networks | undefined, address: string): boole
   return proxies?.has(address) ?? false
 }
 
-/** Separated by commas or spaces; the first that is none if there is one. */
+/** Reads networks separated by commas or spaces; `wrong` is the first text that is not a network. */
 export function readNetworks(text: string): Networks | { readonly wrong: string } {
   const networks = new Networks()
   const wrong = text
@@ -75,8 +75,8 @@ export function readNetworks(text: string): Networks | { readonly wrong: string 
 }
 
 /**
- * The address in what a proxy writes: some add the port of the connection (`192.0.2.1:4711`, `[2001:db8::1]:4711`), which is
- * another one each time.
+ * The address without the port of the connection, which some proxies add (`192.0.2.1:4711`, `[2001:db8::1]:4711`) and which differs
+ * for each connection.
  */
 export function withoutPort(hop: string): string {
   const [, address] = /^\[([^\]]*)\](?::\d+)?$/.exec(hop) ?? /^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(hop) ?? []
@@ -94,10 +94,10 @@ export function plainAddress(address: string): string {
 
 const USUAL_MAPPED = /^::ffff:(?=\d+\.)/i
 
-/** One household has a whole /64 of IPv6 addresses. */
+/** The network of an address: one household has a whole /64 of IPv6 addresses. */
 export function network(address: string): string {
   if (!isIPv6(address)) return address
-  // A proxy in front may write it in capitals or with zeros in front.
+  // A proxy in front may write it in capitals or with leading zeros.
   const [head = '', tail] = new SocketAddress({ address, family: 'ipv6' }).address.split('::')
   const groups = (text: string) => text.split(':').filter(Boolean)
   const before = groups(head)

@@ -8,12 +8,12 @@ import { issueText } from './issue-text.ts'
 /** As other products write the type of a parameter: `/admin/int:id`, `/admin/id:int`. */
 const TYPE =
   '(?:int|integer|long|float|double|decimal|num|number|digits?|str|string|text|alpha|alnum|slug|path|uuid|guid|bool|boolean|date|datetime|any|regexp?)'
-/** What OData has at the beginning of a segment; anything else there is a parameter. */
+/** Words that OData uses after `$` at the beginning of a segment; any other word there is a parameter. */
 const ODATA = '(?:metadata|batch|count|value|ref|links|entity|all|query|search|root|filter|each|it|crossjoin)'
 
 /**
  * Signs of globs, of route parameters (`:id`, `{id}`, `[id]`, `<id>`, `$id`) and of regular expressions. Colons, parentheses,
- * plus and dollar signs count only where no name has them: `/wiki/Special:Log`, `/Foo_(bar)`, `/c++`, `/google+` and
+ * plus and dollar signs are refused only where names do not contain them: `/wiki/Special:Log`, `/Foo_(bar)`, `/c++`, `/google+` and
  * `/$metadata` are paths of real applications.
  */
 const PATTERN = new RegExp(
@@ -63,7 +63,7 @@ function patternPhrase(given: string, covering: Phrase): Phrase {
   const paths = names.split('|').map(name => `\`${before}${name}${after}\``)
   if (names && !PATTERN.test(before + after)) return phrase('config.pattern_each', { text, covering, paths })
   const plain = plainPart(given)
-  // `/` would be everything: as a public rule, all of the application.
+  // `/` would cover everything: as a public rule, the whole application.
   return plain === '/'
     ? phrase('config.pattern', { text, covering })
     : phrase('config.pattern_plain', { text, covering, plain })

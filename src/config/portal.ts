@@ -68,12 +68,12 @@ export interface PortalEntry {
   readonly path: readonly string[]
   /** `undefined` for an application of BASE_URL. */
   readonly host: string | undefined
-  /** Its start and its title where it names none. */
+  /** Its default start and title. */
   readonly prefix: string
   readonly keys: PortalKeys
 }
 
-/** Those that are hidden from the portal as well. In its order: `upstreams` without `/`, then `hosts`. */
+/** All applications, including hidden ones, in the order of the portal: `upstreams` without `/`, then `hosts`. */
 export function portalEntries({ upstreams = {}, hosts = {} }: WithApplications): PortalEntry[] {
   const ofPrefixes = Object.entries(upstreams).flatMap(([prefix, option]) =>
     prefix === '/'
@@ -107,7 +107,7 @@ export function readIcon(file: string): Image | undefined {
   return image && ICON_TYPES.includes(image.type) ? image : undefined
 }
 
-/** By the place in the configuration that names them. */
+/** Keyed by the path in the configuration that names the file. */
 export function filesOfIcons(config: WithApplications): Map<string, string> {
   const files = new Map<string, string>()
   for (const { path, keys } of portalEntries(config))
@@ -121,7 +121,7 @@ export function iconProblems(config: WithApplications, source?: string): Problem
   )
 }
 
-/** The other keys of an application: a change of its title leaves its connections as they are. */
+/** The other keys of an application, so that a changed title leaves its connections as they are. */
 export function withoutPortalKeys(keys: object): object {
   return Object.fromEntries(Object.entries(keys).filter(([name]) => !Object.hasOwn(portalShape, name)))
 }

@@ -19,11 +19,11 @@ interface FieldOptions<V> {
   readonly default?: DeepReadonly<V>
   /** The setting that fills it for a single provider. It applies after a reload. */
   readonly setting?: FieldSetting<V>
-  /** It is the address of this endpoint: `endpoints` of the plan has it under this name. */
+  /** The field is the address of this endpoint, which has this name in `endpoints` of the plan. */
   readonly endpoint?: string
   /** This endpoint gets codes, tokens or the client secret. */
   readonly receives?: true
-  /** The plan has it only in a converted form. */
+  /** The plan has the field only in a converted form. */
   readonly isConverted?: true
 }
 
@@ -32,7 +32,7 @@ type FieldSetting<V> = Omit<Row<unknown>, 'check' | 'type' | 'reloads'> & {
   readonly type: 'string' | 'number' | 'boolean'
 } & (
     | { readonly check: z.ZodType<V | Secret, string>; readonly toField?: never }
-    /** The value for the field, where the setting's is another one. */
+    /** Converts the setting to the value of the field, if they differ. */
     | { readonly check: z.ZodType<unknown, string>; readonly toField: (value: never) => V | undefined }
   )
 
@@ -46,7 +46,7 @@ function field<S extends z.ZodType, const O extends FieldOptions<z.infer<S>>>(sc
   return { schema, ...options }
 }
 
-/** A field of several parts. The configuration may have any of them; the others are those of the preset or of the default. */
+/** A field of several parts. The configuration may set any of them; the others come from the preset or the default. */
 function group<S extends z.ZodRawShape, const O extends FieldOptions<z.infer<z.ZodObject<S>>>>(
   complete: z.ZodObject<S, z.core.$strict>,
   options: O,
@@ -54,7 +54,7 @@ function group<S extends z.ZodRawShape, const O extends FieldOptions<z.infer<z.Z
   return { schema: complete.partial(), complete, ...options }
 }
 
-/** The same for a request, whose headers can be secrets. */
+/** A group for a request, whose headers can be secrets. */
 function request<S extends z.ZodRawShape, const O extends FieldOptions<z.infer<z.ZodObject<S>>>>(
   complete: z.ZodObject<S, z.core.$strict>,
   options: O,
@@ -79,7 +79,7 @@ export const CLIENT_AUTHS = [
 ] as const
 /** Whether a capability of the provider is used: `auto` if the provider demands it. */
 const DEMAND_CHOICES = ['auto', 'on', 'off'] as const
-/** Presets of providers inside whose app users are signed in already. */
+/** Presets of providers in whose app users are already signed in. */
 export const APP_PRESETS = ['wecom', 'feishu', 'lark', 'dingtalk'] as const
 const ASSERTION_AUDIENCES = ['issuer', 'token_endpoint', 'both'] as const
 export const ASSERTION_ALGORITHMS = [
@@ -103,7 +103,7 @@ const LOGOUT_STYLES = ['server', 'browser', 'none'] as const
 // The types of values.
 
 const text = z.string().min(1)
-/** `${NAME}` would be the secret itself. */
+/** `${NAME}` would be taken as the secret itself. */
 const secretText = text.refine(
   given => !/^\$\{\w+\}$/.test(given),
   // biome-ignore lint/suspicious/noTemplateCurlyInString: what operators of other products write
@@ -116,7 +116,7 @@ const secretTexts = z.record(z.string(), z.union([z.string(), secretReference]))
 const path = z.string().min(1)
 const address = z.string().regex(/^(https?:\/\/|\{)/, issueText(phrase('config.provider_address')))
 
-/** For each path the values that are accepted; `null` is for an absent one. Without a path, everything would fit. */
+/** The accepted values, keyed by path; `null` accepts an absent value. Without a path, everything would fit. */
 export const accepted = z
   .record(path, z.array(z.union([z.string(), z.number(), z.boolean(), z.null()])).min(1))
   .refine(paths => Object.keys(paths).length > 0, issueText(phrase('config.at_least_one_path')))
@@ -137,7 +137,7 @@ export const USER_FIELDS = [
   'groups',
 ] as const
 
-/** Claims of the assertion that have another meaning. */
+/** Claims of the assertion that already have a meaning. */
 const TAKEN_NAMES = ['role', 'provider', 'iss', 'aud', 'exp', 'nbf', 'iat', 'jti']
 
 /** The fields of the user: those above, and others that the operator maps. */
@@ -171,7 +171,7 @@ export const SIGN_IN_FIELDS = {
         '使用哪个身份认证平台：`idaas` 是规范中的平台；`oidc` 适用于 `AUTH_URL` 支持自动发现的平台；`oauth2` 不做任何假设；[更多平台](providers.md)有各自的名称。',
     },
   }),
-  /** On the button. */
+  /** The name on the button. */
   name: field(text.max(60), {
     setting: {
       name: 'PROVIDER_NAME',
@@ -227,7 +227,7 @@ export const SIGN_IN_FIELDS = {
       descriptionZh: '从文件读取客户端密钥。',
     },
   }),
-  /** Absent: what the metadata says. */
+  /** If absent, the metadata decides. */
   clientAuth: field(z.enum(CLIENT_AUTHS), {
     setting: {
       name: 'CLIENT_AUTH',
@@ -314,7 +314,7 @@ export const SIGN_IN_FIELDS = {
   authorizationNames: field(texts, { default: {}, isConverted: true }),
   /** Added to the authorization address: `#wechat_redirect`. */
   authorizationFragment: field(z.string(), { default: '', isConverted: true }),
-  /** `suffixed` ends in `_idp`; `plain` is letters and digits alone, for providers that accept nothing else. */
+  /** `suffixed` ends in `_idp`; `plain` has only letters and digits, for providers that accept nothing else. */
   state: field(z.enum(['suffixed', 'plain']), { default: 'suffixed' }),
   stateCheck: field(z.enum(STATE_CHECKS), {
     default: 'bound',
@@ -354,7 +354,7 @@ export const SIGN_IN_FIELDS = {
         '推送授权请求（PAR，RFC 9126）：所有参数由服务器直接发给平台，浏览器只携带一个引用。`auto` 在平台元数据含有 `require_pushed_authorization_requests` 时使用。',
     },
   }),
-  /** Where authorization requests are pushed to, if the metadata does not say. */
+  /** The endpoint for pushed authorization requests, if the metadata has none. */
   parUrl: field(address, { endpoint: 'par', receives: true }),
   /** Tokens that are bound to a key of the session (RFC 9449). */
   dpop: field(z.enum(DEMAND_CHOICES), {
@@ -385,7 +385,7 @@ export const SIGN_IN_FIELDS = {
   ),
   tokenAnswer: group(
     z.strictObject({
-      /** Where the answer proper is; absent: at the top. */
+      /** The path of the actual answer; absent if it is at the top. */
       at: path.optional(),
       success: accepted,
       names: texts,
@@ -396,15 +396,15 @@ export const SIGN_IN_FIELDS = {
     { default: { success: {}, names: {}, tokenType: 'optional' } },
   ),
   introspectionUrl: field(address, { endpoint: 'introspection', receives: true }),
-  /** What `typ` may be in an access token that a machine sends, besides `at+jwt` (RFC 9068). */
+  /** Values of `typ` that an access token of a machine may have, besides `at+jwt` (RFC 9068). */
   accessTokenTypes: field(z.array(z.string()), { default: [] }),
 
   refreshUrl: field(z.union([address, z.literal(false)]), { endpoint: 'refresh', receives: true }),
-  /** Extras of a refresh; `$redirect_uri` is our own callback address. */
+  /** Additional parameters of a refresh; `$redirect_uri` is our own callback address. */
   refreshParams: field(texts, { default: {} }),
-  /** Errors by which this provider says that a code or a refresh token is dead, besides the usual ones. */
+  /** Errors with which this provider reports that a code or a refresh token is no longer valid, besides the usual ones. */
   refreshEnds: field(z.array(z.string()), { default: [] }),
-  /** The five minutes of specification 7.1, or at most half of a token's life. */
+  /** How long before expiry a token is refreshed: the five minutes of specification 7.1, or at most half of its life. */
   refreshLead: field(z.enum(['fixed', 'half']), { default: 'half' }),
 
   userInfoUrl: field(address, { endpoint: 'userInfo', receives: true }),
@@ -425,13 +425,13 @@ export const SIGN_IN_FIELDS = {
   userInfoFrom: field(z.array(z.enum(['userinfo', 'id_token', 'token', 'access_token'])).min(1), {
     default: ['userinfo', 'id_token', 'token'],
   }),
-  /** One more call with the same token: of the list in its answer, the first element that fits gives the e-mail address. */
+  /** One more call with the same token: the first element of the list in its answer that fits gives the e-mail address. */
   emailStep: field(z.strictObject({ url: address, where: accepted, take: path }), {}),
   fields: field(userFields, {
     default: { sub: [], username: [], nickname: [], email: [], phone_number: [], ou_id: [], ou_name: [], groups: [] },
     isConverted: true,
   }),
-  /** What an answer has to say for its e-mail address to be valid; without it, the address is neither username nor e-mail. */
+  /** What an answer must contain for its e-mail address to be valid; without it, the address is neither username nor e-mail. */
   emailVerified: field(accepted, { isConverted: true }),
   /** `text`: a field of another type is an error, not turned into text. */
   fieldTypes: field(z.enum(['text', 'any']), { default: 'any' }),
@@ -439,7 +439,7 @@ export const SIGN_IN_FIELDS = {
 
   logout: group(
     z.strictObject({
-      /** Absent: through the browser where the metadata has an address for it, else not at all. */
+      /** If absent: through the browser if the metadata has an address for it, otherwise not at all. */
       style: z.enum(LOGOUT_STYLES).optional(),
       returnParam: text,
       params: texts,
@@ -471,8 +471,8 @@ export const SIGN_IN_FIELDS = {
     },
   }),
   /**
-   * Whether a sign-out revokes the tokens, where the provider supports it. At some it ends the grant of the user on every device,
-   * so it is `never` by default, unless `revocationUrl` is the operator's own.
+   * Whether a sign-out revokes the tokens, if the provider supports it. At some providers this ends the user's grant on every device,
+   * so the default is `never`, unless the operator sets `revocationUrl`.
    */
   revoke: field(z.enum(REVOKE_CHOICES), {
     isConverted: true,
@@ -487,13 +487,13 @@ export const SIGN_IN_FIELDS = {
     },
   }),
   revocationUrl: field(address, { endpoint: 'revocation', receives: true }),
-  /** A revocation that is not that of RFC 7009. */
+  /** A revocation request that differs from RFC 7009. */
   revocationRequest: group(
     z.strictObject({
       method: z.enum(['POST', 'DELETE']),
       as: z.enum(['form', 'query']),
       names: texts,
-      /** Which one is revoked; without a refresh token it is the access token. */
+      /** Which token is revoked; without a refresh token, the access token is. */
       token: z.enum(['refresh_token', 'access_token']),
     }),
     { default: { method: 'POST', as: 'form', names: {}, token: 'refresh_token' } },
@@ -509,13 +509,13 @@ export const ISSUER_FIELDS = {
       descriptionZh: '身份认证平台的 issuer：回调中的 `iss` 必须与此一致（RFC 9207）。',
     },
   }),
-  /** Where the metadata is, if it is not below the issuer. */
+  /** The address of the metadata, if it is not below the issuer. */
   discoveryUrl: field(address, {}),
   /** Other issuers that the provider names in its tokens. */
   alsoIssuers: field(z.array(z.string()), { default: [] }),
-  /** Other issuers in access tokens alone; `{tenantid}` is the tenant of the issuer. */
+  /** Other issuers that occur only in access tokens; `{tenantid}` is the tenant of the issuer. */
   accessTokenIssuers: field(z.array(z.string()), { default: [] }),
-  /** Whether `iss` comes with every callback (RFC 9207), where no metadata says so. */
+  /** Whether every callback has `iss` (RFC 9207), if no metadata declares it. */
   sendsIssuer: field(z.boolean(), {
     default: false,
     setting: {

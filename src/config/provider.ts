@@ -1,4 +1,4 @@
-// The configuration of an identity provider: what menshen.config.ts can say, what a preset is made of, and what the plan of a
+// The configuration of an identity provider: what menshen.config.ts can contain, what a preset is made of, and what the plan of a
 // provider starts from. Everything here comes from the rows of provider-fields.ts.
 
 import { z } from 'zod'
@@ -11,7 +11,7 @@ import {
   type USER_FIELDS,
 } from './provider-fields.ts'
 
-/** What an operator or a preset says: any part of it. */
+/** What an operator or a preset can set: any of the fields. */
 export const providerObject = z.strictObject(schemasIn(PROVIDER_FIELDS))
 
 function schemasIn<F extends object>(fields: F) {
@@ -32,7 +32,7 @@ export type ProviderConfig<F extends string = string> = Omit<z.infer<typeof prov
 type FieldKey = keyof typeof providerObject.shape
 type KeyWithDefault = { [K in FieldKey]: ProviderFields[K] extends { default: unknown } ? K : never }[FieldKey]
 
-/** A configuration with all defaults. What is optional here has none: absent is a value. */
+/** A configuration with all defaults. Optional fields have none: absent is a value. */
 export type CompleteProvider = {
   [K in KeyWithDefault]: ProviderFields[K] extends { complete: infer C extends z.ZodType }
     ? z.infer<C>
@@ -43,7 +43,7 @@ export const DEFAULTS = Object.fromEntries(
   FIELD_ROWS.flatMap(([key, row]) => (row.default === undefined ? [] : [[key, row.default]])),
 ) as CompleteProvider
 
-/** The fields that the plan has as the configuration has them. */
+/** The fields that the plan takes from the configuration unchanged. */
 export type PlannedKey = {
   [K in FieldKey]: ProviderFields[K] extends { isConverted: true } | { endpoint: string } ? never : K
 }[FieldKey]

@@ -13,7 +13,7 @@ const LONGEST_SHOWN = 100
 const DEFAULT_PORT = 3000
 const PROVIDER_SETTINGS = ['PROVIDER', 'ISSUER', 'AUTH_URL', 'CLIENT_ID', 'CLIENT_SECRET'] as const
 
-/** Reads all settings, and refuses with everything that is wrong. */
+/** Reads all settings, and refuses them with all of their problems. */
 export function readSettings(environment: Environment): Settings {
   const given = (name: string) => environment[name] || undefined
   const { checked, problems } = checkRows(given)
@@ -32,7 +32,7 @@ export function readOver(settings: Settings, environment: Environment): Settings
   return checkSettings({ ...settings, ...changed, ...secretsIn(settings, changed) })
 }
 
-/** A secret and the file that it was read from: a new one of either replaces both. */
+/** A secret and the file that it was read from: a new value of either replaces both. */
 function secretsIn(settings: Settings, changed: Partial<Settings>): Partial<Settings> {
   const client = changed.CLIENT_SECRET ?? changed.CLIENT_SECRET_FILE
   const own = changed.SECRET ?? changed.SECRET_FILE
@@ -95,14 +95,14 @@ export function checkSettings(settings: Settings): Settings {
   return settings
 }
 
-/** Whether a value is one that the row's check could have given. */
+/** Whether a value is a possible result of the row's check. */
 function isOfItsKind(value: unknown, { check, isValue, default: fallback }: Row<unknown>): boolean {
   if (value === undefined) return fallback === undefined
   if (typeof value !== 'object') return check.safeParse(String(value)).data === value
   return value !== null && isValue?.(value) === true
 }
 
-/** No setting names a provider, and this is a developer's own machine: the embedded provider is used, which lets anyone in. */
+/** Whether no setting names a provider on a developer's own machine: the embedded provider is used, which lets anyone in. */
 export function wantsDevProvider(settings: Settings): boolean {
   return !namesProvider(settings) && !isProduction(settings) && isLoopback(settings.BASE_URL)
 }

@@ -2,9 +2,9 @@
 
 /** The role that sees the console. */
 export const CONSOLE_ROLE = 'developer'
-/** The role of a user whom no row of `roles` fits. */
+/** The role of a user who matches no row of `roles`. */
 export const DEFAULT_ROLE = 'common'
-/** Means every role, and so for every signed-in user. */
+/** Means every role, and so every signed-in user. */
 export const ANY_ROLE = '*'
 /** The roles that exist without any configuration. */
 export const DEFAULT_ROLE_NAMES: readonly string[] = [CONSOLE_ROLE, DEFAULT_ROLE]

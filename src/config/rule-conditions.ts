@@ -1,4 +1,4 @@
-// The conditions of a rule: from where, when and how recently signed in. Their types, their schema and its sentences.
+// The conditions of a rule: networks, hours, origin, and how and how recently the user signed in. Their types, schema and messages.
 
 import { isIP, isIPv6 } from 'node:net'
 import { z } from 'zod'
@@ -10,31 +10,31 @@ export const DAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const
 
 export type Day = (typeof DAYS)[number]
 
-/** When a rule admits. */
+/** The times at which a rule admits. */
 export interface Hours {
   /** The days on which the hours begin; by default all of them. */
   readonly days?: readonly Day[] | undefined
-  /** `08:00`. Later than `to`, the hours end on the next day. */
+  /** `08:00`. If it is later than `to`, the hours end on the next day. */
   readonly from: string
-  /** The first minute that is outside; `24:00` is the end of the day. */
+  /** The first minute after the hours; `24:00` is the end of the day. */
   readonly to: string
   /** The name of a time zone, for example `Asia/Shanghai`. */
   readonly zone: string
 }
 
-/** They only narrow: `roles`, `groups`, `users` or `public` decide who is admitted. */
+/** Conditions only restrict: `roles`, `groups`, `users` or `public` decide who is admitted. */
 export interface RuleConditions {
-  /** The client's address has to be in one of these. */
+  /** The client's address must be in one of these. */
   readonly networks?: readonly string[] | undefined
   /** Only at these times. */
   readonly hours?: Hours | undefined
-  /** Methods other than GET, HEAD and OPTIONS have to come from our own pages. */
+  /** Methods other than GET, HEAD and OPTIONS must come from our own pages. */
   readonly origin?: 'own' | undefined
-  /** The user has proved who they are at most this many seconds ago. */
+  /** The user must have authenticated at most this many seconds ago. */
   readonly maxAge?: number | undefined
-  /** The id_token has one of these as `acr`. */
+  /** The id_token must have one of these as `acr`. */
   readonly acr?: readonly string[] | undefined
-  /** The id_token has one of these in `amr`. */
+  /** The id_token must have one of these in `amr`. */
   readonly amr?: readonly string[] | undefined
 }
 
@@ -164,7 +164,7 @@ function isZone(zone: string): boolean {
 
 // How and when the user signed in.
 
-/** It goes into a list with spaces, and into a header with quotes. */
+/** It becomes part of a list separated by spaces, and of a quoted header value. */
 const reference = z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/, issueText(phrase('config.token_value')))
 
 const references = z.array(reference).min(1, issueText(phrase('config.at_least_one_value')))

@@ -1,4 +1,4 @@
-// A secret that the configuration names in place of having it: `{ env: 'NAME' }` or `{ file: 'PATH' }`. The schema accepts them in
+// A secret that the configuration names instead of containing it: `{ env: 'NAME' }` or `{ file: 'PATH' }`. The schema accepts them in
 // SECRET_PATHS; a start reads them. `menshen rules` and `menshen schema` leave them as they are.
 
 import { z } from 'zod'
@@ -8,7 +8,7 @@ import { readSmallText, SmallFileError } from '../util/small-file.ts'
 import { issueText, placedProblem } from './issue-text.ts'
 import { Secret } from './secret.ts'
 
-/** By name. */
+/** Keyed by name. */
 type Variables = Readonly<Record<string, string | undefined>>
 
 /** Where a secret is read from: a variable of the environment or of .env, or a file, without the line break at its end. */
@@ -25,7 +25,7 @@ export interface ResolvedReference extends SecretReference {
 const MOST_BYTES = 64 * 1024
 const EITHER = issueText(phrase('config.data_reference_either'))
 
-/** Made of the letters of `env` or `file`. Any other key is probably the secret, in braces that YAML reads as a map: it is not quoted. */
+/** A misspelt `env` or `file`. Any other key is probably the secret, in braces that YAML reads as a map, so it is not quoted. */
 const MISSPELT = /^(?:[env]{2,4}|[file]{3,5})$/i
 
 export const secretReference = z
@@ -65,14 +65,14 @@ const SECRET_PATHS: readonly (readonly string[])[] = [
 export interface ReadSecrets<C> {
   /** Every reference is a ResolvedReference, except for files of upstreams. */
   readonly config: C
-  /** By the path in the configuration that names them. */
+  /** Keyed by the path in the configuration that names them. */
   readonly files: ReadonlyMap<string, string>
   /** The names of variables. */
   readonly variables: readonly string[]
   readonly problems: readonly Problem[]
 }
 
-/** Reads all of them. No message has any of their content. */
+/** Reads all references. No message contains any of their content. */
 export function readSecrets<C extends object>(config: C, variables: Variables): ReadSecrets<C> {
   const files = new Map<string, string>()
   const names = new Set<string>()
@@ -82,7 +82,7 @@ export function readSecrets<C extends object>(config: C, variables: Variables): 
     const path = keys.join('.')
     const { env, file } = given
     if (env !== undefined) names.add(env)
-    // upstream-files.ts reads those of upstreams, each time when an upstream is opened.
+    // upstream-files.ts reads the files of upstreams each time an upstream is opened.
     if (file !== undefined && !keys[0]?.startsWith('provider')) return given
     if (file !== undefined) files.set(path, file)
     const result = oneLine(given, readReference(given, variables))
@@ -102,12 +102,12 @@ export function revealReference(reference: SecretReference): string {
 
 type Result = { readonly text: string } | { readonly problem: Phrase }
 
-/** Reads one. The problem has none of its content. */
+/** Reads one reference. The problem contains none of its content. */
 export function readReference({ env, file }: SecretReference, variables: Variables): Result {
   return file === undefined ? readVariable(env ?? '', variables) : readFile(file)
 }
 
-/** Neither a client secret nor a header has several lines: the file has something else in it. */
+/** A client secret or a header has only one line; a file with several contains something else. */
 function oneLine({ env, file }: SecretReference, result: Result): Result {
   if (!('text' in result) || !/[\r\n]/.test(result.text)) return result
   return { problem: phrase('config.secret_lines', { source: file ?? env ?? '' }) }

@@ -1,5 +1,5 @@
 // Every setting: one row each with its name, kind, default and description in both languages, topic by topic. docs/settings.md is
-// made from these rows.
+// generated from these rows.
 
 import { color } from './accent-color.ts'
 import { imageFile } from './image-file.ts'
@@ -10,7 +10,7 @@ import { ISSUER_FIELDS, SIGN_IN_FIELDS, settingRows } from './provider-fields.ts
 export type { Row } from './kinds.ts'
 
 const optional = <T>(row: Row<T>): Row<T | undefined> => row
-/** Always has a value. Without an example, the default is the example. */
+/** A setting that always has a value. Without an example, the default is the example. */
 const required = <T>(row: Omit<Row<T>, 'example'> & { default: string; example?: string }): Row<T> => ({
   ...row,
   example: row.example ?? row.default,
@@ -36,7 +36,7 @@ export const PROVIDER_ROWS = {
   ...settingRows(ISSUER_FIELDS),
 } satisfies Record<string, Row<unknown>>
 
-// The application behind: its address, limits and deadlines.
+// The upstream application: its address, limits and deadlines.
 
 export const UPSTREAM_ROWS = {
   UPSTREAM: optional({
@@ -127,7 +127,7 @@ export const UPSTREAM_ROWS = {
 
 // What an application is told about its users, and which headers of the browser it gets.
 
-/** Removed from requests even where nothing is signed: a client must not send it. */
+/** Removed from requests even if nothing is signed, because a client must not send it. */
 export const ASSERTION_HEADER = 'x-menshen-assertion'
 
 export const IDENTITY_ROWS = {

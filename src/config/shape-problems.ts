@@ -14,13 +14,13 @@ export interface ShapeProblem {
   readonly message: string
   /** The message in all languages. */
   readonly phrase: Phrase
-  /** Another type was given where there can be text. */
+  /** Another type was given where text is possible. */
   readonly isTextExpected?: boolean
 }
 
 type Issue = z.core.$ZodIssue
 type RawIssue = z.core.$ZodRawIssue
-/** The names that the object has, by the list of those that it has not. */
+/** The keys that an object can have, keyed by the list of its unknown keys. */
 type KnownKeys = Map<readonly string[], readonly string[]>
 
 const TYPES: Readonly<Record<string, Phrase>> = {
@@ -33,14 +33,14 @@ const TYPES: Readonly<Record<string, Phrase>> = {
   record: phrase('config.type_object'),
 }
 const LONGEST_SHOWN = 60
-/** To word and to place thousands takes minutes. Further ones are only counted, and named once these are corrected. */
+/** Creating the messages and positions of thousands takes minutes. Further problems are only counted until these are corrected. */
 const MOST_PROBLEMS = 50
 
 export function checkShape<T>(
   schema: z.ZodType<T>,
   value: unknown,
 ): { readonly data: T } | { readonly problems: readonly ShapeProblem[] } {
-  // zod shows an object's schema only while it words the issue.
+  // zod reveals an object's schema only while it creates the message of an issue.
   const knownKeys: KnownKeys = new Map()
   const error = (issue: RawIssue) => {
     if (issue.code === 'unrecognized_keys') knownKeys.set(issue.keys, keysOf(issue.inst))
@@ -66,7 +66,7 @@ function countOf(issues: readonly Issue[], knownKeys: KnownKeys): number {
   }, 0)
 }
 
-/** Of a choice between shapes. One of another type was not meant. */
+/** Whether these are problems of the shape that was meant: a shape of another type was not. */
 function isMeant(issues: readonly Issue[]): boolean {
   return !issues.some(issue => issue.code === 'invalid_type' && issue.path.length === 0)
 }
@@ -80,7 +80,7 @@ interface PathProblem extends Omit<ShapeProblem, 'path' | 'phrase'> {
   readonly path: readonly PropertyKey[]
 }
 
-/** For a choice between shapes, the problems of the one that was meant. */
+/** For a choice between shapes, only the problems of the shape that was meant. */
 function problemsIn(issues: readonly Issue[], knownKeys: KnownKeys): PathProblem[] {
   return issues.flatMap(issue => {
     const { path } = issue

@@ -10,7 +10,7 @@ export interface MisspeltName {
 
 const NAMES = Object.keys(SETTINGS)
 const PREFIX = 'MENSHEN_'
-/** A service of this name gets variables from Kubernetes, all of them about its ports. */
+/** Kubernetes sets such variables for a service of this name, all of them about its ports. */
 const KUBERNETES = /^MENSHEN_(SERVICE_(HOST|PORT)\w*|PORT_\d+_\w+)$/
 
 /** One letter away from a setting of Menshen, and common among other programs. */
@@ -40,7 +40,7 @@ export function settingOfAlias(name: string): string | undefined {
   return Object.hasOwn(ALIASES, name) ? ALIASES[name] : undefined
 }
 
-/** The setting of this name, also as an option is written: `baseUrl`. */
+/** The setting with this name, which may be written like an option: `baseUrl`. */
 export function settingNamed(name: string): string | undefined {
   const letters = withoutDashes(name.toUpperCase())
   return NAMES.find(ours => withoutDashes(ours) === letters)
@@ -70,7 +70,7 @@ function likelyName(name: string): string | undefined {
   return settingOfAlias(name) ?? NAMES.find(ours => withoutDashes(ours) === letters) ?? nearest(name, NAMES, isSlip)
 
   function isSlip(distance: number, ours: string): boolean {
-    // Short names have many neighbours that belong to others, such as PORTS: only swapped letters count there.
+    // Short names have many neighbours that belong to others, such as PORTS: only swapped letters are a typo there.
     if (ours.length < 6) return distance === 1 && isSameLetters(name, ours)
     // A typo has at most one wrong letter at the beginning: SSL_CERT_FILE is not our TLS_CERT_FILE.
     return distance === 1 || (distance <= slipsIn(ours) && name[0] === ours[0])
@@ -92,7 +92,7 @@ function isSameLetters(one: string, other: string): boolean {
 
 // The nearest name.
 
-/** How many letters to add, take away, replace, or swap with their neighbour. */
+/** How many letters to add, remove, replace, or swap with their neighbour. */
 function distance(one: string, other: string): number {
   let beforeLast: number[] = []
   let last = Array.from({ length: other.length + 1 }, (_, column) => column)
@@ -115,14 +115,14 @@ function at(row: readonly number[], column: number): number {
   return row[column] ?? 0
 }
 
-/** The name that is fewest letters away, if `isNear` accepts that distance for it. */
+/** The nearest name whose distance `isNear` accepts. */
 export function nearest(
   given: string,
   names: readonly string[],
   isNear: (letters: number, name: string) => boolean,
 ): string | undefined {
   const ranked = names
-    // At least as many letters are to be added or taken away.
+    // The distance is at least the difference in length.
     .filter(name => isNear(Math.abs(given.length - name.length), name) || given.length === name.length)
     .map(name => ({ name, letters: distance(given, name) }))
     .sort((a, b) => a.letters - b.letters)

@@ -10,7 +10,7 @@ import { filesOfIcons, iconProblems } from './portal.ts'
 import { revealReference } from './secret-references.ts'
 import { HEADER_TEXT, LONGEST_TEXT, type PlacedUpstreams, placedUpstreams, type UpstreamConfig } from './upstreams.ts'
 
-/** What was read of them. */
+/** The contents of the files. */
 export interface UpstreamFiles {
   readonly ca?: string
   readonly cert?: string
@@ -22,7 +22,7 @@ export interface UpstreamFiles {
 const MOST_BYTES = 1024 * 1024
 const TLS_FILES = ['caFile', 'certFile', 'keyFile'] as const
 
-/** All of them, by the place in the configuration that names them. */
+/** All files, keyed by the path in the configuration that names them. */
 export function filesOfUpstreams(config: PlacedUpstreams): Map<string, string> {
   const files = filesOfIcons(config)
   for (const { path, option } of placedUpstreams(config)) {
@@ -38,7 +38,7 @@ export function filesOfUpstreams(config: PlacedUpstreams): Map<string, string> {
   return files
 }
 
-/** Refuses with everything that is wrong with them. What is in a file is never part of the sentence. */
+/** Refuses the files with all of their problems. No message contains any of their content. */
 export function assertUpstreamFiles(config: PlacedUpstreams, source?: string): void {
   const problems = iconProblems(config, source)
   for (const { path, option } of placedUpstreams(config))
@@ -54,7 +54,7 @@ export function readUpstreamFiles(prefix: string, option: UpstreamConfig): Upstr
   return files
 }
 
-/** `below` is where the upstream is in the configuration. */
+/** `below` is the path of the upstream in the configuration. */
 function readChecked(
   below: string,
   option: UpstreamConfig,

@@ -1,4 +1,4 @@
-// The configuration of an application behind: its schema, and the templates of its headers.
+// The configuration of an upstream application: its schema, and the templates of its headers.
 
 import { z } from 'zod'
 import { type Phrase, phrase, quoted } from '../text/text.ts'
@@ -11,29 +11,29 @@ import { likelyMeantOf } from './suggestions.ts'
 
 export interface UpstreamConfig extends PortalKeys {
   readonly url: string
-  /** Whom the signed assertion is for; by default the address. */
+  /** The audience of the signed assertion; by default the address. */
   readonly audience?: string | undefined
-  /** The Host that it is sent: the browser's, its own, or a name. By default UPSTREAM_HOST_HEADER. */
+  /** The Host that it receives: the browser's, its own, or a name. By default UPSTREAM_HOST_HEADER. */
   readonly host?: string | undefined
-  /** It does not see its prefix: `/grafana/x` becomes `/x`. Rules judge the path with the prefix. */
+  /** Removes the prefix: `/grafana/x` becomes `/x`. Rules judge the path with the prefix. */
   readonly stripPrefix?: boolean | undefined
-  /** Its HTML documents get the script that notices the end of the session. */
+  /** Adds the script that notices the end of the session to its HTML documents. */
   readonly sessionScript?: boolean | undefined
-  /** Headers that it is sent. `{username}` is a field of the user; the value of a secret can be in a variable or a file. */
+  /** Headers that it receives. `{username}` is a field of the user; the value of a secret can be in a variable or a file. */
   readonly headers?: Readonly<Record<string, string | SecretReference>> | undefined
-  /** Headers of its answers; `null` removes one. */
+  /** Headers to set in its answers; `null` removes one. */
   readonly responseHeaders?: Readonly<Record<string, string | null>> | undefined
   /**
-   * Whether it is sent the access token of the user; or which token it is sent in place of that one, by token exchange. By
-   * default FORWARD_ACCESS_TOKEN.
+   * Whether it receives the user's access token, or which token it receives instead, by token exchange. By default
+   * FORWARD_ACCESS_TOKEN.
    */
   readonly accessToken?: boolean | TokenExchangeConfig | undefined
   /** The certificate authority of its certificate. By default UPSTREAM_CA_FILE. */
   readonly caFile?: string | undefined
-  /** Our certificate for it, and the key of that. */
+  /** Our client certificate for it; the key is in `keyFile`. */
   readonly certFile?: string | undefined
   readonly keyFile?: string | undefined
-  /** How long it may take until its answer begins. By default UPSTREAM_HEADERS_TIMEOUT_MS. */
+  /** How long its answer may take to begin. By default UPSTREAM_HEADERS_TIMEOUT_MS. */
   readonly timeoutSeconds?: number | undefined
 }
 
@@ -43,9 +43,9 @@ export interface TokenExchangeConfig {
   readonly audience?: string | undefined
   /** The address of the application. */
   readonly resource?: string | undefined
-  /** What the token is good for, separated by spaces. */
+  /** The scopes of the token, separated by spaces. */
   readonly scope?: string | undefined
-  /** `entra`: by the on-behalf-of flow of Microsoft Entra, which knows a scope only. */
+  /** `entra` uses the on-behalf-of flow of Microsoft Entra, which supports only a scope. */
   readonly exchange?: 'entra' | undefined
 }
 
@@ -87,21 +87,21 @@ export function placedUpstreams({ upstreams = {}, hosts = {} }: PlacedUpstreams)
 // Names and values of headers.
 
 const NAME = /^[\w!#$%&'*+.^`|~-]{1,100}$/
-/** What a header can carry as it is. Space at the ends would be lost. */
+/** Text that a header can carry unchanged. Spaces at the ends would be lost. */
 export const HEADER_TEXT = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/
 const TEXT_EXPECTED = issueText(phrase('config.header_text'))
-/** A header that is longer breaks many applications. */
+/** Longer headers break many applications. */
 export const LONGEST_TEXT = 8192
 /** The rest of LONGEST_VALUE is for the fields. */
 const LONGEST_TEMPLATE = 1024
 
-/** In their plain form. Menshen sets them, or they frame the message. */
+/** Header names in their plain form. Menshen sets them, or they frame the message. */
 const NOT_TO_APPLICATION: ReadonlySet<string> = new Set([
   ...NEVER_KEPT,
   ...['cookie', 'content-length', 'http2-settings', 'traceparent', 'tracestate'],
 ])
 
-/** In their plain form. They frame the message, encode it, or belong to the session. */
+/** Header names in their plain form. They frame the message, encode it, or belong to the session. */
 const NOT_TO_BROWSER: ReadonlySet<string> = new Set([
   ...['connection', 'keep-alive', 'proxy-authenticate', 'proxy-authorization', 'proxy-connection', 'te', 'trailer'],
   ...['transfer-encoding', 'upgrade', 'content-length', 'content-encoding', 'content-range', 'set-cookie'],
@@ -115,7 +115,7 @@ function nameProblem(name: string, refused: ReadonlySet<string>): Phrase | undef
   return phrase('config.header_taken')
 }
 
-/** One problem for each name that cannot be used; several spellings of one name are one header. */
+/** Finds one problem per name that cannot be used; several spellings of one name are one header. */
 function refuseNames(names: readonly string[], refused: ReadonlySet<string>, context: z.RefinementCtx): void {
   for (const [i, name] of names.entries()) {
     const twin = names.slice(0, i).find(other => plainName(other) === plainName(name))
@@ -136,7 +136,7 @@ const headerText = z
 
 // Templates: text with fields of the user.
 
-/** Text, and fields by their names, in turn; a template begins and ends with text, which may be empty. */
+/** Texts and field names, alternating; a template begins and ends with text, which may be empty. */
 export interface Template {
   readonly texts: readonly string[]
   readonly fields: readonly string[]
@@ -168,7 +168,7 @@ export const TEMPLATE_FIELDS: readonly string[] = [
 
 type Refuse = (path: PropertyKey[], given: Phrase) => void
 
-/** As far as a configuration is needed here. */
+/** The parts of a configuration that are needed here. */
 interface WithUpstreams extends PlacedUpstreams {
   readonly provider?: string | { readonly fields?: object | undefined } | undefined
   readonly providers?: Readonly<Record<string, { readonly fields?: object | undefined }>> | undefined
@@ -187,7 +187,7 @@ export function refuseUnknownFields(config: WithUpstreams, refuse: Refuse): void
       const at = [...path, 'headers', name]
       for (const field of parseTemplate(given).fields)
         if (!known.includes(field)) refuse(at, unknownField(field, known))
-      // As other products write it; it would be sent to the letter.
+      // Other products write fields like this; here it would be sent literally.
       const [, likely = ''] = /^\$(\w+)$/.exec(given) ?? []
       if (known.includes(likely)) refuse(at, phrase('config.field_likely', { likely: `{${likely}}` }))
     }
@@ -213,7 +213,7 @@ function expectedKind({
   )
 }
 
-/** zod would say what is wrong with one kind of address, and not what is expected. */
+/** zod would report what is wrong with one kind of address instead of what is expected. */
 const upstreamUrl = z
   .string()
   .transform((given, context) => {

@@ -1,5 +1,5 @@
-// The fields of an audit event in words, besides those that most events have: each field by its name, each code with its meaning.
-// A field that this version does not know is shown as it is.
+// The fields of an audit event in words, except those that most events have: each field with its name, each code with its meaning.
+// A field that this version does not know is shown unchanged.
 
 import { html } from 'hono/html'
 import { PROOF_PROBLEMS } from '../devices/routes.ts'
@@ -67,7 +67,7 @@ const CODES = {
 /** Fields that every event may have, or that mean nothing to a reader. */
 const COMMON = new Set(['user', 'sub', 'address', 'userAgent', 'provider', 'requestId', 'session'])
 
-/** What tells most of an event, below its name: where a request went, or why something happened. */
+/** The most telling field of an event, below its name: where a request went, or why something happened. */
 export function headline(words: Words, { method, path, reason, name }: AuditEvent['fields']): Html {
   const line = (content: Html) => html`<br><span class="small">${content}</span>`
   if (path !== undefined) return line(html`<code>${breakable(`${method ?? ''} ${path}`.trim())}</code>`)
@@ -75,7 +75,7 @@ export function headline(words: Words, { method, path, reason, name }: AuditEven
   return name === undefined ? html`` : line(html`${name}`)
 }
 
-/** A path breaks behind its signs rather than inside of a word. */
+/** Lets a path break after its signs rather than inside a word. */
 function breakable(text: string): Html {
   return html`${text.split(/(?<=[./-])/).map((part, n) => html`${n > 0 ? html`<wbr>` : ''}${part}`)}`
 }
@@ -102,7 +102,7 @@ function valueInWords(words: Words, name: string, value: Value): Html {
     const at = Date.parse(String(value))
     if (!Number.isNaN(at)) return html`${moment(words, at)}`
   }
-  // The code itself is what the log has.
+  // The log has the code itself.
   return meaning === undefined ? html`<code>${value}</code>` : html`<span title="${value}">${meaning}</span>`
 }
 

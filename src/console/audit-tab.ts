@@ -47,7 +47,7 @@ export async function showAudit(
   })
 }
 
-// A query of the audit trail, as the console's form sends it.
+// A query of the audit trail, as sent by the form of the console.
 
 const MINUTE_MS = 60_000
 const DAY_MS = 1440 * MINUTE_MS
@@ -73,7 +73,7 @@ export function readQuery({ search }: Pick<GatewayRequest, 'search'>): AuditQuer
     session: given('session'),
     since,
     until,
-    // Times that were typed in apply instead of it.
+    // Times that were typed in replace it.
     range: isQuickRange(range) && since === '' && until === '' ? range : '',
     zone: /^-?\d{1,3}$/.test(given('zone')) ? given('zone') : '',
     before: given('before'),
@@ -84,7 +84,7 @@ export function filterOf(query: AuditQuery, now: number): AuditFilter {
   const { requestId, user, event, session, since, until, range, zone } = query
   const from = range === '' ? timeIn(since, zone) : now - QUICK_RANGES[range]
   const to = timeIn(until, zone)
-  // The end of what was named: of that day, or of that minute.
+  // The end of the given day or minute.
   const length = DAY.test(until) ? DAY_MS : MINUTE_MS
   return {
     ...(requestId && { requestId }),
@@ -96,7 +96,7 @@ export function filterOf(query: AuditQuery, now: number): AuditFilter {
   }
 }
 
-/** In the reader's time zone, which the script tells (minutes from it to UTC); without it in the server's own. */
+/** In the reader's time zone, which the script sends as minutes from it to UTC. Without it, in the server's time zone. */
 function timeIn(text: string, zone: string): number | undefined {
   const local = DAY.test(text) ? `${text}T00:00` : text.replace(' ', 'T')
   if (!LOCAL_TIME.test(local)) return undefined
@@ -104,7 +104,7 @@ function timeIn(text: string, zone: string): number | undefined {
   return Number.isNaN(at) ? undefined : at
 }
 
-// GET /_menshen/console/audit/live: the events after the newest on the page, of all processes and machines.
+// GET /_menshen/console/audit/live: the events that are newer than the page, from all processes and machines.
 
 /** If more events happen between two updates, the page shows only the newest. */
 const MOST_AT_ONCE = 50
@@ -137,7 +137,7 @@ async function streamAudit(
   })
 }
 
-// GET /_menshen/console/audit.csv and audit.jsonl: the events that match the filters, the oldest first, for other programs.
+// GET /_menshen/console/audit.csv and audit.jsonl: the events that match the filters, oldest first, for other programs.
 
 interface Format {
   readonly type: string
@@ -175,7 +175,7 @@ async function send(
   format: Format,
 ): Promise<OwnAnswer> {
   const parts = partsOf(context, request, format)
-  // While the store is unavailable a page says so; once the file has begun, it can only break off.
+  // While the store is unavailable, a page reports it; once the file has begun, it can only break off.
   const first = await parts.next()
   const day = new Date(context.now()).toISOString().slice(0, 10)
   const headers = new Headers({
@@ -223,7 +223,7 @@ function streamOf(first: IteratorResult<string, void>, parts: AsyncGenerator<str
   })
 }
 
-// The audit trail: what happened, the newest first, with filters, further pages, and files for other programs.
+// The audit trail: what happened, newest first, with filters, further pages, and files for other programs.
 
 /** As it was typed in; empty fields are empty strings. */
 export interface AuditQuery {
@@ -237,17 +237,17 @@ export interface AuditQuery {
   readonly range: QuickRange | ''
   /** Minutes from the reader's time zone to UTC. */
   readonly zone: string
-  /** The page that begins there. */
+  /** The position where the page begins. */
   readonly before: string
 }
 
 export interface AuditView {
   readonly viewer: Viewer
   readonly query: AuditQuery
-  /** Absent while the store is away. */
+  /** Absent while the store is unavailable. */
   readonly page: FoundPage | undefined
   readonly pageSize: number
-  /** How many events there can be. */
+  /** The largest number of events in the trail. */
   readonly keep: number
   readonly names: AuditNames
 }
@@ -287,7 +287,7 @@ ${range === '' ? '' : html`<input type="hidden" name="range" value="${range}">`}
 </form></details>`
 }
 
-/** A browser's own field has the language of the browser, which need not be that of the page. */
+/** A text field, because a browser's own time field is in the language of the browser, not of the page. */
 function timeField(label: string, name: string, value: string): Html {
   return html`<label>${label}<input name="${name}" value="${value.replace('T', ' ')}" placeholder="2026-11-16 09:00" title="2026-11-16 09:00" autocomplete="off" spellcheck="false"></label>`
 }
@@ -317,7 +317,7 @@ ${events.length === 0 ? html`<p class="hint" id="nothing">${t('audit.nothing')}<
 ${further(words, view, page)}`
 }
 
-/** New events come at the top: only on the first page, and without an end time. */
+/** New events appear at the top, so only the first page without an end time is live. */
 function liveAddress(query: AuditQuery, { events }: FoundPage): Html | string {
   if (query.before !== '' || query.until !== '') return ''
   const url = auditUrl({ ...query, live: 'yes' }, OWN_PATHS.consoleAuditLive)
@@ -333,12 +333,12 @@ function further({ t }: Words, { query, pageSize }: AuditView, { events, next }:
 ${next === undefined ? html`<span class="hint">${t('audit.end')}</span>` : isWhole ? older(t('audit.older'), next) : html`${t('audit.looked')} ${older(t('audit.further'), next)}`}</p>`
 }
 
-// One event of the audit trail as a row of its table. Everything that is known of it is in a drawer beside the page, with links to
-// all events of its request, user and session.
+// One event of the audit trail as a row of its table. All of its fields are in a drawer beside the page, with links to all events of
+// its request, user and session.
 
-/** What is known under another name. */
+/** Names to show in place of ids. */
 export interface AuditNames {
-  /** What each of several providers is called, by its id; absent where there is one. */
+  /** The name of each provider, keyed by its id; absent if there is only one. */
   readonly providers: Providers['names']
   readonly deviceName: DeviceNames
   readonly displayName: DisplayNames
@@ -394,7 +394,7 @@ const OUTCOMES: Readonly<Record<AuditedCode, Outcome>> = {
   config_reloaded: 'info',
 }
 
-/** Told apart by its shape, too. */
+/** The outcomes differ in shape, too. */
 function outcomeIcon({ t }: Words, event: string): Html {
   const code = knownCode(event)
   const outcome = code ? OUTCOMES[code] : 'info'
@@ -405,7 +405,7 @@ function knownCode(event: string): AuditedCode | undefined {
   return AUDITED.find(known => known === event)
 }
 
-/** For an event that this version does not know, its code. */
+/** The code, if this version does not know the event. */
 function eventName({ t }: Words, event: string): Html {
   const code = knownCode(event)
   return code ? html`<strong>${t(`audit.event_${code}`)}</strong>` : html`<code>${event}</code>`
@@ -426,7 +426,7 @@ function drawer(words: Words, event: AuditEvent, names: AuditNames): Html {
 <dl>${commonFields(words, event, names).map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}${otherFields(words, event.fields)}</dl></div>`
 }
 
-/** What most events have; empty fields are left out. */
+/** The fields that most events have; empty ones are left out. */
 function commonFields(words: Words, { time, fields }: AuditEvent, names: AuditNames): [string, Html][] {
   const { t } = words
   const text = (name: string) => String(fields[name] ?? '')
@@ -462,7 +462,7 @@ function commonFields(words: Words, { time, fields }: AuditEvent, names: AuditNa
   return shown.flatMap(([name, given, value]) => (given ? [[name, value()]] : []))
 }
 
-/** Seen only where a script can copy. */
+/** Visible only where a script can copy. */
 function copyButton({ t }: Words, id: string): Html {
   return html` <button type="button" class="copy" data-copy="${id}" data-copied="${t('audit.copied')}" title="${t('audit.copy')}" aria-label="${t('audit.copy_label', { id })}">${icon('copy')}</button>`
 }
@@ -472,7 +472,7 @@ function linked(name: 'user' | 'requestId' | 'session', value: string): Html {
   return html`<a href="${auditUrl({ [name]: value }, OWN_PATHS.consoleAudit)}"><code>${value}</code></a>`
 }
 
-/** Without the empty fields of the query. */
+/** Leaves out the empty fields of the query. */
 export function auditUrl(query: object, path: string): string {
   const given = Object.entries(query).filter(([, value]) => value !== '')
   return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`

@@ -9,7 +9,7 @@ import type { ConsoleContext } from './context.ts'
 import type { LiveStreams } from './live-streams.ts'
 import type { ConsolePages } from './pages.ts'
 
-/** The pages are loaded when a user who is admitted opens one: an application whose console is not used does not load them. */
+/** The pages are loaded when an admitted user opens one, so an application whose console is not used does not load them. */
 export function createConsole(context: ConsoleContext, liveStreams: LiveStreams): RouteTable<ConsoleContext> {
   const pages = createCachedValue({
     load: async () => (await import('./pages.ts')).createConsolePages(context, liveStreams),

@@ -4,6 +4,6 @@ import type { AccountContext } from '../account/context.ts'
 import type { KnownHosts } from '../hosts/context.ts'
 
 export interface ConsoleContext extends AccountContext {
-  /** `undefined` without any. */
+  /** `undefined` if there are none. */
   readonly hosts: KnownHosts | undefined
 }

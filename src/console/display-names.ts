@@ -1,4 +1,4 @@
-// Display names for the users of audit events, which have usernames alone. They are those of the users' sessions: a user who is
+// Display names for the users of audit events, which contain only usernames. They come from the users' sessions: a user who is
 // signed out everywhere is shown by username.
 
 import { MenshenError } from '../errors.ts'
@@ -8,12 +8,12 @@ import type { ConsoleContext } from './context.ts'
 
 export type DisplayNames = (fields: AuditEvent['fields']) => string
 
-/** Users who are looked for on one page. */
+/** The most users that are looked up for one page. */
 const MOST_USERS = 50
-/** Sessions of a name that are looked at: the same name may exist at several providers. */
+/** The most sessions per username: the same name may exist at several providers. */
 const MOST_OF_NAME = 10
 
-/** The name that belongs before the username; empty if there is none, or the store is away. */
+/** The name to show before the username; empty if there is none, or the store is unavailable. */
 export async function findDisplayNames(
   { auth }: ConsoleContext,
   events: readonly Pick<AuditEvent, 'fields'>[],
@@ -24,7 +24,7 @@ export async function findDisplayNames(
   const names = new Map<string, string>()
   const read = async (username: string) => {
     const { sessions: found } = await sessions.list({ username, limit: MOST_OF_NAME })
-    // The newest last, whose name is the current one.
+    // The newest session comes last, because its name is the current one.
     for (const { summary } of found.toReversed())
       if (summary)
         names.set(keyOf(summary.provider ?? main, username), nameBefore(displayName(summary), username).trim())

@@ -1,4 +1,4 @@
-// Ending sessions from the console: GET /_menshen/console/sessions/end names them and asks, POST /_menshen/console/end does it.
+// Ending sessions from the console: GET /_menshen/console/sessions/end lists them and asks, POST /_menshen/console/end does it.
 //
 //   session=K   one session
 //   user=K      all sessions and personal keys of the user of session K
@@ -27,7 +27,7 @@ import type { ConsoleContext } from './context.ts'
 import { userIdOf } from './find-users.ts'
 import { consoleFrame, type Viewer, viewerOf } from './frame.ts'
 
-/** What ends together: one session, or all of its user. */
+/** What ends together: one session, or all sessions of its user. */
 interface Choice {
   readonly session: ListedSession
   readonly all: boolean
@@ -36,7 +36,7 @@ interface Choice {
 /** Their names fit on a page and into an address. */
 const MOST_AT_ONCE = 100
 
-/** Those that exist, each once. A session of a user who is chosen as a whole is not listed again. */
+/** The sessions that exist, each once. If all sessions of a user are chosen, a single one is not listed again. */
 async function choicesIn(sessions: Sessions, fields: URLSearchParams): Promise<Choice[] | 'too many'> {
   const [ofUsers, single] = [fields.getAll('user'), fields.getAll('session')].map(
     keys => new Set(keys.filter(isRecordKey)),
@@ -96,7 +96,7 @@ export async function endListedSession(
   if (choices === 'too many') return redirectAnswer(pages, request.method, OWN_PATHS.consoleSessions, { cookies })
   const byUser = loaded.session.userInfo.username
   let ended = 0
-  // One after the other: a hundred at once would be a burst on the store.
+  // One after another: a hundred at the same time would be a burst on the store.
   for (const choice of choices) ended += await endChoice(context, request, choice, byUser)
   const users = new Map(choices.map(({ session }) => [userIdOf(session), session.summary?.username]))
   const [user] = users.values()
@@ -106,7 +106,7 @@ export async function endListedSession(
   })
 }
 
-/** How many sessions it ended. */
+/** Returns how many sessions it ended. */
 async function endChoice(
   { auth, observe }: ConsoleContext,
   request: GatewayRequest,
@@ -121,7 +121,7 @@ async function endChoice(
     by: 'developer',
     byUser,
   }
-  // Before its session ends, by which the user is known.
+  // Before the session ends, because it identifies the user.
   const owner = all ? await personalKeys.ownerOfSession(key) : undefined
   const endKeys = async () => {
     const revoked = owner === undefined ? 0 : await personalKeys.endAllOfOwner(owner)
@@ -129,7 +129,7 @@ async function endChoice(
   }
   await endKeys()
   const ended = all ? (await sessions.endAllLike(key)).count : Number(await sessions.end(key))
-  // A session may have made one until it ended.
+  // A session may have created a key until it ended.
   await endKeys()
   if (ended > 0) observe.report('session_ended', { ...whose, ended })
   return ended
@@ -146,14 +146,14 @@ function backToList(
   })
 }
 
-// Asks before anything ends, and names all of it.
+// The question before anything ends, with all that would end.
 
 interface EndConfirmation {
   readonly viewer: Viewer
   /** At least one. */
   readonly choices: readonly Choice[]
   readonly deviceName: DeviceNames
-  /** The session that looks at the page is among those that would end. */
+  /** Whether the viewer's own session is among those that would end. */
   readonly isOwn: boolean
 }
 
@@ -207,21 +207,21 @@ function tooManyPage(words: Words, viewer: Viewer): string {
 
 // The buttons that lead to the question.
 
-/** On the page of one session. */
+/** On the page of one session: the buttons that end it. */
 export function endButtons({ t }: Words, key: string, user: string): Html {
   return html`<form method="get" action="${OWN_PATHS.consoleConfirmEnd}" class="actions"><input type="hidden" name="session" value="${key}">
 <button type="submit" class="button small quiet" aria-label="${t('console.end_label', { user })}">${t('console.end')}</button>
 <button type="submit" name="all" value="yes" class="button small quiet" aria-label="${t('console.end_all_label', { user })}">${t('console.end_all')}</button></form>`
 }
 
-/** In the list, all that can be done with one session. It opens without scripts. */
+/** In the list: all actions for one session. It opens without scripts. */
 export function sessionMenu({ t }: Words, { key }: ListedSession, session: string): Html {
   return html`<details class="menu" name="menu"><summary aria-label="${t('console.action_label', { user: session })}" title="${t('console.action')}">${icon('more')}<span class="unseen">${t('console.action')}</span></summary>
 <div class="items"><a class="item" href="${OWN_PATHS.consoleSession}?key=${key}" aria-label="${t('console.details_label', { user: session })}">${t('console.details')}</a>
 <a class="item" href="${OWN_PATHS.consoleConfirmEnd}?session=${key}" aria-label="${t('console.end_label', { user: session })}">${t('console.end')}</a></div></details>`
 }
 
-/** In the list, for all sessions of a user. */
+/** In the list: ends all sessions of a user. */
 export function endAllButton({ t }: Words, key: string, user: string): Html {
   return html`<form method="get" action="${OWN_PATHS.consoleConfirmEnd}"><button type="submit" name="user" value="${key}" class="button small quiet" aria-label="${t('console.end_all_short_label', { user })}">${t('console.end_all_short')}</button></form>`
 }

@@ -1,4 +1,4 @@
-// A box above tables that shows the rows with a text. The server hides the others; filter.js does the same as one types.
+// A box above tables that shows only rows with a text. The server hides the others; filter.js does the same as the user types.
 
 import { html } from 'hono/html'
 import type { Html } from '../pages/layout.ts'
@@ -9,7 +9,7 @@ interface FilterBox {
   readonly value: string
   /** Fields of the page's address that stay as they are. */
   readonly keep?: Readonly<Record<string, string>>
-  /** A choice besides the text. */
+  /** Another choice besides the text. */
   readonly more?: Html
 }
 
@@ -29,7 +29,7 @@ ${more}
 <p id="filter-nothing" class="hint" role="status" data-nothing="${t('filter.nothing')}"></p>`
 }
 
-/** Whether one of its cells has the text, in any case. */
+/** Whether one of a row's cells contains the text, in any case. */
 export function createRowFilter<Row>(columns: readonly Column<Row>[], filter: string) {
   const wanted = filter.toLowerCase()
   return (row: Row, index: number): boolean =>
@@ -38,7 +38,7 @@ export function createRowFilter<Row>(columns: readonly Column<Row>[], filter: st
 
 const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" }
 
-/** What a reader sees of it. */
+/** The visible text of a cell. */
 function textOf(content: unknown): string {
   const text = typeof content === 'string' ? content : String(content).replace(/<[^>]*>/g, '')
   return text.replace(/&(amp|lt|gt|quot|#39);/g, (_entity, name: string) => ENTITIES[name] ?? '')

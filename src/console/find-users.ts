@@ -1,20 +1,20 @@
-// The users of the sessions tab, page by page: each user once, with their sessions, the newest user first.
+// The users of the sessions tab, page by page: each user once, with their sessions, newest user first.
 //
 //   sessions, newest first    B2  A3  C1  A2  B1  A1
 //   page 1 of two users       B (B2, B1), A (A3, A2, A1)
 //   page 2                    C; A2, B1 and A1 are of users who are on page 1
 //
-// A user is listed at their newest session. A search looks at every session, because names, addresses and devices are sealed:
-// a page looks at a limited number, and the next one continues there.
+// A user is listed at their newest session. A search looks at every session, because names, addresses and devices are sealed. A page
+// looks at a limited number of sessions, and the next page continues there.
 
 import { setImmediate } from 'node:timers/promises'
 import type { ListedSession } from '../session/listing.ts'
 import type { Sessions } from '../session/sessions.ts'
 
-/** One user with their sessions, the newest first; at least one. */
+/** One user with their sessions, newest first; at least one. */
 export interface UserSessions {
   readonly sessions: readonly ListedSession[]
-  /** There are more than were read. */
+  /** Whether there are more sessions than were read. */
   readonly areMore: boolean
 }
 
@@ -28,15 +28,15 @@ export interface UserQuery {
   readonly after: string
   /** A username that is found without a search. */
   readonly username?: string
-  /** Whether a session is searched for; every session is if absent. */
+  /** Whether a session is searched for; without it, every session is. */
   readonly matches?: (session: ListedSession) => boolean
 }
 
-/** A page ends with the chunk of sessions in which it has so many. */
+/** A page ends after the chunk of sessions that reaches this number. */
 const USERS_ON_PAGE = 50
-/** Sessions that one page opens. */
+/** The most sessions that one page opens. */
 const MOST_LOOKED_AT = 2000
-/** Users whose sessions are read for one page. */
+/** The most users whose sessions are read for one page. */
 const MOST_ASKED = 200
 const MOST_SESSIONS_OF_USER = 50
 const CHUNK = 50
@@ -49,7 +49,7 @@ export async function findUsers(
   const known = new Set<string>()
   let asked = 0
 
-  /** Adds the users of those sessions that are the newest match of their user. */
+  /** Adds the users whose newest match is among these sessions. */
   async function add(candidates: readonly ListedSession[]): Promise<void> {
     const firstOf = new Map<string, ListedSession>()
     for (const session of candidates) {
@@ -62,7 +62,7 @@ export async function findUsers(
       const user = found[n]
       if (!user) continue
       known.add(id)
-      // Of a user with more sessions than were read it is unknown which is the newest.
+      // If a user has more sessions than were read, the newest one is unknown.
       if (user.areMore || !user.sessions.some(other => matches(other) && sinceOf(other) > sinceOf(session)))
         users.push(user)
     }
@@ -80,13 +80,13 @@ export async function findUsers(
     await add(page.sessions.filter(matches))
     next = page.next
     if (next === undefined) break
-    // Opening sessions takes time that requests of others wait for.
+    // Opening sessions takes time, and other requests are waiting.
     await setImmediate()
   }
   return next === undefined ? { users } : { users, next }
 }
 
-/** A session that cannot be opened has an owner, too; without one, it is listed on its own. */
+/** A session that cannot be opened has an owner, too; a session without one is listed separately. */
 export function userIdOf({ key, owner }: ListedSession): string {
   return owner ?? key
 }

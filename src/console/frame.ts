@@ -25,7 +25,7 @@ type Section = keyof typeof SECTIONS
 export interface Viewer {
   readonly username: string
   readonly nickname: string
-  /** The store cannot be asked about the session: the page is shown, and nothing can be done on it. */
+  /** The store cannot be asked about the session: the page is shown without any actions. */
   readonly isUnconfirmed?: boolean
 }
 
@@ -42,7 +42,7 @@ interface ConsoleCaller {
 interface ConsoleFrame {
   readonly section: Section
   readonly viewer: Viewer
-  /** The title of a page below the section's own; default: the section's. */
+  /** The title of a page below its section; by default that of the section. */
   readonly title?: string
   readonly body: Html
   readonly scripts?: readonly string[]
@@ -88,7 +88,7 @@ function link({ t }: Words, name: Section, path: string, current: Section) {
   return html`<li><a href="${path}" ${name === current ? html`aria-current="page"` : ''}>${t(`console.${name}`)}</a></li>`
 }
 
-// One sentence on how things are, told apart by colour, shape and words.
+// The overall state in one sentence, distinguished by colour, shape and words.
 
 export type State = 'good' | 'degraded' | 'down'
 

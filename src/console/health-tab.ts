@@ -52,7 +52,7 @@ function storeOf({ STORE }: Settings): string {
 export interface HealthView {
   readonly viewer: Viewer
   readonly findings: readonly Finding[]
-  /** Milliseconds, of the last hour; absent where there was nothing to measure. */
+  /** In milliseconds, for the last hour; absent if there was nothing to measure. */
   readonly times: readonly {
     readonly what: TimedOperation
     readonly p50: number | undefined
@@ -66,7 +66,7 @@ export interface HealthView {
   readonly store: string
 }
 
-/** What is open; what passed is folded. */
+/** The levels that are shown open; passed checks are folded. */
 const ORDER = ['failure', 'warning'] as const
 const SHOWN_TIMES = {
   request: 'overview.of_requests',
@@ -93,7 +93,7 @@ ${instancesPart(words, view)}`,
   })
 }
 
-/** The last one is of no use to a check that passed. */
+/** The last column is of no use to a check that passed. */
 function findingColumns({ t, render, checkLabel }: Words): Column<Finding>[] {
   return [
     { title: t('health.check'), cell: ({ name }) => html`<span title="${name}">${checkLabel(name)}</span>` },

@@ -7,7 +7,7 @@ import type { SignedInCaller } from '../identify/admission.ts'
 import { createWatchList, type WatchItem } from '../util/watch-list.ts'
 import type { ConsoleContext } from './context.ts'
 
-/** What a page is told: the name of the event, and its content. */
+/** A message to the page: the name of the event, and its content. */
 export type Message = readonly [name: string, data: unknown]
 
 export interface LiveStreams {
@@ -22,7 +22,7 @@ export interface LiveStreams {
 }
 
 const EVERY_MS = 5000
-/** More would be a leak. */
+/** More would indicate a leak. */
 const MOST_OPEN = 100
 
 interface Live extends WatchItem {
@@ -69,7 +69,7 @@ function stream(
         // A slow reader misses some messages.
         if (isUpdating || (controller.desiredSize ?? 0) <= -1) return
         isUpdating = true
-        // Nothing is sent while the store is unavailable; a page that is loaded then says so.
+        // Nothing is sent while the store is unavailable; a page that is loaded then reports it.
         const messages = await news().catch(() => [])
         isUpdating = false
         const text = messages.map(([name, data]) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`).join('')

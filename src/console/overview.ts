@@ -31,7 +31,7 @@ export interface Overview {
   readonly stream: GuardedHandler<ConsoleContext>
 }
 
-/** However many users look, the trail is read once within this time. */
+/** The trail is read once within this time, however many users are looking. */
 const FRESH_MS = 4000
 
 export function createOverview(context: ConsoleContext, liveStreams: LiveStreams): Overview {
@@ -46,7 +46,7 @@ export function createOverview(context: ConsoleContext, liveStreams: LiveStreams
   return {
     async show({ pages }, request, caller) {
       const { cookies } = caller
-      // The list of sessions had this address once, and may be in a bookmark.
+      // The list of sessions used to have this address, which may be in a bookmark.
       if (new URLSearchParams(request.search).has('username'))
         return redirectAnswer(pages, request.method, OWN_PATHS.consoleSessions + request.search, { cookies })
       const view = await views[rangeOf(request)].get()
@@ -73,7 +73,7 @@ export function createOverview(context: ConsoleContext, liveStreams: LiveStreams
 const HOUR_MS = 3_600_000
 /** Events that show whether users can sign in and stay signed in. */
 const TELLING = ['sign_in', 'sign_in_failed', 'session_refresh_failed']
-/** How many of each are read. */
+/** How many events of each code are read. */
 const MOST_EVENTS = 1000
 
 function rangeOf({ search }: GatewayRequest): Range {
@@ -106,10 +106,10 @@ async function makeView(context: ConsoleContext, range: Range): Promise<Overview
   }
 }
 
-/** The hour and the day before are kept in longer slots; the week before is not kept. */
+/** The hour and the day before are available in longer slots; the week before is not kept. */
 const BEFORE = { hour: 'day', day: 'week' } as const
 
-/** The slots of the time before a range, as long as the range itself; `undefined` if nothing was counted then. */
+/** The slots of the period before a range, which is as long as the range; `undefined` if nothing was counted then. */
 async function readBefore(history: History, range: Range): Promise<Slot[] | undefined> {
   if (range === 'week') return undefined
   const { slots } = await history.read(BEFORE[range])
@@ -118,11 +118,11 @@ async function readBefore(history: History, range: Range): Promise<Slot[] | unde
   return before.some(({ counts }) => Object.keys(counts).length > 0) ? before : undefined
 }
 
-/** Other problems are shown while the store is unavailable, too. */
+/** While the store is unavailable, other problems are still shown. */
 async function recentEvents({ observe, now }: ConsoleContext) {
   try {
     const since = now() - HOUR_MS
-    // Each code separately: a flood of one must not hide another.
+    // Each code separately, so that a flood of one does not hide another.
     const pages = await Promise.all(TELLING.map(event => observe.auditTrail.find({ event, since, limit: MOST_EVENTS })))
     return { events: pages.flatMap(({ events }) => events), isStoreAway: false }
   } catch (error) {
@@ -136,13 +136,13 @@ async function recentEvents({ observe, now }: ConsoleContext) {
 export interface OverviewView {
   readonly range: Range
   readonly plot: Plot
-  /** The time before it, if that is known. */
+  /** The period before it, if known. */
   readonly before: Plot | undefined
   readonly isStoreAway: boolean
   readonly problems: readonly CurrentProblem[]
   /** Keyed by their ids. */
   readonly providerNames: ReadonlyMap<string, Phrase | undefined>
-  /** What a developer should know about how it runs. */
+  /** Risky settings that a developer should know about. */
   readonly advice: readonly Advice[]
   /** What the doctor has found. */
   readonly failures: readonly Finding[]
@@ -167,7 +167,7 @@ ${viewer.isUnconfirmed ? '' : plotsPart(words, view)}
   })
 }
 
-/** A stream fills them, which ends with a session that cannot be confirmed. */
+/** A stream fills the plots; it ends with a session that cannot be confirmed. */
 function plotsPart(words: Words, { range }: OverviewView): Html {
   const { t } = words
   return html`<div id="plots" data-live="${OWN_PATHS.consoleLive}?range=${range}" data-words="${plotWords(words)}">
@@ -175,7 +175,7 @@ ${PLOTS.map(name => html`<figure><figcaption>${t(`overview.plot_${name}`)}</figc
 </div>`
 }
 
-/** The state of everything in one line. */
+/** The overall state in one line. */
 function stateBanner(words: Words, view: OverviewView): Html {
   const { t } = words
   const severities = troublesIn(words, view).map(({ severity }) => severity)
@@ -190,7 +190,7 @@ function stateBanner(words: Words, view: OverviewView): Html {
   return banner(state, t(`overview.state_${state}`), more.join(' '))
 }
 
-/** The worst first. One failure is one card, however many checks have found it. */
+/** The worst problems come first. One failure is one card, however many checks have found it. */
 export function problemList(words: Words, view: OverviewView): Html {
   return html`${troublesIn(words, view).map(trouble => problemCard(words, trouble))}`
 }
@@ -204,7 +204,7 @@ ${cause(words, trouble)}
 ${audit === undefined ? '' : html`<p class="small"><a href="${audit}">${t('overview.see_audit')}</a></p>`}</article>`
 }
 
-/** Folded: nothing fails because of it. A script lets the reader dismiss each one, until it changes. */
+/** Folded, because nothing fails because of it. A script lets the reader dismiss each piece of advice until it changes. */
 export function adviceList({ t, render }: Words, advice: readonly Advice[]): Html {
   if (advice.length === 0) return html``
   const lines = advice.map(
@@ -220,12 +220,12 @@ export function adviceList({ t, render }: Words, advice: readonly Advice[]): Htm
 <p class="small" id="dismissed" hidden>${t('overview.dismissed')} <button type="button" class="plain">${t('overview.show_again')}</button></p>`
 }
 
-/** Another one if the advice says something else, whatever the language. */
+/** Changes with the content of the advice, but not with the language. */
 function fingerprintOf(code: string, remedy: Phrase): string {
   return hash('sha256', JSON.stringify([code, remedy]), 'base64url').slice(0, 16)
 }
 
-/** `notice`: any visitor can cause it, and no user need be affected. */
+/** `notice`: any visitor can cause it, and users are not necessarily affected. */
 type Severity = 'down' | 'degraded' | 'notice' | 'recovered'
 
 const SEVERITIES: readonly Severity[] = ['down', 'degraded', 'notice', 'recovered']
@@ -233,21 +233,21 @@ const SEVERITY_ICONS = { down: 'failure', degraded: 'warning', notice: 'info', r
 
 interface Trouble {
   readonly severity: Severity
-  /** What it is about: the beginning of the names of the doctor's checks. */
+  /** The subject: the beginning of the names of the doctor's checks. */
   readonly about: string | undefined
   readonly message: Html
   /** Since when, how often, for how many. */
   readonly facts?: readonly Html[]
-  /** Where its events are. */
+  /** The address of its events in the audit trail. */
   readonly audit?: string
-  /** What the doctor has found of it. */
+  /** The doctor's findings about it. */
   readonly findings: readonly Finding[]
 }
 
 function troublesIn(words: Words, view: OverviewView): Trouble[] {
   const { problems, failures, isStoreAway } = view
   const seen = problems
-    // The first card says it already.
+    // The first card already reports it.
     .filter(problem => !(isStoreAway && problem.kind === 'event' && SUBJECTS[problem.code] === 'store'))
     .map(problem => ({
       severity: severityOf(problem, view),
@@ -279,7 +279,7 @@ function troublesIn(words: Words, view: OverviewView): Trouble[] {
   )
 }
 
-/** What any visitor can cause. */
+/** Events that any visitor can cause. */
 const BY_ANYONE = new Set<AlarmingEvent>(['rate_limited', 'cookie_lost'])
 
 function severityOf(problem: CurrentProblem, { problems, providerNames }: OverviewView): Severity {
@@ -292,7 +292,7 @@ function severityOf(problem: CurrentProblem, { problems, providerNames }: Overvi
   return failing >= providerNames.size ? 'down' : 'degraded'
 }
 
-/** A check that fails now: what has been quiet for a while is not over, and without the application of `/` nothing works. */
+/** The severity given the checks that fail now: a quiet problem is not over, and without the application of `/` nothing works. */
 function confirmed({ severity }: Pick<Trouble, 'severity'>, findings: readonly Finding[]): Severity {
   if (findings.length === 0) return severity
   if (findings.some(({ name }) => name === 'upstream /' || name.startsWith('upstream / '))) return 'down'
@@ -314,7 +314,7 @@ function factsOf(words: Words, problem: CurrentProblem): Html[] {
   ]
 }
 
-/** Events that the trail does not have are among what happened then. */
+/** If the trail does not record the event, links to all events since the problem began. */
 function auditOf(problem: CurrentProblem): string {
   const event = problem.kind === 'event' ? problem.code : problem.event
   const isInTrail = AUDITED.some(code => code === event)
@@ -347,7 +347,7 @@ function areaOf(name: string, { providerNames }: OverviewView): string {
   return area === 'upstream' || (area === 'provider' && providerNames.has(which)) ? `${area} ${which}` : area
 }
 
-/** The first finding is the cause of the others. Without one, Health looks for it. */
+/** The first finding is the cause of the others. Without a finding, links to Health, which looks for the cause. */
 function cause(words: Words, { severity, about, findings: [first, ...others] }: Trouble): Html | string {
   const { rich } = words
   const health = html`<a href="${OWN_PATHS.consoleHealth}">${words.t('console.health')}</a>`
@@ -404,7 +404,7 @@ function failuresIn({ at, failures }: Plot): Column {
   return at.map((_at, n) => Object.values(failures).reduce((sum, column) => sum + (column[n] ?? 0), 0))
 }
 
-/** Compared with the time before that is as long as the range. */
+/** Compares with the preceding period of the same length. */
 function trend({ t }: Words, change: number | undefined, range: Range): string {
   if (change === undefined) return t('overview.no_trend')
   if (change === 0) return t(`overview.same_${range}`)
@@ -413,7 +413,7 @@ function trend({ t }: Words, change: number | undefined, range: Range): string {
 
 const SPARK = { width: 96, height: 24 } as const
 
-/** The course of a figure, without numbers; the plots have them. */
+/** The course of a figure without numbers, which the plots show. */
 function sparkline(column: Column): Html {
   const most = Math.max(1, ...column.map(number => number ?? 0))
   const step = SPARK.width / Math.max(1, column.length - 1)
@@ -425,7 +425,7 @@ function sparkline(column: Column): Html {
   return html`<svg class="spark" viewBox="0 0 ${SPARK.width} ${SPARK.height}" preserveAspectRatio="none" aria-hidden="true" focusable="false"><polyline points="${points.join(' ')}"/></svg>`
 }
 
-/** As the form of the audit trail has it, in UTC. */
+/** In the form that the audit trail's form uses, in UTC. */
 function sinceIn(at: number): { since: string; zone: string } {
   return { since: new Date(at).toISOString().slice(0, 16), zone: '0' }
 }
@@ -441,7 +441,7 @@ const TIMED_NAMES = {
   store: 'overview.of_store',
 } as const
 
-/** What the plots call their lines. */
+/** The names of the lines in the plots. */
 function plotWords({ t }: Words): string {
   return new URLSearchParams({
     signIns: t('overview.sign_ins'),

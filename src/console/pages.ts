@@ -1,4 +1,4 @@
-// What the routes of the console answer, all tabs together: loaded with the first request of an admitted user.
+// The answers of the console's routes, for all tabs: loaded with the first request of an admitted user.
 
 import type { GuardedHandler } from '../sign-in/guarded.ts'
 import { createAuditStream, sendAuditCsv, sendAuditJson, showAudit } from './audit-tab.ts'

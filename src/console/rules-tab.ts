@@ -1,5 +1,5 @@
-// GET /_menshen/console/rules: the rules in effect, their verdict on a request that is entered there, and what shadow rules
-// would have refused.
+// GET /_menshen/console/rules: the rules in effect, their verdict on a request that is entered there, and the requests that shadow
+// rules would have refused.
 
 import { isIP } from 'node:net'
 import { html } from 'hono/html'
@@ -55,7 +55,7 @@ export async function showRules(
   return pageAnswer(context.pages, rulesPage(languageOf(context.pages, request), view), { cookies: caller.cookies })
 }
 
-/** With what was typed in, for the form. */
+/** A query with the text that was typed in, for the form. */
 interface TypedQuery extends RuleQuery {
   readonly typed?: { readonly from: string; readonly at: string; readonly age: string }
 }
@@ -75,7 +75,7 @@ function readRuleQuery(fields: URLSearchParams, roles: readonly string[]): Typed
     ...(list('acr').length > 0 && { acr: list('acr') }),
     ...(list('amr').length > 0 && { amr: list('amr') }),
     typed: { from, at, age },
-    // A path may be typed without the slash.
+    // A path may be typed without its leading slash.
     path: path === '' || path.startsWith('/') ? path : `/${path}`,
     method: given('method').toUpperCase() || 'GET',
     role: roles.includes(role) ? role : VISITOR,
@@ -88,7 +88,7 @@ function readRuleQuery(fields: URLSearchParams, roles: readonly string[]): Typed
 
 export interface RulesView {
   readonly viewer: Viewer
-  /** The hosts of the form, and which of them it is about: BASE_URL if none is chosen. Absent without `hosts`. */
+  /** The hosts of the form, and the chosen one: BASE_URL if none is. Absent without `hosts`. */
   readonly hosts?: HostChoice | undefined
   /** In the order of their precedence. */
   readonly rules: readonly Rule[]
@@ -131,7 +131,7 @@ ${shadowRules.length === 0 ? '' : shadowPart(words, view)}`,
   })
 }
 
-/** Choosing one shows its rules; a path is needed to ask about one. */
+/** Choosing a host shows its rules; a query about it also needs a path. */
 function hostField({ t }: Words, { authHost, names, chosen }: HostChoice): Html {
   const options = [
     option('', authHost, chosen === undefined),
@@ -258,7 +258,7 @@ function whoPart(words: Words, rule: Rule): Html {
   return html`${parts.map((part, n) => html`${n > 0 ? html`<br>` : ''}${part}`)}`
 }
 
-/** Rules name roles by their codes; a language may say what a role of ours is called. */
+/** Rules name roles by their codes; a language may have a name for a built-in role. */
 function roleAndCode({ rich }: Words, role: string): Html {
   const code = html`<code>${role}</code>`
   return isNamedRole(role) ? rich(`rules.role_${role}`, { code }) : code

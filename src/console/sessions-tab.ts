@@ -71,7 +71,7 @@ export async function showSessions(
 /** Longer than any name. */
 const LONGEST_SEARCH = 200
 
-/** The hosts that each session has entered; `undefined` where there are none to enter. */
+/** The hosts that each session has entered; `undefined` without `hosts`. */
 async function hostsOf(
   { hosts }: ConsoleContext,
   sessions: readonly Pick<ListedSession, 'key'>[],
@@ -81,7 +81,7 @@ async function hostsOf(
   return new Map(await Promise.all(listed))
 }
 
-/** When it ends without activity, where that is set. */
+/** When the session ends without activity, if that is configured. */
 function idleEndOf(sessions: Sessions, { key, summary }: ListedSession): number | undefined {
   return summary && sessions.idleEndOf({ key, seenAt: summary.seenAt })
 }
@@ -93,10 +93,10 @@ async function find(sessions: Sessions, text: string, after: string, words: Word
   return { ...page, count }
 }
 
-/** The log shows as many characters of a session's id. */
+/** The log shows this many characters of a session's id. */
 const SHORTEST_ID = 10
 
-/** By any part of username, display name, address or device, in any case; or by the beginning of the session's id. */
+/** Matches any part of the username, display name, address or device, in any case, or the beginning of the session's id. */
 export function createMatcher(
   text: string,
   words: Words,
@@ -104,7 +104,7 @@ export function createMatcher(
 ): (session: ListedSession) => boolean {
   const wanted = folded(text)
   const includesIt = (value: string) => folded(value).includes(wanted)
-  // Browsers of the same kind are many, and to name one takes a while.
+  // Many sessions have the same kind of browser, and naming it takes a while.
   const known = new Map<string, boolean>()
   const isDevice = (userAgent = '') => {
     const isKnown = known.get(userAgent)
@@ -121,7 +121,7 @@ export function createMatcher(
   }
 }
 
-/** Wide letters of Chinese keyboards and capitals are the same to a reader. */
+/** To a reader, capitals and the wide letters of Chinese keyboards are the same as other letters. */
 function folded(text: string): string {
   return text.normalize('NFKC').toLowerCase()
 }
@@ -130,21 +130,21 @@ function folded(text: string): string {
 
 interface SessionsView {
   readonly viewer: Viewer
-  /** What times are relative to. */
+  /** Times are shown relative to this one. */
   readonly now: number
   readonly users: readonly UserSessions[]
-  /** The session that looks at the page. */
+  /** The viewer's own session. */
   readonly ownKey: string
-  /** What each of several providers is called, by its id; absent where there is one. */
+  /** The name of each provider, keyed by its id; absent if there is only one. */
   readonly providerNames: Providers['names']
   readonly deviceName: DeviceNames
-  /** What was searched for; empty for all users. */
+  /** The text of the search; empty for all users. */
   readonly text: string
   /** The number of all sessions. */
   readonly count?: number
   readonly isFirst: boolean
   readonly next?: string
-  /** What has just been ended. */
+  /** The sessions that have just been ended. */
   readonly ended: EndedNotice | undefined
   /** The hosts that each session has entered, by its key; absent without `hosts`. */
   readonly hosts?: ReadonlyMap<string, readonly string[]> | undefined
@@ -153,7 +153,7 @@ interface SessionsView {
 
 /** The form that the checkboxes belong to. */
 const CHOSEN = 'chosen'
-/** Without a search; the other sessions of a user are found by one. */
+/** Without a search. A search finds the user's other sessions. */
 const MOST_SHOWN_OF_USER = 5
 
 function shownSessions({ sessions }: UserSessions, isSearch: boolean): readonly ListedSession[] {
@@ -248,7 +248,7 @@ function sessionColumns(words: Words, view: SessionsView): Column<ListedSession>
   ]
 }
 
-/** Who it is, what they are, and a choice of all that is theirs. */
+/** The user with their role, and a checkbox for all of their sessions. */
 function userHead(words: Words, { sessions, areMore }: UserSessions, view: SessionsView): Html {
   const { t } = words
   const [newest] = sessions
@@ -266,7 +266,7 @@ function userHead(words: Words, { sessions, areMore }: UserSessions, view: Sessi
 ${endAllButton(words, key, user)}</div>`
 }
 
-/** A name may be written in any direction. */
+/** A name may be written in either direction. */
 function userName({ t }: Words, user: Pick<SessionSummary, 'nickname' | 'username'> | undefined): Html {
   if (!user) return html`${t('console.unreadable')}`
   const name = nameBefore(displayName(user), user.username).trim()
@@ -274,7 +274,7 @@ function userName({ t }: Words, user: Pick<SessionSummary, 'nickname' | 'usernam
 }
 
 interface DeviceView extends SessionsView {
-  /** The user in the head above: a session that is older than a change of the name has another. */
+  /** The user in the head above. A session from before a change of name has another one. */
   readonly headName: string | undefined
 }
 
@@ -288,13 +288,13 @@ function deviceCell(words: Words, session: ListedSession, view: DeviceView): Htm
 <span>${other}${deviceIcon(summary?.userAgent)} <a href="${OWN_PATHS.consoleSession}?key=${key}">${summary ? view.deviceName(words, summary.userAgent) : shortKey(key)}</a>${own}${summary ? boundTag(words, summary) : ''}<br><span class="dim">${summary?.address ?? t('device.address_unknown')}</span></span></div>`
 }
 
-/** Whose session on which device, in words. */
+/** The user and device of a session, in words. */
 function deviceLabel(words: Words, { key, summary }: ListedSession, { deviceName }: SessionsView): string {
   if (!summary) return shortKey(key)
   return `${summary.username} · ${deviceName(words, summary.userAgent)}`
 }
 
-/** Its checkboxes are in the table, each of them named. */
+/** Its checkboxes are in the table, each with its label. */
 function chosenForm({ t }: Words): Html {
   // The script fills in the number.
   const many = t('console.chosen', { count: '#' })
@@ -323,7 +323,7 @@ function pageUrl(text: string, after?: string): string {
   return query.size === 0 ? OWN_PATHS.consoleSessions : `${OWN_PATHS.consoleSessions}?${query}`
 }
 
-// GET /_menshen/console/session: one session, alive or ended, and what the audit trail tells of it.
+// GET /_menshen/console/session: one session, active or ended, and its events in the audit trail.
 
 const MOST_EVENTS = 50
 
@@ -342,7 +342,7 @@ export async function showSession(
       status: 503,
       cookies,
     })
-  // The session has never existed.
+  // The session never existed.
   if (!found.session && found.events.length === 0) return errorAnswer(context.pages, request, 'not_found', { cookies })
   const names = await loadAuditNames(context, found.events)
   const idleEnd = found.session && idleEndOf(context.auth.sessions, found.session)
@@ -357,7 +357,7 @@ export async function showSession(
   return pageAnswer(context.pages, page, { cookies })
 }
 
-/** The trail knows a session by its short key. */
+/** The trail identifies a session by its short key. */
 async function findSession(
   context: ConsoleContext,
   key: string,
@@ -372,13 +372,13 @@ async function findSession(
   return { session, hosts: hosts?.get(key), keys, events, areMore: next !== undefined && events.length === MOST_EVENTS }
 }
 
-/** They end with all sessions of the user, and not with one. */
+/** Keys are revoked with all sessions of the user, not with a single one. */
 async function keysOfUser({ auth }: ConsoleContext, key: string): Promise<PersonalKey[]> {
   const owner = await auth.personalKeys.ownerOfSession(key)
   return owner === undefined ? [] : auth.personalKeys.listOfOwner(owner)
 }
 
-// The page of one session: its fields while it lives, how to end it, and its timeline.
+// The page of one session: its fields while it is active, how to end it, and its timeline.
 
 export interface SessionView {
   readonly viewer: Viewer
@@ -386,11 +386,11 @@ export interface SessionView {
   /** Absent if it has ended. */
   readonly session: ListedSession | undefined
   readonly isOwn: boolean
-  /** That it has entered; absent without `hosts`. */
+  /** The hosts that it has entered; absent without `hosts`. */
   readonly hosts?: readonly string[] | undefined
   /** The personal keys of its user. */
   readonly keys: readonly PersonalKey[]
-  /** The newest first. */
+  /** Newest first. */
   readonly events: readonly AuditEvent[]
   readonly areMore: boolean
   readonly names: AuditNames

@@ -53,7 +53,7 @@ function isPairs(value: unknown): value is Record<string, string> {
 function shown(value: Settings[keyof Settings]): string {
   if (value instanceof Networks) return value.rules.map(rule => rule.replace(/^\w+: IPv[46] /, '')).join(', ')
   if (Array.isArray(value)) return value.map(String).join(', ')
-  // As they are written in the environment.
+  // Written as in the environment.
   if (isPairs(value))
     return Object.entries(value)
       .map(([name, text]) => hidePassword(`${name}=${text}`))
@@ -65,10 +65,10 @@ function shown(value: Settings[keyof Settings]): string {
 
 export interface ShownSetting {
   readonly name: string
-  /** As in the reference, in Markdown. */
+  /** The same as in the reference, in Markdown. */
   readonly description: string
   readonly descriptionZh: string
-  /** Secrets are hidden already. */
+  /** Secrets are already hidden. */
   readonly value: string
   /** The default. */
   readonly default: string
@@ -120,7 +120,7 @@ function topicPart(words: Words, { topic, settings }: ShownTopic, { filter, only
 }
 
 function settingName({ lang }: Words, { name, description, descriptionZh }: ShownSetting): Html {
-  // A language of the operator's own has the English one.
+  // A language that the operator added has no description, so the English one is shown.
   const [text, of] = lang === 'zh-CN' ? [descriptionZh, lang] : [description, 'en']
   return html`<code>${name}</code><p class="small" ${of === lang ? '' : html`lang="${of}"`}>${marked(text)}</p>`
 }
@@ -132,7 +132,7 @@ function settingValue({ t }: Words, setting: ShownSetting): Html {
     : html`<code class="dim">${value}</code> <span class="dim small">${t('settings.default')}</span>`
 }
 
-/** Text in backticks is code; of a link only its text is shown, because the reference is not on this page. */
+/** Text in backticks becomes code; of a link only the text is shown, because the reference is not on this page. */
 function marked(description: string): Html {
   const parts = description.replace(/\[([^\]]+)\]\([^)]*\)/g, '$1').split('`')
   return html`${parts.map((part, n) => (n % 2 === 1 ? html`<code>${part}</code>` : part))}`

@@ -14,18 +14,18 @@ export interface Column<Row> {
 }
 
 export interface RowGroup<Row> {
-  /** What its rows belong to, as a row above them. */
+  /** What the rows belong to, shown as a row above them. */
   readonly head?: Html
   readonly rows: readonly Row[]
 }
 
 interface Table<Row> {
-  /** The id of its heading, or a text. */
+  /** The id of the heading, or a text. */
   readonly label: { readonly by: string } | { readonly text: string }
   readonly columns: readonly Column<Row>[]
   readonly rows?: readonly Row[]
   readonly groups?: readonly RowGroup<Row>[]
-  /** A row that is not shown is on the page, for the script of a filter. */
+  /** A row that is not shown is still on the page, for the script of a filter. */
   readonly isShown?: (row: Row, index: number) => boolean
 }
 
@@ -44,7 +44,7 @@ ${groups.map(
 </table>`
 }
 
-/** The rows alone, to be added to a table of the same columns. */
+/** Only the rows, to be added to a table with the same columns. */
 export function tableRows<Row>(
   columns: readonly Column<Row>[],
   rows: readonly Row[],

@@ -1,5 +1,5 @@
-// /oauth/authorize: GET asks who signs in, POST answers the application. Both judge the same request again, since the
-// form is sent to the address of its page.
+// /oauth/authorize: GET asks which user signs in, POST answers the application. Both validate the authorization request,
+// because the form is posted to the address of its page.
 
 import type { Context } from 'hono'
 import { html } from 'hono/html'
@@ -48,7 +48,7 @@ function answerAddress(redirectUri: string, params: Record<string, string>, stat
   return address.href
 }
 
-// Judging an authorization request: who asks decides where the answer may go, so that comes first.
+// Validates an authorization request. The client is checked first, because it decides where the answer may go.
 
 type AuthorizationRequest =
   /** Sent by an unknown client, or with an unknown redirect address: it must never be redirected. */

@@ -25,7 +25,7 @@ export function senderOf(request: Request): 'own page' | 'foreign page' | 'scrip
   return origin === `http://${request.headers.get('host')}` ? 'own page' : 'foreign page'
 }
 
-// Making and comparing secrets. A comparison takes the same time wherever the two differ.
+// Creates and compares secrets. A comparison takes the same time wherever the two differ.
 
 export function newSecret(): string {
   return randomBytes(24).toString('base64url')
@@ -44,7 +44,7 @@ function sha256(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }
 
-// Reading parameters, at the door: each at most once, and an empty one is treated as absent (RFC 6749, section 3).
+// Reads request parameters. Each may be sent only once, and an empty one is treated as absent (RFC 6749, section 3).
 
 export type Fields = ReadonlyMap<string, string>
 
@@ -56,7 +56,7 @@ export function readFields(params: URLSearchParams): Fields | undefined {
   return fields
 }
 
-/** Undefined if the body is not a form, repeats a parameter, or ends before it is whole. */
+/** Undefined if the body is not a form, repeats a parameter, or is cut short. */
 export async function readFormFields(request: Request): Promise<Fields | undefined> {
   const [type = ''] = (request.headers.get('content-type') ?? '').split(';')
   if (type.trim().toLowerCase() !== 'application/x-www-form-urlencoded') return undefined

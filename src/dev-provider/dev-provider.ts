@@ -26,9 +26,9 @@ interface DevProviderOptions {
   readonly clientId: string
   readonly clientSecret: string
   readonly redirectUri: string
-  /** In place of the built-in ones. */
+  /** Used in place of the built-in users. */
   readonly users?: readonly DevUserInfo[] | undefined
-  /** `zh-CN`, `en`, or `auto`, the browser's; a visitor can choose another. */
+  /** `zh-CN`, `en`, or `auto` for the browser's language; a visitor can choose another. */
   readonly language?: string
   readonly now: () => number
 }
@@ -36,12 +36,12 @@ interface DevProviderOptions {
 export interface DevProvider {
   readonly url: string
   readonly users: readonly string[]
-  /** From now on; ours if there are none. */
+  /** Replaces the users from now on; `undefined` restores the built-in ones. */
   setUsers(users: readonly DevUserInfo[] | undefined): void
   close(): Promise<void>
 }
 
-/** Rejects with the error of listening as it is, such as EADDRINUSE. */
+/** Rejects with the original error of `listen`, such as EADDRINUSE. */
 export async function startDevProvider(options: DevProviderOptions): Promise<DevProvider> {
   const { port, host = '127.0.0.1', clientId, clientSecret, redirectUri, language = 'zh-CN', now } = options
   let users = cardsOf(options.users)
@@ -80,7 +80,7 @@ function cardsOf(users: readonly DevUserInfo[] | undefined): readonly DevUser[] 
   return users ? users.map(info => ({ info })) : DEV_USERS
 }
 
-// The provider's routes on one screen, and what holds for all of them: protective headers, small bodies, known methods.
+// The provider's routes, and what applies to all of them: protective headers, small bodies, known methods.
 
 interface AppOptions {
   readonly client: RegisteredClient
@@ -88,7 +88,7 @@ interface AppOptions {
   readonly users: () => readonly DevUser[]
   readonly language: string
   readonly now: () => number
-  /** Cuts short the answers that are being held back. */
+  /** Ends the delay of answers that are still held back. */
   readonly closing: AbortSignal
 }
 
@@ -99,7 +99,7 @@ export async function createApp({ client, users, language, now, closing }: AppOp
   const style = await readFile(new URL('pages/style.css', import.meta.url), 'utf8')
   const icon = await readFile(new URL('pages/icon.svg', import.meta.url), 'utf8')
 
-  // The work is done at once and only its answer is late: a caller that gives up cannot tell, as with a real provider.
+  // The call is processed immediately and only its answer is late: a caller that gives up cannot tell, as with a real provider.
   const delayed: MiddlewareHandler = async (_, next) => {
     const { delayMs } = misbehaviour.current()
     await next()
@@ -125,7 +125,7 @@ export async function createApp({ client, users, language, now, closing }: AppOp
   return app
 }
 
-/** The length has to be announced: a client that sends a form to a provider knows it. */
+/** Content-Length is required: a client that sends a form to a provider knows it. */
 const limitBody: MiddlewareHandler = async (c, next) => {
   if (c.req.header('transfer-encoding')) return c.text('the length of the body is missing', 411)
   if (Number(c.req.header('content-length') ?? 0) > MAX_BODY_BYTES) return c.text('the body is too large', 413)
@@ -133,7 +133,7 @@ const limitBody: MiddlewareHandler = async (c, next) => {
 }
 
 function protectiveHeaders(client: RegisteredClient): MiddlewareHandler {
-  // Browsers hold a form's redirects to form-action as well, so the way back to the application has to be in it.
+  // Browsers apply form-action to a form's redirects as well, so it must include the application's origin.
   const formAction = `'self' ${new URL(client.redirectUri).origin}`
   const policy = [
     "default-src 'none'",

@@ -1,4 +1,4 @@
-// /oauth/logout: a server POSTs the refresh token of the session that ends; a browser comes by GET and may be sent back.
+// /oauth/logout: a server POSTs the refresh token of the session to end; a browser sends a GET and may be redirected back.
 
 import type { Context } from 'hono'
 import { type RegisteredClient, readFormFields } from './client.ts'

@@ -1,6 +1,6 @@
-// The ways in which this provider can be told to misbehave, as data, and what it has been told.
+// The ways in which this provider can be told to misbehave, as data, and their current values.
 
-/** From this value on a count does not run down. */
+/** A count of this value does not run down. */
 export const ALWAYS = 999
 
 interface KnobRow {
@@ -68,7 +68,7 @@ export function createMisbehaviour() {
     reset() {
       knobs = DEFAULT_KNOBS
     },
-    /** Whether this call is one that shall go wrong. Asking uses it up. */
+    /** Whether this call must fail. Asking takes one off the count. */
     strikes(name: CountName): boolean {
       const left = knobs[name]
       if (left > 0 && left < ALWAYS) knobs = { ...knobs, [name]: left - 1 }

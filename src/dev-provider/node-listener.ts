@@ -1,5 +1,5 @@
-// The provider's routes for a server of node:http. Not by @hono/node-server: that package takes whichever Hono the application
-// has installed, and fails to load with an older one.
+// Serves the provider's routes with node:http. @hono/node-server is not used: it takes whichever Hono the application has
+// installed, and fails to load with an older one.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 
 export const MAX_BODY_BYTES = 16 * 1024
@@ -17,7 +17,7 @@ async function answer(fetch: Fetch, message: IncomingMessage, response: ServerRe
   if (!request) return void response.writeHead(400).end()
   const { status, headers, body } = await fetch(request)
   response.setHeaders(headers)
-  // Nothing here is longer than a page.
+  // No answer here is longer than a page.
   response.writeHead(status).end(body ? Buffer.from(await new Response(body).arrayBuffer()) : undefined)
 }
 
@@ -25,7 +25,7 @@ async function answer(fetch: Fetch, message: IncomingMessage, response: ServerRe
 async function toRequest(message: IncomingMessage): Promise<Request | undefined> {
   const { method = 'GET', url = '', headers: given } = message
   const address = URL.parse(url.startsWith('/') ? `http://${given.host}${url}` : url)
-  // Those two no Request can have.
+  // A Request cannot have these two methods.
   if (!address || method === 'TRACE' || method === 'CONNECT') return undefined
   const headers = new Headers()
   for (const [name, values = []] of Object.entries(message.headersDistinct))
@@ -34,7 +34,7 @@ async function toRequest(message: IncomingMessage): Promise<Request | undefined>
   return new Request(address, { method, headers, body })
 }
 
-/** The routes refuse a longer one, or one of unknown length, by its headers alone. */
+/** The routes refuse a longer body, or one of unknown length, without reading it. */
 function hasShortBody({ method, headers }: IncomingMessage): boolean {
   if (method === 'GET' || method === 'HEAD' || headers['transfer-encoding'] !== undefined) return false
   return Number(headers['content-length'] ?? 0) <= MAX_BODY_BYTES

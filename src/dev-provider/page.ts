@@ -28,7 +28,7 @@ ${content}
 </html>`
 }
 
-// A page that says one thing: something was refused, or it is done.
+// A page with one message: something was refused, or it is done.
 
 export function messagePage(words: DevWords, [title, sentence]: readonly [string, string]): DevHtml {
   return devPage(

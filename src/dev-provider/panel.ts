@@ -28,7 +28,7 @@ export function panelChangeRoute(misbehaviour: Misbehaviour, wordsOf: WordsOf) {
   }
 }
 
-// The control panel: what the provider does wrong at the moment, a row of choices for each way, and the sessions in brief.
+// The page of the control panel: the current misbehaviour, a row of choices for each kind, and the sessions in brief.
 
 const SESSIONS_SHOWN = 20
 

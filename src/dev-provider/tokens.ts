@@ -50,7 +50,7 @@ export function tokenRoute(client: RegisteredClient, grants: Grants, misbehaviou
 }
 
 // What users have granted: first a code, then a family of tokens that rotates with every refresh and is revoked as one.
-// Each code and token reads `<grant id>.<secret>`, so that even one long spent still names the family it must revoke.
+// Each code and token has the form `<grant id>.<secret>`, so that even one spent long ago names the family to revoke.
 
 const CODE_LIFETIME_MS = 60_000
 const FAMILY_LIFETIME_MS = 30 * 24 * 3_600_000
@@ -84,7 +84,7 @@ export function createGrants() {
       return `${id}.${secret}`
     },
 
-    /** Any attempt spends the code. One on a code already redeemed revokes the tokens issued from it. */
+    /** Any attempt spends the code. An attempt with a redeemed code revokes the tokens issued from it. */
     redeemCode(code: string, verifier: string | undefined, seconds: number, now: number): TokenResponse | undefined {
       const { id, secret } = split(code)
       const pending = codes.get(id, now)
@@ -130,7 +130,7 @@ function split(token: string): { id: string; secret: string } {
   return { id, secret }
 }
 
-// A family of tokens: what one sign-in leads to. The newest refresh token and the access tokens of the family all read
+// A family of tokens belongs to one sign-in. Its newest refresh token and its access tokens all have the form
 // `<family id>.<secret>`.
 
 const MAX_ACCESS_TOKENS = 100
@@ -143,7 +143,7 @@ export interface TokenFamily {
   readonly accessTokens: readonly { readonly secret: string; readonly expiresAt: number }[]
 }
 
-/** Without a refresh token, as it is before the first is issued. */
+/** A family before its first refresh token is issued. */
 export type FamilyBase = Omit<TokenFamily, 'refreshSecret'>
 
 export interface TokenResponse {
@@ -159,7 +159,7 @@ export function newFamily(user: DevUserInfo, now: number): FamilyBase {
   return { user, since: now, refreshes: 0, accessTokens: [] }
 }
 
-/** The family with another access token and a new refresh token, which is the only one from then on. */
+/** The family with a further access token, and a new refresh token that replaces the previous one. */
 export function withNewTokens(family: FamilyBase, seconds: number, now: number): TokenFamily {
   const living = family.accessTokens.filter(({ expiresAt }) => expiresAt > now)
   const accessTokens = [...living, { secret: newSecret(), expiresAt: now + seconds * 1000 }].slice(-MAX_ACCESS_TOKENS)

@@ -1,4 +1,4 @@
-// The users that anyone can sign in as with one click. Their phone numbers and addresses can belong to no one.
+// The users that anyone can sign in as with one click. No real person can have their phone numbers or addresses.
 
 /** The `data` of a user info answer: the seven strings of specification 5.4, and groups to try rules with. */
 export interface DevUserInfo {

@@ -1,4 +1,4 @@
-// What the provider's pages say, in Chinese and in English, and which of the two a browser gets.
+// The texts of the provider's pages in Chinese and English, and which of the two a browser gets.
 
 import type { Context } from 'hono'
 import { readFormFields, senderOf } from './client.ts'
@@ -26,7 +26,7 @@ export interface DevWords {
   readonly warning: string
   readonly chooseTitle: string
   readonly chooseHeading: string
-  /** In front of the application's name, and behind it. */
+  /** The texts before and after the application's name. */
   readonly chooseLead: readonly [string, string]
   readonly deny: string
   readonly panelHint: string
@@ -187,7 +187,7 @@ export async function languageRoute(c: Context): Promise<Response> {
   return c.redirect(pageBefore(c), 303)
 }
 
-/** The two pages that there are to come back to. */
+/** Returns to the page that the form was on: choosing a user, or the panel. */
 function pageBefore(c: Context): string {
   const before = URL.parse(c.req.header('referer') ?? '')
   const isOurs = before?.host === c.req.header('host')
@@ -198,7 +198,7 @@ function isLang(text: string): text is Lang {
   return Object.hasOwn(WORDS, text)
 }
 
-/** Whichever of the two comes first. */
+/** Whichever of the two languages comes first in Accept-Language. */
 function liked(acceptLanguage: string): Lang {
   const [first] = /\b(zh|en)\b/i.exec(acceptLanguage) ?? []
   return first?.toLowerCase() === 'en' ? 'en' : 'zh-CN'

@@ -55,13 +55,13 @@ export function bindDevice(
   return { id: randomText(16), x, y, challenge: randomText(32), cookie: newCookie(now), isSeen: false }
 }
 
-/** A proof whose signature is right. */
+/** A proof with a valid signature. */
 export interface DeviceProof {
   readonly challenge: string
   readonly nonce: string
 }
 
-/** `undefined` if the challenge does not count, or the proof is a copy of the last one. */
+/** `undefined` if the challenge is not valid, or the proof is a copy of the last one. */
 export function renewDevice(
   device: BoundDevice,
   { challenge, nonce }: DeviceProof,
@@ -73,7 +73,7 @@ export function renewDevice(
     const renewed = { ...rest, challenge: randomText(32), lastNonce: nonce, isSeen: true }
     return { ...renewed, previousChallenge: device.challenge, cookie: newCookie(now), previousCookie: device.cookie }
   }
-  // A proof that ran beside the last one: it gets the same cookie.
+  // A proof that was sent in parallel with the last one gets the same cookie.
   if (previousChallenge !== undefined && isEqual(challenge, previousChallenge)) return { ...rest, lastNonce: nonce }
   return undefined
 }
@@ -88,7 +88,7 @@ export function showsCookie({ cookie, previousCookie }: BoundDevice, shown: stri
   return previousCookie !== undefined && now <= previousCookie.until && isEqual(shown, previousCookie.value)
 }
 
-/** Whether the ticket may count alone: the browser that has just signed in does not have the cookie yet. */
+/** Whether the ticket is valid without the cookie: a browser that has just signed in does not have it yet. */
 export function mayWait(signedInAt: number, now: number): boolean {
   return now <= signedInAt + BOUND_MS
 }
@@ -102,7 +102,7 @@ function randomText(bytes: number): string {
 }
 
 /**
- * In a time that depends on the lengths alone. The two buffers that `timingSafeEqual` needs would cost 1.5 µs of the 21 µs that
+ * Takes a time that depends only on the lengths. The two buffers that `timingSafeEqual` needs would cost 1.5 µs of the 21 µs that
  * a check takes.
  */
 function isEqual(one: string, other: string): boolean {

@@ -1,7 +1,7 @@
 // DEVICE_BOUND_SESSIONS: whether a request comes from the device that its session is bound to (W3C, Device Bound Session
 // Credentials). The routes with which a browser binds a session and proves itself are in routes.ts.
 //
-// A session that was bound stays bound: turning the setting off ends the offer to new sessions and nothing else.
+// A bound session stays bound: turning the setting off only stops the offer to new sessions.
 
 import { isSecure } from '../config/read.ts'
 import type { Settings } from '../config/settings.ts'
@@ -26,7 +26,7 @@ import {
 
 export interface DevicesOptions {
   readonly settings: Settings
-  /** At a host of `hosts` the ticket of the host is enough. Such sessions are not bound as long as there are hosts. */
+  /** False at a host of `hosts`, where the ticket of the host is enough: no new session is bound as long as there are hosts. */
   readonly isAuthHost: boolean
   readonly cookies: CookieNames
   readonly sessions: Sessions
@@ -34,7 +34,7 @@ export interface DevicesOptions {
   readonly report: Report
 }
 
-/** Whether new sessions are offered to be bound. */
+/** Whether new sessions are offered a binding. */
 export function offersDevices(settings: Settings): boolean {
   return settings.DEVICE_BOUND_SESSIONS === 'on' && isSecure(settings)
 }
@@ -72,7 +72,7 @@ export function createDevices(options: DevicesOptions): DeviceCheck {
     return (await sessions.endUnbound(loaded)) ? undefined : checkReloaded(request, ticket, shown, loaded)
   }
 
-  /** One write in the life of a session. No request waits for it; if it fails, the next request tries again. */
+  /** Written once per session. No request waits for it; if it fails, the next request tries again. */
   function noteSeen(ticket: string, loaded: LoadedSession): void {
     const notes = notesOf(loaded)
     if (notes.isSeen) return
@@ -94,7 +94,7 @@ export function createDevices(options: DevicesOptions): DeviceCheck {
     isFromDevice: isShown,
 
     /**
-     * The ticket alone is enough until the second cookie was seen once, and for ten minutes after the sign-in at most: the first
+     * The ticket is enough until the second cookie has been seen once, but at most for ten minutes after the sign-in: the first
      * pages are requested while the browser registers its key.
      */
     check(request, ticket, loaded) {

@@ -1,8 +1,8 @@
 // POST /_menshen/dbsc/register and /_menshen/dbsc/refresh: a browser binds its session to a key that does not leave the device,
 // and proves every ten minutes that it still has the key (W3C, Device Bound Session Credentials).
 //
-// A proof is a JWT, signed by the key over a challenge. The first challenge comes with the answer to the sign-in and nowhere
-// else: a thief who has copied the ticket cannot register another key.
+// A proof is a JWT that the key signs over a challenge. Only the answer to the sign-in contains the first challenge: a thief
+// who has copied the ticket cannot register another key.
 
 import { decodeJwt, decodeProtectedHeader, importJWK, jwtVerify } from 'jose'
 import { z } from 'zod'
@@ -28,12 +28,12 @@ import {
 } from './binding.ts'
 import { offersDevices } from './devices.ts'
 
-/** The cookie's attributes, as `setCookie` writes them, without its lifetime: with these the browser knows whether it has the cookie. */
+/** The cookie's attributes, as `setCookie` writes them, without its lifetime: they tell the browser whether it has the cookie. */
 const COOKIE_ATTRIBUTES = 'Path=/; HttpOnly; SameSite=Lax; Secure'
 
-/** A proof of a browser has about 500 characters. */
+/** A browser's proof has about 500 characters. */
 const LONGEST_PROOF = 4096
-/** As the browser has to write them, in base64url: 32 bytes each. */
+/** The browser must send each coordinate as 32 bytes in base64url. */
 const COORDINATE = /^[\w-]{43}$/
 
 /** What can be wrong with a proof. */
@@ -81,7 +81,7 @@ async function refreshDevice(context: SignInContext, request: GatewayRequest): P
   if ('outcome' in found) return found
   const { ticket, loaded } = found
   const { device } = loaded.session
-  // A browser that still has the key of a former session forgets it with this answer.
+  // This answer makes a browser forget the key of a former session.
   if (!isBound(device) || unquoted(request.headers['sec-secure-session-id']) !== device.id)
     return notFound(context, request)
   const proof = proofIn(request)
@@ -108,7 +108,7 @@ async function refreshDevice(context: SignInContext, request: GatewayRequest): P
   return challengeAnswer(context, request, isBound(current) ? current : device)
 }
 
-/** The session of the ticket. The second cookie is not asked for: it has ended when the browser comes here. */
+/** The session of the ticket. The second cookie is not required: it has expired when the browser comes here. */
 async function findSession(
   context: SignInContext,
   request: GatewayRequest,
@@ -126,7 +126,7 @@ async function findSession(
 
 // Proofs.
 
-/** `undefined` if the request has none; the text of a structured field has quotes. */
+/** `undefined` if the request has none. A string in a structured field has quotes. */
 function proofIn({ headers }: GatewayRequest): string | undefined {
   return unquoted(headers['secure-session-response'])
 }
@@ -140,11 +140,11 @@ const pointSchema = z.object({
   crv: z.literal('P-256'),
   x: z.string().regex(COORDINATE),
   y: z.string().regex(COORDINATE),
-  // A key that others know as well binds nothing.
+  // The private part of a key: a key that others know as well binds nothing.
   d: z.undefined().optional(),
 })
 
-/** The key comes with the first proof, which it has to have signed itself. */
+/** The first proof contains the key, which must have signed that proof. */
 async function readRegistration(
   proof: string | undefined,
   now: number,
@@ -183,7 +183,7 @@ function headerOf(proof: string | undefined): ReturnType<typeof decodeProtectedH
   }
 }
 
-/** As the proof says: that it is signed is checked when its session is known. */
+/** The ticket that the proof names. The signature is checked once the session is known. */
 function ticketIn(proof: string | undefined): string | undefined {
   if (!headerOf(proof)) return undefined
   try {
@@ -253,7 +253,7 @@ function problem(
   return jsonAnswer(pages, { error, requestId: observed.requestId }, { status, headers })
 }
 
-/** At BASE_URL. */
+/** The routes at BASE_URL. */
 export const DEVICE_ROUTES: RouteTable<SignInContext> = {
   [OWN_PATHS.deviceRegister]: { POST: registerDevice },
   [OWN_PATHS.deviceRefresh]: { POST: refreshDevice },

@@ -1,15 +1,15 @@
-// The doctor: everything that a sign-in needs, looked at without changing anything. The command and the console show what
-// it finds.
+// The doctor checks everything that a sign-in needs, without changing anything. The command and the console show its
+// findings.
 
 import { phrase } from '../text/text.ts'
 import { createCachedValue } from '../util/cached-value.ts'
 import type { ExamineOptions } from './examine.ts'
 import { type Finding, good, warning } from './finding.ts'
 
-/** What a question to a provider costs: a second look within this time shows the same. */
+/** Asking a provider is costly: a second look within this time shows the same findings. */
 const FRESH_MS = 10_000
 
-/** For the console: however many look at once, one examination is made. */
+/** For the console: views at the same time share one examination. */
 export function createExamination(examined: ExamineOptions): () => Promise<Finding[]> {
   return createCachedValue({
     load: async () => (await import('./examine.ts')).examine(examined),
@@ -18,14 +18,14 @@ export function createExamination(examined: ExamineOptions): () => Promise<Findi
   }).get
 }
 
-// What the doctor has found last, for pages that cannot wait for it.
+// The doctor's latest findings, for pages that cannot wait for it.
 
 export interface KnownFindings {
   /** Results of the last ten minutes while the page is open; empty before the first run is done. */
   latest(): readonly Finding[]
 }
 
-/** A page that is left open does not call provider and application more often than this. */
+/** A page that is left open does not call the provider and the application more often than this. */
 const LOOK_AGAIN_MS = 600_000
 
 export function createKnownFindings(examine: () => Promise<Finding[]>, now: () => number): KnownFindings {
@@ -38,24 +38,24 @@ export function createKnownFindings(examine: () => Promise<Finding[]>, now: () =
   })
   return {
     latest() {
-      // The page of the doctor shows what failed.
+      // The doctor's page shows what failed.
       findings.get().catch(() => {})
       return findings.latest() ?? []
     },
   }
 }
 
-// What became of the last reload, for the console.
+// The result of the last reload, for the console.
 
 /** Times are milliseconds since 1970. */
 export interface ReloadStatus {
-  /** When the last reload was put in use. */
+  /** When the last reload took effect. */
   reloadedAt?: number
-  /** One that was refused since then. */
+  /** A reload that has been refused since then. */
   refused?: { readonly at: number; readonly file: string; readonly detail: string } | undefined
 }
 
-/** Nothing where nothing was read since the start. */
+/** Empty if there was no reload since the start. */
 export function reloadFindings({ reloadedAt, refused }: ReloadStatus): Finding[] {
   const timeOf = (at: number) => new Date(at).toISOString()
   if (refused)

@@ -1,4 +1,4 @@
-// An examination: all probes of the doctor, for one configuration. It is loaded when the doctor is asked.
+// An examination: all probes of the doctor, for one configuration. It is loaded on demand.
 
 import type { Config } from '../config/file.ts'
 import type { Settings } from '../config/settings.ts'
@@ -23,12 +23,12 @@ export interface ExamineOptions {
   readonly misspelt?: readonly MisspeltName[]
   /** The development provider would be started: there is nothing to ask yet. */
   readonly isDevelopment?: boolean
-  /** One that is open already. */
+  /** A store that is already open. */
   readonly store?: Store
 }
 
 const LONGEST_CALL_MS = 10_000
-/** Discovery, the token endpoint, the same with up to two other settings, and what a connection takes. */
+/** Discovery, the token endpoint, the token endpoint with up to two other settings, and opening a connection. */
 const CALLS_IN_A_ROW = 5
 
 export async function examine(examined: ExamineOptions): Promise<Finding[]> {

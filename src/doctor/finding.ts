@@ -1,13 +1,13 @@
-// What the probes of the doctor found, and how they are run: all at once, each with a deadline, none able to spoil another.
+// Findings of the doctor's probes, and how the probes run: in parallel, each with a deadline, and none can break another.
 import { MenshenError } from '../errors.ts'
 import { type Phrase, phrase, phraseOf, quoted } from '../text/text.ts'
 import { withDeadline } from '../util/deadline.ts'
 
-/** How the doctor names itself to whatever it asks. */
+/** The User-Agent of the doctor's requests. */
 export const DOCTOR_AGENT = 'menshen doctor'
 
 export interface Finding {
-  /** What was looked at: the same in every language. */
+  /** What was checked; the same in every language. */
   readonly name: string
   readonly level: 'good' | 'warning' | 'failure'
   readonly seen: Phrase
@@ -32,7 +32,7 @@ export function failure(name: string, seen: Phrase, remedy: Phrase): Finding {
   return { name, level: 'failure', seen, remedy }
 }
 
-/** They wait for different things, so that all run at once. */
+/** Probes wait for different things, so they all run in parallel. */
 export async function runProbes(probes: readonly Probe[], deadlineMs: number): Promise<Finding[]> {
   return (await Promise.all(probes.map(probe => runProbe(probe, deadlineMs)))).flat()
 }
@@ -46,13 +46,13 @@ async function runProbe({ name, run }: Probe, deadlineMs: number): Promise<reado
   }
 }
 
-/** Our own sentences say nothing secret; those of others may quote an address with its password. */
+/** Our own messages contain no secrets; those of others may quote an address with its password. */
 export function whatFailed(error: unknown): Phrase {
   if (error instanceof MenshenError) return phraseOf(error) ?? quoted(error.message)
   return phrase('failed_unexpectedly', { code: reasonOf(error) })
 }
 
-/** The code of an error for people. */
+/** The code of an error, for display. */
 export function reasonOf(error: unknown): Phrase {
   const { name } = Object(error) as { name?: unknown }
   return name === 'AbortError' || name === 'TimeoutError' ? phrase('in_no_time') : quoted(codeOf(error))

@@ -1,4 +1,4 @@
-// Each host of `hosts` as a browser would find it: its name in DNS, its certificate, what of a request arrives at Menshen, and
+// Checks each host of `hosts` as a browser would reach it: its name in DNS, its certificate, how a request arrives at Menshen, and
 // its applications.
 
 import { browserHostname } from '../config/deployment.ts'

@@ -1,5 +1,5 @@
-// What a sign-in needs of a provider: that it can be reached, says who it is, publishes keys, keeps time, knows us by our
-// secret, and accepts our redirect address. None of these probes signs a user in.
+// What a sign-in needs of a provider: it must be reachable, identify itself, publish keys, keep time, accept our client secret
+// and our redirect address. None of these probes signs a user in.
 
 import { hash, randomBytes, X509Certificate } from 'node:crypto'
 import { z } from 'zod'
@@ -25,7 +25,7 @@ import { type Finding, failure, good, type Probe, warning, whatFailed } from './
 import { probeOrigin } from './upstream-probes.ts'
 
 const CLOCK_WARNING_MS = 30_000
-/** With id_tokens, what is further apart than this is refused at every sign-in. */
+/** With id_tokens, every sign-in is refused if the clocks are further apart than this. */
 const CLOCK_FAILURE_MS = { oidc: TOLERANCE_SECONDS * 1000, oauth2: 300_000, company_token: 300_000 }
 
 type Options = Pick<ProviderOptions, 'settings' | 'now'>
@@ -39,7 +39,7 @@ interface ProbeTarget {
   readonly now: () => number
 }
 
-/** `name` is `provider`, or with several of them also which. */
+/** `name` is `provider`, followed by the provider's id if there are several. */
 export function providerProbe(name: string, plan: ProviderPlan, options: Options): Probe {
   return { name, run: () => (plan.missing.length > 0 ? missing(name, plan) : probeProvider(name, plan, options)) }
 }
@@ -132,7 +132,7 @@ async function discovered({ name, plan }: ProbeTarget, metadata: Metadata): Prom
   return [calls, ...assertFindings(`${name} demands`, plan, metadata), ...sharedSecretNote(`${name} demands`, metadata)]
 }
 
-/** Which algorithm a client is registered for is seen at a sign-in alone. */
+/** Only a sign-in shows which algorithm a client is registered for. */
 function sharedSecretNote(what: string, { document }: Metadata): Finding[] {
   const offered = document?.signingAlgorithms ?? []
   const symmetric = offered.filter(name => /^HS\d+$/.test(name))
@@ -140,7 +140,7 @@ function sharedSecretNote(what: string, { document }: Metadata): Finding[] {
   return [good(what, phrase('also_signs_by_secret', { algorithms: sanitize(symmetric.join(', ')) }))]
 }
 
-/** What the metadata says that it wants. */
+/** What the provider requires according to its metadata. */
 function assertFindings(what: string, plan: ProviderPlan, metadata: Metadata): Finding[] {
   const demands = demandsOf(plan, metadata)
   if (demands.length === 0) return [good(what, phrase('no_unmet_demands'))]
@@ -170,7 +170,7 @@ async function probeKeys({ name, fetch }: ProbeTarget, { endpoints }: Metadata):
   }
 }
 
-/** `connect` is for settings that differ from those in use. */
+/** `connect` creates a provider with settings that differ from those in use. */
 async function askForCode(
   { name, plan, provider, redirectUri, fetch }: ProbeTarget,
   metadata: Metadata,
@@ -190,9 +190,9 @@ async function askForCode(
       return [failure(`${name} settings`, seen, remedyForIssuer(plan, issuer)), finding]
     }
   }
-  // A client without a secret has no way to introspect.
+  // A client without a secret cannot introspect.
   if (finding.level === 'good' && metadata.endpoints.introspection !== undefined && plan.clientAuth !== 'none') {
-    // Some providers look at the code first: they refuse a made-up one to every client.
+    // Some providers check the code first and refuse a made-up one from any client.
     const second = await probeClient(what, plan, redirectUri, introspectMadeUp(provider))
     const isDoubtful = second.seen.code === 'client_refused'
     const stranger = { ...plan, clientId: `menshen-doctor-${randomBytes(8).toString('hex')}` }
@@ -207,7 +207,7 @@ async function askForCode(
   return [finding]
 }
 
-/** Introspection tells whether the client is accepted; then it says of the token that it is not valid. */
+/** Introspection shows whether the client is accepted: if so, it answers that the token is not valid. */
 async function introspectMadeUp(provider: Provider): Promise<unknown> {
   const answer = await provider.introspect(`menshen-doctor-${randomBytes(16).toString('hex')}`)
   const isActive = z.object({ active: z.literal(true) }).safeParse(answer).success
@@ -215,7 +215,7 @@ async function introspectMadeUp(provider: Provider): Promise<unknown> {
   throw new RefusalError('provider_refused', quoted('introspection'), 200, 'invalid_token')
 }
 
-/** Whether the answer is not that of this preset's token endpoint. */
+/** Whether the answer does not come from a token endpoint of this preset. */
 function isElsewhere({ seen }: Finding): boolean {
   if (seen.code !== 'client_refused') return NOT_A_TOKEN_ENDPOINT.includes(seen.code)
   return !CLIENT_REFUSED.some(name => String(seen.values.answer).includes(name))
@@ -226,17 +226,17 @@ async function redeemMadeUp(provider: Provider): Promise<unknown> {
   const code = `menshen-doctor-${randomBytes(16).toString('hex')}`
   const verifier = plan.pkce ? newTicket() : undefined
   const tokens = await provider.redeem({ code, state: 'menshen-doctor', verifier, nonce: newTicket() })
-  // Where there is no token endpoint for codes, user info is where they are spent.
+  // If no token endpoint takes codes, they are spent at user info.
   return plan.kind === 'company_token' ? provider.fetchClaims(tokens, code) : tokens
 }
 
-/** What is seen where the address is another's, and not that of a token endpoint. */
+/** Seen if the address is not that of a token endpoint. */
 const NOT_A_TOKEN_ENDPOINT: readonly string[] = [
   'no_token_endpoint',
   'code_answer_unclear',
   'answer_not_json',
 ] satisfies PhraseCode[]
-/** What is seen where the client may prove itself in another way than the provider expects. */
+/** Seen if the client may authenticate in another way than the provider expects. */
 const MAY_BE_CLIENT_AUTH: readonly string[] = [
   'client_refused',
   'with_cause',
@@ -250,7 +250,7 @@ interface Variant {
   readonly setting: readonly [name: string, field: string, value: string]
 }
 
-/** Other ways in which the same client can prove itself. */
+/** Other ways in which the same client can authenticate. */
 function variantsOf(plan: ProviderPlan, { clientAuths }: Metadata): Variant[] {
   const method = plan.clientAuth ?? preferredClientAuth(clientAuths)
   if (method === 'private_key_jwt')
@@ -269,7 +269,7 @@ function settingFor({ id }: ProviderPlan, [name, field, value]: Variant['setting
   return id === ONLY_PROVIDER ? `${name}=${value}` : `providers.${id}.${field}: '${value}'`
 }
 
-/** The page where users sign in, as the first answer to a browser: it also tells the provider's time. */
+/** Requests the sign-in page as a browser would. The answer also shows the provider's time. */
 async function askAuthorization(target: ProbeTarget): Promise<Finding[]> {
   const { name, plan, provider, fetch, redirectUri, now } = target
   const what = `${name} redirect address`
@@ -291,7 +291,7 @@ async function askAuthorization(target: ProbeTarget): Promise<Finding[]> {
   }
 }
 
-/** The metadata is there, so that nothing but the pushed request can have failed. */
+/** The metadata was read, so only the pushed request can have failed. */
 function notPushed({ name }: ProbeTarget, error: Error): Finding {
   const remedy = error instanceof RefusalError ? error.remedy : undefined
   const isMissing = error instanceof MenshenError && error.code === 'bad_settings'
@@ -368,7 +368,7 @@ function judgeClock(what: string, { headers }: WholeAnswer, now: number, failure
   return [apart > CLOCK_WARNING_MS ? warning(what, seen, remedy) : good(what, seen)]
 }
 
-// How the provider answers a made-up code: it always refuses it, and how it does so shows whether it knows us,
+// How the provider answers a made-up code. It always refuses it, and the error shows whether it accepts our client,
 // our secret and our redirect address.
 
 /** The error codes of RFC 6749, and those of providers that have their own. */
@@ -419,7 +419,7 @@ function judge(what: string, plan: ProviderPlan, redirectUri: string, error: Ref
 
 function unusable(what: string, plan: ProviderPlan, error: unknown): Finding {
   if (!(error instanceof MenshenError)) return failure(what, whatFailed(error), phrase('check_client_key'))
-  // A server that does not take a certificate breaks the connection off.
+  // A server that does not accept a certificate closes the connection.
   const isBroken = error.code === 'provider_unreachable' && !(error instanceof UnsentRequestError)
   if (plan.certificate && isBroken)
     return failure(what, phrase('certificate_broke', { reason: whatFailed(error) }), phrase('register_certificate'))

@@ -1,5 +1,5 @@
-// The way from a browser to the running Menshen: asks BASE_URL as a browser on this machine would, and looks at what has
-// arrived at the other end of the proxies in between.
+// Checks the way from a browser to the running Menshen: requests BASE_URL as a browser on this machine would, and checks
+// what arrives behind the proxies in between.
 
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { request as requestSecure } from 'node:https'
@@ -17,7 +17,7 @@ import { codeOf, DOCTOR_AGENT, type Finding, failure, good, type Probe, reasonOf
 /** An address for documentation (RFC 5737): a server that accepts it accepts any address. */
 const MADE_UP_ADDRESS = '192.0.2.1'
 const ANSWER_LIMIT = 16 * 1024
-/** The resolver knows no such name, or knows nothing for now. */
+/** The resolver does not know the name, or cannot answer for now. */
 const UNKNOWN_NAME = ['ENOTFOUND', 'EAI_AGAIN']
 const NOTHING_BEHIND = [502, 503, 504]
 
@@ -25,9 +25,9 @@ const arrival = z.object({
   proof: z.string(),
   host: z.string(),
   proto: z.string(),
-  /** Who sent it, as Menshen sees it. */
+  /** The address of the client, as Menshen sees it. */
   client: z.string(),
-  /** At the other end of the connection. */
+  /** The address of the other end of the connection. */
   peer: z.string(),
   isTrusted: z.boolean(),
   hasUpgrade: z.boolean(),
@@ -37,7 +37,7 @@ export type Arrival = z.infer<typeof arrival>
 export interface ProxyProbeOptions {
   readonly settings: Pick<Settings, 'BASE_URL' | 'PORT' | 'TLS_CERT_FILE' | 'TRUSTED_PROXIES'>
   readonly key: KeyList
-  /** Whether requests of an application pass through Menshen, and so its WebSockets. */
+  /** Whether an application's requests, and so its WebSockets, pass through Menshen. */
   readonly isGateway: boolean
   readonly timeoutMs: number
   readonly now: () => number
@@ -55,7 +55,7 @@ export async function probeProxy(options: ProxyProbeOptions): Promise<Finding[]>
   return [...findings, judgeUpgrade(socket, options)]
 }
 
-/** Whether the Menshen of these settings answers there: what it forwards there would come back to it. */
+/** Whether Menshen with these settings answers there: then a request that it forwards there would come back to it. */
 export async function isOurselves(
   origin: string,
   options: ProxyProbeOptions,
@@ -64,7 +64,7 @@ export async function isOurselves(
   return 'proof' in (await ask({ ...options, settings: { ...options.settings, BASE_URL: origin } }, {}, ca))
 }
 
-/** Whether the Menshen of these settings is the one that answers at BASE_URL. */
+/** Whether Menshen with these settings answers at BASE_URL. */
 export async function isRunning(options: ProxyProbeOptions): Promise<boolean> {
   return 'proof' in (await ask(options, {}))
 }
@@ -100,7 +100,7 @@ async function ask(
   }
 }
 
-/** Not by fetch, which sends no Upgrade. */
+/** Does not use fetch, which cannot send Upgrade. */
 function get(
   url: string,
   headers: Record<string, string>,
@@ -177,7 +177,7 @@ function judgeHost({ host }: Arrival, { settings }: ProxyProbeOptions): Finding 
   return warning('proxy host', seen, phrase('pass_host'))
 }
 
-/** Without a proxy in between there is nothing to pass on. */
+/** Whether there is no proxy in between, which would have to pass on headers. */
 function isDirect({ BASE_URL, PORT, TLS_CERT_FILE }: ProxyProbeOptions['settings']): boolean {
   return portIn(BASE_URL) === PORT && (isLoopback(BASE_URL) || TLS_CERT_FILE !== undefined)
 }
@@ -187,7 +187,7 @@ function judgeProto({ proto }: Arrival, { settings }: ProxyProbeOptions): Findin
   const expected = isSecure(settings) ? 'https' : 'http'
   if (isDirect(settings) || settings.TLS_CERT_FILE)
     return good(what, phrase('without_proxy_proto', { proto: expected }))
-  // Menshen takes the scheme from BASE_URL, so that a proxy need not say it.
+  // Menshen takes the scheme from BASE_URL, so a proxy need not send it.
   if (proto === '') return good(what, phrase('proto_by_base_url', { proto: expected }))
   if (proto === expected) return good(what, phrase('proto_arrives', { proto: expected }))
   return warning(what, phrase('proto_arrives_wrong', { proto: sanitize(proto), expected }), phrase('check_proto'))
@@ -209,8 +209,8 @@ function judgeUpgrade(socket: Arrival | ProbeFailure, { isGateway }: ProxyProbeO
   return warning(what, phrase('upgrade_lost'), phrase('pass_upgrade'))
 }
 
-// The doctor's question to the Menshen that runs at BASE_URL: what of my request has arrived at you? Only a client that has our
-// secret can ask it, and only we can answer it.
+// The doctor asks the Menshen that runs at BASE_URL how its request has arrived. Only a client that has our secret can ask, and
+// only we can answer.
 
 export const CHALLENGE_HEADER = 'x-menshen-doctor'
 /** Clocks of the machines behind one address may be a little apart. */
@@ -221,7 +221,7 @@ export function newChallenge([key]: KeyList, now: number): string {
   return `${message}.${sign(key, 'question', message)}`
 }
 
-/** The proof that goes with the answer; `undefined` if the question was not signed with our secret, or not recently. */
+/** The proof for the answer; `undefined` if the challenge was not signed with our secret, or not recently. */
 export function proofFor(challenge: string, keys: KeyList, now: number): string | undefined {
   const [, message, askedAt, signature] = /^((\d{1,15})\.[\w-]{22})\.([\w-]{43})$/.exec(challenge) ?? []
   if (message === undefined || signature === undefined || Math.abs(now - Number(askedAt)) > VALID_MS) return undefined

@@ -1,4 +1,4 @@
-// What can be said of the settings by themselves: what is risky, misspelt or contradicts itself, and which cookies they mean.
+// Checks the settings on their own: which are risky, misspelt or contradict each other, and which cookies result from them.
 
 import { adviceFor } from '../config/advice.ts'
 import { isLoopback } from '../config/deployment.ts'
@@ -14,7 +14,7 @@ import { phrase, quoted } from '../text/text.ts'
 import { sanitize } from '../util/safe-text.ts'
 import { type Finding, failure, good, warning } from './finding.ts'
 
-/** Before this program was made: the clock was never set. */
+/** An earlier time is before this program was made: the clock was never set. */
 const EARLIEST = Date.UTC(2026, 0, 1)
 
 export function settingsFindings(

@@ -1,4 +1,4 @@
-// What to do about a test sign-in that came to nothing: one remedy for each way in which it can fail.
+// What to do about a failed test sign-in: one remedy for each way in which it can fail.
 import type { MenshenError } from '../errors.ts'
 import type { Demand } from '../provider/demands.ts'
 import { InvalidToken } from '../provider/id-token.ts'
@@ -62,10 +62,10 @@ export function remedyForError(error: string, cause: Demand | undefined): Phrase
   return cause?.remedy ?? known ?? phrase('ask_admin_for_log')
 }
 
-/** For a sign-in that succeeded at the provider, but without usable names. */
+/** The remedy for a sign-in that succeeded at the provider, but without usable names. */
 export const UNUSABLE_USER = phrase('name_right_fields')
 
-/** Without a refresh token a session is as short as its access token. */
+/** Without a refresh token a session lasts only as long as its access token. */
 export function refreshNote({ kind, authorization }: ProviderPlan, expiresIn: number) {
   const minutes = Math.max(1, Math.round(expiresIn / 60))
   const seen = phrase('no_refresh_token', { count: minutes })

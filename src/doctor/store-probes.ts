@@ -1,5 +1,5 @@
-// Whether the store keeps, finds and forgets what it is given, and how fast. What it is given is the doctor's own, under its
-// own key and label, and removed again.
+// Checks whether the store keeps, finds and expires records, and how fast. The doctor writes its own records, under its
+// own key and label, and removes them again.
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdtempSync, rmdirSync, type StatsFs, statSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
@@ -28,7 +28,7 @@ const OLDEST_REDIS = [6, 2] as const
 interface Options {
   readonly settings: Pick<Settings, 'STORE' | 'NODE_ENV'>
   readonly now: () => number
-  /** One that is open already. */
+  /** A store that is already open. */
   readonly store?: Store | undefined
   /** Derived from our secrets, where they are known. */
   readonly keys?: Pick<DerivedKeys, 'wrapping' | 'formerWrapping'> | undefined
@@ -49,7 +49,7 @@ async function probeStore({ settings, now, store: open, keys }: Options): Promis
   ]
   const file = storeFile(STORE)
   if (open) return [...(await look(open)), ...(file === undefined ? [] : judgeDisk(await statfs(dirname(file)), file))]
-  // To open it would create it, perhaps for another account than the one that serves.
+  // Opening it would create it, perhaps for another account than the one that runs Menshen.
   if (file !== undefined && !existsSync(file)) return [judgeMissing(file)]
   const reasons: unknown[] = []
   try {
@@ -68,13 +68,13 @@ async function probeStore({ settings, now, store: open, keys }: Options): Promis
 }
 
 const MEGABYTE = 1024 * 1024
-/** Larger ones take minutes. */
+/** Checking a larger file takes minutes. */
 const LARGEST_CHECKED_BYTES = 1024 * MEGABYTE
 const LEAST_FREE_BYTES = 100 * MEGABYTE
-/** The types that Linux gives to NFS, SMB, CIFS, SMB2, AFS, Ceph and 9P. */
+/** The file system types of Linux for NFS, SMB, CIFS, SMB2, AFS, Ceph and 9P. */
 const NETWORK_TYPES = new Set([0x6969, 0x517b, 0xff534d42, 0xfe534d42, 0x5346414f, 0x00c36400, 0x01021997])
 
-/** Only beside a Menshen that runs, not in it: the check reads the whole file. */
+/** Not for the process that serves, only for one beside it: the check reads the whole file. */
 async function probeFile(file: string): Promise<Finding[]> {
   return [checkFile(file), ...judgeDisk(await statfs(dirname(file)), file)]
 }
@@ -121,8 +121,8 @@ function judgeMissing(file: string): Finding {
 }
 
 /**
- * Why a new database cannot be created; `undefined` if it can. It is tried with a folder that is removed immediately: permissions do
- * not tell the truth for every user and path, such as root in /proc.
+ * Why a new database cannot be created; `undefined` if it can. Tries it with a folder that is removed immediately: permissions are
+ * misleading for some users and paths, such as root in /proc.
  */
 function folderProblem(folder: string): Phrase | undefined {
   if (!existsSync(folder)) return folderProblem(dirname(folder))
@@ -174,10 +174,10 @@ async function tryOut(store: Store, now: () => number): Promise<Finding[]> {
   }
 }
 
-/** How much of the sessions is searched, if keys of another secret exist at all. */
+/** How many pages of sessions are searched, if data keys of another secret exist at all. */
 const MOST_PAGES = 100
 
-/** A session under other data keys lives on, but is not found by its user: no sign-out of theirs reaches it. */
+/** A session under other data keys stays valid but is not found by its user: signing the user out misses it. */
 async function probeKeys(store: Store, keys: NonNullable<Options['keys']>): Promise<Finding[]> {
   const state = await inspectDataKeys(store, keys)
   const what = 'store keys'

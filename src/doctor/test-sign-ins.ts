@@ -1,5 +1,5 @@
-// Test sign-ins: the doctor announces one, the first browser at its address begins it, and the result goes back to
-// the doctor and no one else. All that the store holds of it is sealed with the ticket in that address.
+// Test sign-ins: the doctor announces one, the first browser that opens its address begins it, and only the doctor gets
+// the result. Everything that the store holds about it is sealed with the ticket in that address.
 
 import { z } from 'zod'
 import { roleOf } from '../access/roles.ts'
@@ -20,7 +20,7 @@ import { UNUSABLE_USER } from './sign-in-remedy.ts'
 
 export interface TestSignIn {
   readonly provider: string
-  /** Whether values may be shown, and not only names. */
+  /** Whether values may be shown, not only names. */
   readonly show: boolean
 }
 
@@ -32,9 +32,9 @@ export interface TestSignIns {
   /** Whether its address was opened. */
   isBegun(ticket: string): Promise<boolean>
   finish(ticket: string, mapping: MappingReport): Promise<void>
-  /** What came of it, once; `undefined` while nothing has. */
+  /** The result, which can be read once; `undefined` until there is one. */
   result(ticket: string): Promise<MappingReport | undefined>
-  /** It can no longer be started. */
+  /** After this, it can no longer be started. */
   withdraw(ticket: string): Promise<void>
 }
 
@@ -75,8 +75,8 @@ function keyOf(place: string, ticket: string): string {
   return `${place}:${recordKey(ticket)}`
 }
 
-// What a sign-in returned and how it was mapped: which fields came from where, how each of ours was filled, which role came
-// out. Names and types; values only for an operator who asks to see them.
+// What a sign-in returned and how it was mapped: which fields came from where, how each of ours was filled, which role
+// resulted. It has names and types; values only for an operator who asks to see them.
 
 const phraseSchema: z.ZodType<Phrase> = z.object({
   code: z.string().refine(isPhraseCode),
@@ -85,7 +85,7 @@ const phraseSchema: z.ZodType<Phrase> = z.object({
 const cameSchema = z.object({ source: z.string(), name: z.string(), type: z.string(), value: z.string().optional() })
 const filledSchema = z.object({
   field: z.string(),
-  /** Absent: it stays empty. */
+  /** Absent if the field stays empty. */
   source: z.string().optional(),
   place: z.string().optional(),
   value: z.string().optional(),
@@ -134,7 +134,7 @@ export function explainMapping(
   }
 }
 
-/** A sign-in that came to nothing before there was anything to explain. */
+/** A sign-in that failed before there was anything to explain. */
 export function failedMapping(provider: string, problem: Phrase, remedy: Phrase): MappingReport {
   return { provider, came: [], fields: [], problem, remedy }
 }
@@ -144,7 +144,7 @@ interface NamedValue {
   readonly value: unknown
 }
 
-/** With the names by which a configuration would find them. */
+/** The fields of an answer, with the names that a configuration would use for them. */
 function fieldsIn(answer: unknown, prefix = '', depth = 1): NamedValue[] {
   if (typeof answer !== 'object' || answer === null || Array.isArray(answer)) return []
   return Object.entries(answer)

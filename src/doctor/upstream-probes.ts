@@ -1,4 +1,4 @@
-// Whether each application behind can be connected to, and answers.
+// Checks whether each application behind Menshen accepts connections, and answers.
 
 import { X509Certificate } from 'node:crypto'
 import { lookup } from 'node:dns/promises'
@@ -19,7 +19,7 @@ import { sanitize } from '../util/safe-text.ts'
 import { codeOf, DOCTOR_AGENT, type Finding, failure, good, type Probe, reasonOf, warning } from './finding.ts'
 import { isOurselves, type ProxyProbeOptions } from './proxy-probe.ts'
 
-/** An answer to HEAD with a status from here on is treated as none. */
+/** An answer to HEAD with this status or a higher one is ignored. */
 const NO_HEAD = 400
 
 export interface UpstreamProbesOptions {
@@ -27,7 +27,7 @@ export interface UpstreamProbesOptions {
   readonly config: Config
   readonly timeoutMs: number
   readonly now: () => number
-  /** How the Menshen of these settings is asked. */
+  /** How to ask Menshen with these settings. */
   readonly proxy: ProxyProbeOptions
 }
 
@@ -67,7 +67,7 @@ async function probeUpstream(
   }
   const dispatcher = new Agent({ connect })
   const target = new URL(prefix, socketPath ? 'http://localhost' : url)
-  // Only the head of an answer: any will do. The rest ends with the connection.
+  // Any answer will do, and only its head is read. Closing the connection discards the rest.
   const ask = async (method: 'HEAD' | 'GET', address = target) => {
     const signal = AbortSignal.timeout(timeoutMs)
     const { statusCode, body } = await request(address, {
@@ -81,7 +81,7 @@ async function probeUpstream(
   }
   try {
     const status = await ask('HEAD').catch(() => NO_HEAD)
-    // Many applications know GET alone, and answer anything else with an error, or not at all.
+    // Many applications support only GET, and answer other methods with an error or not at all.
     const last = status < NO_HEAD ? status : await ask('GET')
     if (await isOwn)
       return [...reached, failure(name, phrase('upstream_is_ourselves', { url }), phrase('name_application'))]
@@ -103,7 +103,7 @@ function judge(name: string, status: number): Finding {
 
 const NO_PAGE = 404
 
-/** Only the upstream of `/` can have a page there; nothing of an application is below our prefix. */
+/** Only the upstream of `/` can have a page there; no application has pages below our own prefix. */
 function ownLoginPath(prefix: string, { LOGIN_PATH }: UpstreamProbesOptions['settings']): string | undefined {
   return prefix === '/' && !isOwnPath(LOGIN_PATH, []) ? LOGIN_PATH : undefined
 }
@@ -113,7 +113,7 @@ function judgeLogin(name: string, path: string, status: number): Finding[] {
   return [warning(`${name} login`, phrase('application_has_path', { path, status }), phrase('move_login_path'))]
 }
 
-// Whether the certificate that this server itself shows can be read, and for how long it is good.
+// Whether this server's own certificate can be read, and how long it is valid.
 
 interface CertificateOptions {
   readonly settings: Pick<Settings, 'TLS_CERT_FILE'>
@@ -127,7 +127,7 @@ export function certificateProbes({ settings, now }: CertificateOptions): Probe[
 
 async function probeFile(file: string, now: number): Promise<Finding> {
   try {
-    // The first of the file is the server's own.
+    // The first certificate in the file is the server's own.
     const { subject, validTo } = new X509Certificate(await readFile(file))
     const days = Math.floor((Date.parse(validTo) - now) / DAY_MS)
     const name = sanitize(subject.replaceAll('\n', ', '), 200)
@@ -145,13 +145,13 @@ async function probeFile(file: string, now: number): Promise<Finding> {
   }
 }
 
-// Whether an address can be reached at all: its name resolves, a connection opens, and its certificate is good and will be
+// Whether an address can be reached at all: its name resolves, a connection opens, and its certificate is valid and stays so
 // for a while.
 
 export const DAY_MS = 24 * 3_600_000
-/** Within so many days before its end, a certificate should be renewed. */
+/** A certificate should be renewed within this many days before it expires. */
 export const RENEW_DAYS = 14
-/** No chain is longer; one that leads in a circle ends here. */
+/** No real chain is longer; a circular one is cut off here. */
 const LONGEST_CHAIN = 10
 
 export interface Reach {
@@ -159,7 +159,7 @@ export interface Reach {
   readonly now: () => number
   /** A certificate authority besides those that Node knows. */
   readonly ca?: string | undefined
-  /** The name to connect to, if it is another than that of the address. */
+  /** The name to connect to, if it differs from that in the address. */
   readonly connectTo?: string
   /** Our certificate, and its key. */
   readonly cert?: string
@@ -194,7 +194,7 @@ async function probeTls(name: string, host: string, origin: string, reach: Reach
   const what = `${name} tls`
   const port = portIn(origin)
   const servername = isIP(host) ? '' : host
-  // Judged below, where it can also be said what is wrong with it. Nothing is sent over this connection.
+  // The certificate is judged below, which can also report what is wrong with it. Nothing is sent over this connection.
   const options = {
     host: connectTo,
     port,
@@ -214,7 +214,7 @@ async function probeTls(name: string, host: string, origin: string, reach: Reach
 }
 
 async function opened<S extends Socket>(socket: S, event: string, timeoutMs: number): Promise<S> {
-  // What breaks later is of no interest any more, and must not end the process.
+  // Later errors no longer matter, and must not end the process.
   socket.on('error', () => {})
   try {
     await once(socket, event, { signal: AbortSignal.timeout(timeoutMs) })
@@ -241,7 +241,7 @@ function judgeCertificate(what: string, socket: TLSSocket, now: number): Finding
   return days < RENEW_DAYS ? warning(what, seen, phrase('renew_their_certificate', { subject })) : good(what, seen)
 }
 
-/** A chain ends with the first of its certificates. */
+/** A chain expires as soon as one of its certificates does. */
 function firstToExpire(leaf: DetailedPeerCertificate, now: number) {
   const chain: DetailedPeerCertificate[] = []
   for (let next = leaf; next && !chain.includes(next) && chain.length < LONGEST_CHAIN; next = next.issuerCertificate)

@@ -1,12 +1,12 @@
-// While the store cannot be asked, the two console pages that say what is wrong stay open for developers whose session was
-// confirmed a moment ago:
+// While the store is unavailable, the two console pages that show what is wrong stay open for developers whose session was
+// confirmed recently:
 //
 //   09:00:00  a developer opens a page: the store holds the session       confirmed
 //   09:04:00  the store is lost, every session is unconfirmed             503 everywhere
 //   09:05:00  the developer opens Overview or Health                      shown, read-only, with a notice
 //   09:10:00  ten minutes after the last confirmation                     503
 //
-// No other request is answered in this way: a session that was ended elsewhere since cannot be told from a valid one.
+// No other request is answered in this way: a session that has since been ended elsewhere cannot be told from a valid one.
 
 import { errorFields, MenshenError } from '../errors.ts'
 import { readCookie } from '../http/cookies.ts'

@@ -1,4 +1,4 @@
-// /_menshen/assets/…: a name that carries its version never changes and can be kept for a year.
+// /_menshen/assets/…: a file whose name contains its version never changes and can be cached for a year.
 
 import { errorAnswer, type OwnAnswer, safetyHeaders } from '../http/answers.ts'
 import type { GatewayRequest } from '../http/request.ts'

@@ -1,5 +1,6 @@
-// Requests that Node cannot read. One whose head is too large gets a page, a log line and a request id; every other one, and one
-// behind a request that still waits for its answer, gets what Node would send. Heads that Node has read and that are too large for us (head-limit.ts) get the same answer.
+// Requests that Node cannot parse. If the head is too large, the request gets a page, a log line and a request id. Any other one, and
+// one behind a request that still waits for its answer, gets what Node would send. A head that Node has read but that is too large
+// for us (head-limit.ts) is answered like one that is too large for Node.
 
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
@@ -32,14 +33,14 @@ const STATUSES: Readonly<Record<string, number>> = {
 const CLOSE_MS = 1000
 
 export function createClientErrorListener(context: GatewayContext): ClientErrorListener {
-  /** Each further packet of the same head is an error again. */
+  /** Each further packet of the same head raises another error. */
   const answered = new WeakSet<Duplex>()
   return (error: ParseError, stream) => {
     if (answered.has(stream)) return
     answered.add(stream)
     const socket = stream as Socket
     const pending = pendingAnswer(socket)
-    // Nothing may come between the head and the body of an answer that is on its way.
+    // Nothing must come between the head and the body of an answer that is being sent.
     if (!socket.writable || pending?.headersSent) return void socket.destroy()
     socket.on('error', () => socket.destroy())
     destroyAfter(socket, CLOSE_MS)
@@ -56,16 +57,16 @@ export function createClientErrorListener(context: GatewayContext): ClientErrorL
   }
 }
 
-/** Node has no public name for the answer that a socket is busy with, and throws if it is given a second one. */
+/** Node has no public API for the response that a socket is busy with, and throws if a second one is assigned. */
 export function pendingAnswer(socket: Socket): ServerResponse | undefined {
   return Reflect.get(socket, '_httpMessage') ?? undefined
 }
 
-/** The headers by which the answer is chosen. */
+/** The headers that the choice of an answer depends on. */
 const READ = new Set(['accept', 'accept-language', 'user-agent', 'x-forwarded-for', 'x-requested-with'])
 const LONGEST_READ = 1000
 
-/** The lines that are whole. */
+/** Reads the lines that are complete. */
 function readHead(socket: Socket, packet?: Buffer): IncomingMessage {
   const incoming = new IncomingMessage(socket)
   const [first = '', ...lines] = (packet?.toString('latin1') ?? '').split('\r\n').slice(0, -1)
@@ -77,7 +78,7 @@ function readHead(socket: Socket, packet?: Buffer): IncomingMessage {
   return incoming
 }
 
-/** `raw` has names and values in turn. */
+/** `raw` alternates names and values. */
 export function chosenHeaders(raw: readonly string[]): IncomingHttpHeaders {
   const headers: IncomingHttpHeaders = {}
   for (let i = 0; i < raw.length; i += 2) {
@@ -97,7 +98,7 @@ function answerOnSocket(context: GatewayContext, incoming: IncomingMessage): voi
   answerLargeHead(context, incoming, response)
 }
 
-/** For a connection that Node's server does not read from: it is good for this one answer. */
+/** For a connection that Node's server does not read from: it can carry only this one answer. */
 export function lastResponse(incoming: IncomingMessage): ServerResponse {
   const response = new ServerResponse(incoming)
   response.shouldKeepAlive = false

@@ -1,4 +1,4 @@
-// What the way of a request through the gateway needs.
+// What the gateway needs to handle a request.
 
 import type { TokenExchangeConfig } from '../config/upstreams.ts'
 import type { KnownFindings } from '../doctor/doctor.ts'
@@ -26,7 +26,7 @@ export interface GatewayContext extends SignInContext {
 
 /** Access tokens for other applications: see token-exchange/. */
 export interface ExchangeToken {
-  /** Throws if it is not one: with a misspelt name the token would be for any application. */
+  /** Throws if `target` is not valid: with a misspelt name the token would be for any application. */
   read(target: TokenExchangeConfig): TokenExchangeConfig
   get(ticket: string, loaded: LoadedSession, target: TokenExchangeConfig): Promise<string>
 }

@@ -32,41 +32,41 @@ import { handleRequest, isOwn, type Transport } from './pipeline.ts'
 import type { OwnRoutes } from './routes.ts'
 import { announcesBody, isAuthCheck } from './upgrade.ts'
 
-/** Whom a token is for: an audience, a resource or a scope is needed. */
+/** What a token is for. It needs an audience, a resource or a scope. */
 export type TokenExchange = TokenExchangeConfig
 
 /** What to do with a request of the application. */
 export interface Admitted<R extends Role = Role, F extends string = string> {
   /** The signed-in user; absent for a visitor of a public page. */
   readonly user?: UserSession<R, F> | undefined
-  /** To be sent in place of the application's own: one of our pages, the way to the login page, or a refusal. */
+  /** Send this in place of the application's own answer: one of our pages, a redirect to the login page, or a refusal. */
   readonly answer?: Response | undefined
   /** The application's answer must set them (`addCookies`); `answer` has its own already. */
   readonly cookies: readonly string[]
-  /** Finds our log lines; use it in the application's own, and as `X-Request-Id` of its answer. */
+  /** Identifies our log lines; use it in the application's own, and as `X-Request-Id` of its answer. */
   readonly requestId: string
   /**
-   * For a page that wants more than the rules say: a signed-in user, with one of these roles if any are named. `undefined` if
-   * the caller is one; otherwise the answer to send.
+   * For a page that requires more than the rules do: a signed-in user, with one of these roles if any are named. Returns
+   * `undefined` if the caller is one; otherwise the answer to send.
    */
   require(roles?: readonly R[]): Response | undefined
 }
 
 export interface Embedded<R extends Role = Role, F extends string = string> {
   /**
-   * Answers a request to one of our own routes (`signInPaths` and everything below `/_menshen/`), and gives `undefined` for
-   * every other.
+   * Answers a request to one of our own routes (`signInPaths` and everything below `/_menshen/`), and returns `undefined` for
+   * any other.
    */
   fetch(request: Request, source?: RequestSource): Promise<Response | undefined>
   /**
-   * The signed-in user, with tokens refreshed if they were due. A renewed cookie goes to `response`. For a request that `admit`
-   * has let in by a bearer token or a key, the machine or the owner of the key. Rejects with `provider_unavailable` while the
+   * The signed-in user, with tokens refreshed if they were due. A renewed cookie is set on `response`. For a request that `admit`
+   * has accepted by a bearer token or a key, the machine or the owner of the key. Rejects with `provider_unavailable` while the
    * tokens have expired and the provider cannot be reached: the user is not signed out.
    */
   session(request: WithHeaders, response?: AnswerWithCookies): Promise<UserSession<R, F> | undefined>
   /**
    * The access token for calls in the user's name: refreshed if it was due, and never one that has expired or is bound to a key
-   * (DPoP). With `target`, one for another application, by token exchange: it rejects with a `MenshenError` if the provider gives
+   * (DPoP). With `target`, one for another application, by token exchange: it rejects with a `MenshenError` if the provider issues
    * none. `undefined` if no user is signed in.
    */
   accessToken(request: WithHeaders, target?: TokenExchange): Promise<string | undefined>
@@ -76,9 +76,9 @@ export interface Embedded<R extends Role = Role, F extends string = string> {
    * user is signed in (`no_session`) or the data cannot be stored.
    */
   updateData(request: WithHeaders, data: object): Promise<void>
-  /** Our own routes and the rules, for every request before the application sees it. Keys are removed from its headers. */
+  /** Applies our own routes and the rules to a request before the application sees it. Removes keys from its headers. */
   admit(request: IncomingMessage | Request, source?: RequestSource): Promise<Admitted<R, F>>
-  /** The path of the login page: `/login`, unless LOGIN_PATH is another one. */
+  /** The path of the login page: LOGIN_PATH, by default `/login`. */
   readonly loginPath: string
   /** The paths of the sign-in, for `isOwnPath`: `/login`, `/callback`, `/logout`, and with `providers` `/callback/<id>` for each. */
   readonly signInPaths: readonly string[]
@@ -89,9 +89,9 @@ export interface Embedded<R extends Role = Role, F extends string = string> {
 /** A request of the application on its way through the pipeline. */
 interface EmbeddedRequest {
   readonly source: IncomingMessage | Request
-  /** Node has let go of its socket. */
+  /** Present for an upgrade, for which Node has detached the socket. */
   readonly upgrade: IncomingMessage | undefined
-  /** An upgrade announces a body. */
+  /** Whether it is an upgrade that announces a body. */
   readonly hasBody: boolean
 }
 
@@ -238,7 +238,7 @@ export function createEmbedded(context: GatewayContext, ownRoutes: OwnRoutes): E
   return embedded
 }
 
-/** `undefined` would say that the user is signed out. */
+/** `undefined` would mean that the user is signed out. */
 function providerUnavailable(): MenshenError {
   return new MenshenError(
     'provider_unavailable',
@@ -246,7 +246,7 @@ function providerUnavailable(): MenshenError {
   )
 }
 
-/** Comes with the server's `upgrade` event: Node has let go of its socket. */
+/** Whether it came with the server's `upgrade` event: then Node has detached its socket. */
 export function wasUpgraded(
   request: (IncomingMessage | Request) & { readonly upgrade?: unknown },
 ): request is IncomingMessage {
@@ -264,8 +264,8 @@ function listenToErrors({ socket }: IncomingMessage): void {
 }
 
 /**
- * Beside a socket with a body, Node makes a stream that passes on the errors of the socket, and that only the application
- * could listen to. After this there are none.
+ * If an upgrade announces a body, Node creates a stream beside the socket that passes on the socket's errors, and only the
+ * application could listen to it. A destroyed socket has no more errors.
  */
 export function cutOff({ socket }: IncomingMessage): void {
   socket.write('HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n')
@@ -289,20 +289,20 @@ export function toResponse(answer: OwnAnswer): Response {
 
 // A request of an application, from node:http or as a Request, in the form that the gateway reads.
 
-/** What only the program knows about a request. */
+/** What only the embedding program knows about a request. */
 export interface RequestSource {
   /**
    * The address at the other end of the connection. Without one (a Request has none) no client is a trusted proxy, and nothing
    * is counted by address.
    */
   readonly address?: string | undefined
-  /** The connection itself, for a program that has it: its address is read, and a client that reset it is not waited for. */
+  /** The connection itself, if the program has it: its address is used, and a client that reset it gets no answer. */
   readonly socket?: Peer | undefined
-  /** The request of node:http that a Request was made of, if the application can read it: keys are removed from it, too. */
+  /** The node:http request that a Request was made from, if the application can read it: keys are removed from it, too. */
   readonly incoming?: IncomingMessage | undefined
 }
 
-/** A request, or no more of it than its headers. */
+/** A request, or only its headers. */
 export interface WithHeaders {
   readonly headers: IncomingHttpHeaders | Headers
 }
@@ -331,7 +331,7 @@ function headOfMessage(
   return { method, url, headers, socket: given ?? request.socket ?? {} }
 }
 
-/** A repeated header is one string everywhere but in headers that a program has made by hand. */
+/** A repeated header is always one string, except in headers that a program has built by hand. */
 export function headersOf({ headers = {} }: Partial<WithHeaders>): IncomingHttpHeaders {
   if (areOfTheWeb(headers)) return Object.fromEntries(headers)
   for (const name in headers) if (Array.isArray(headers[name]) && name !== 'set-cookie') return withoutLists(headers)

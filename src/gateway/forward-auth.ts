@@ -1,6 +1,6 @@
-// Forward-auth: a proxy in front asks about each request. /_menshen/check answers by status for nginx, /_menshen/forward
-// by the whole answer (a page, a redirect) for Caddy and Traefik. So does /_menshen/authz/<path> for Envoy, which puts the
-// path that it asks about behind ours, and sends the method and the headers of the request itself.
+// Forward-auth: a proxy in front asks about each request. /_menshen/check answers with a status for nginx, /_menshen/forward
+// with a whole answer (a page, a redirect) for Caddy and Traefik. So does /_menshen/authz/<path> for Envoy, which appends the
+// path that it asks about to ours, and sends the method and the headers of the request itself.
 
 import { needsDestination } from '../access/affected-paths.ts'
 import type { ReadTarget } from '../access/request-path.ts'
@@ -31,11 +31,11 @@ import { authorize, type Handlers, isOwn } from './pipeline.ts'
 
 export type ForwardAuth = (request: GatewayRequest) => MaybePromise<OwnAnswer>
 
-/** How a check is answered. The four are made once: every request passes here. */
+/** How a check is answered. The kinds are constants, because every request passes here. */
 interface CheckKind {
-  /** Only a proxy is told who the caller is. Any other client, such as a script of a page, gets a status alone. */
+  /** Only a proxy is told who the caller is. Any other client, such as a script of a page, gets only a status. */
   readonly isProxy: boolean
-  /** A denial is a whole answer. */
+  /** Whether a denial is a whole answer. */
   readonly hasPages: boolean
 }
 
@@ -68,7 +68,7 @@ const COUNTED = {
   unavailable: 'error',
   unreadable: 'refused',
 } as const
-/** Where each kind of proxy says what was asked for. */
+/** The headers in which each kind of proxy sends the original request. */
 const ORIGINAL = {
   [OWN_PATHS.check]: { uri: 'x-original-uri', method: 'x-original-method' },
   [OWN_PATHS.forward]: { uri: 'x-forwarded-uri', method: 'x-forwarded-method' },
@@ -151,7 +151,7 @@ export function createForwardAuth(context: GatewayContext): ForwardAuth {
   function checkForEnvoy(request: GatewayRequest, isProxy: boolean): MaybePromise<OwnAnswer> {
     const original = requestBehind(context.readTarget, request, isProxy)
     if ('reason' in original) return refuse(request, original)
-    // An admitted request would reach the application under a path that is never the application's.
+    // An admitted request would reach the application under one of our own paths.
     if (isOwn(context, original.path)) return refuse(request, OWN_PATH_ASKED)
     if (lacksDestination(original)) return refuse(request, NO_DESTINATION)
     if (original.method === 'TRACE') return errorAnswer(pages, original, 'method_not_allowed')
@@ -182,12 +182,12 @@ const OWN_PATH_ASKED: Unusable = {
 
 const NO_DESTINATION: Unusable = { reason: 'COPY and MOVE have a Destination, which the proxy has to pass on' }
 
-/** Without it, one path of the two would not be judged. */
+/** Without a Destination, one of the two paths would not be judged. */
 function lacksDestination({ method, headers }: GatewayRequest): boolean {
   return needsDestination(method) && headers.destination === undefined
 }
 
-/** What Envoy asks about: the rest of the path, to the letter. */
+/** The request that Envoy asks about: its path is the rest of ours, unchanged. */
 function requestBehind(parse: ReadTarget, request: GatewayRequest, isProxy: boolean): GatewayRequest | Unusable {
   if (!isProxy) return { reason: `${OWN_PATHS.authz} is accepted only from TRUSTED_PROXIES`, name: 'refused' }
   const target = parse(request.path.slice(AUTHZ.length))
@@ -204,7 +204,7 @@ interface Unusable {
 /** A proxy that sends the address in one of these wants the rules to be applied, not only the session to be checked. */
 const OF_OTHER_PRODUCTS = ['x-original-url', 'x-forwarded-uri'] as const
 
-/** The request that the proxy asks about; without one, the check is about the session alone. */
+/** The request that the proxy asks about. Without one, only the session is checked. */
 function originalRequest(
   parse: ReadTarget,
   check: CheckPath,
@@ -225,7 +225,7 @@ function originalRequest(
       name: unreadableName(String(uri)),
     }
   const method = String(request.headers[names.method] ?? 'GET')
-  // A header that is sent twice would be no method of any rule, and fall to a wider one.
+  // A header that is sent twice would match the method of no rule, and fall through to a wider one.
   if (!/^[A-Z-]+$/.test(method)) return { reason: `${names.method} is not one method` }
   const { path, search } = target
   const { headers, connection, address, observed } = request

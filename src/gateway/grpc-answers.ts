@@ -1,7 +1,7 @@
-// Our own answers to gRPC calls. A client of gRPC knows no pages and no HTTP statuses: it reads `grpc-status` of an answer that
-// has nothing but its head (trailers-only), with HTTP status 200.
+// Our own answers to gRPC calls. A gRPC client does not understand pages or HTTP statuses: it reads `grpc-status` from an answer
+// that has only a head (trailers-only), with HTTP status 200.
 //
-// Not for the questions of forward-auth, whose proxies take 200 for yes.
+// Not for forward-auth checks, where the proxy takes 200 for yes.
 
 import type { OwnAnswer, ResponseAnswer } from '../http/answers.ts'
 import type { RequestHead } from '../http/request.ts'
@@ -27,7 +27,7 @@ async function toGrpc<Answer extends OwnAnswer>(type: string, answer: Answer): P
   return { outcome, response: new Response(null, { status: 200, headers }) }
 }
 
-/** Without its parameters. */
+/** The media type without its parameters. */
 function mediaType(type: string): string {
   return /^application\/grpc[\w.+-]*/i.exec(type)?.[0] ?? 'application/grpc'
 }

@@ -1,6 +1,6 @@
-// A request with more than 200 header fields gets 431, whichever way it comes in, before anything else is done with it: reading
+// A request with more than 200 header fields gets 431 on every transport, before anything else is done with it: reading
 // 900 of them takes 2 ms. A server that was told to read fewer (`maxHeadersCount`) may have left fields out, among them the one
-// that names the client's address, so a request with as many is refused too. Apache and Envoy accept 100 fields.
+// that names the client's address, so a request that reaches this number is refused too. Apache and Envoy accept 100 fields.
 
 import type { IncomingMessage } from 'node:http'
 import { errorFields } from '../errors.ts'
@@ -81,7 +81,7 @@ function isTooLarge(incoming: IncomingMessage): boolean {
   return count > MOST_HEADERS || count >= mostReadBy(incoming)
 }
 
-/** How many fields the server of an application reads; node:net keeps it at each socket. Absent and 0 are more than our limit. */
+/** How many fields the application's server reads; node:net keeps the server on each socket. Absent and 0 mean more than our limit. */
 function mostReadBy({ socket }: { readonly socket?: object }): number {
   const { server } = (socket ?? {}) as { server?: { maxHeadersCount?: number | null } }
   return server?.maxHeadersCount || Number.POSITIVE_INFINITY
@@ -95,7 +95,7 @@ function hasTooMany(request: IncomingMessage | Request, { incoming }: RequestSou
   return false
 }
 
-/** Without reading all headers. */
+/** The head, without reading all headers. */
 function headOfMany(incoming: IncomingMessage): RequestHead {
   const { method = 'GET', url = '', socket } = incoming
   if (incoming instanceof Http2Request) return { method, url, headers: incoming.headers, socket }

@@ -27,7 +27,7 @@ import { toGrpcResponse } from './grpc-answers.ts'
 import { handleRequest, isOwn, reply, type Transport } from './pipeline.ts'
 import type { OwnRoutes } from './routes.ts'
 
-/** The methods that an application may get. TRACE would show a script the cookies that it must not see. */
+/** The methods that are forwarded to an application. TRACE would show a script the cookies that it must not see. */
 export const ALLOWED = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 
 /** Answers requests for paths that no application serves. */
@@ -87,7 +87,7 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes, ho
       const hasLeft = response.headersSent || response.destroyed || response.req.socket.destroyed
       if (hasLeft) return leftAnswer(request.observed)
       const answer = failureAnswer(context, request, error)
-      // Among our own paths are those of forward-auth, whose proxies take 200 for yes.
+      // Our own paths include those of forward-auth, where the proxy takes 200 for yes.
       return isOwn(context, request.path) ? answer : toGrpcResponse(request, answer)
     },
 
@@ -115,12 +115,12 @@ export function createListener(context: GatewayContext, ownRoutes: OwnRoutes, ho
   }
 }
 
-/** Whether a proxy could ask by this path, which cannot be read: Envoy puts our prefix in front of what its client has sent. */
+/** Whether this unreadable path may be a proxy's check: Envoy puts our prefix in front of what its client has sent. */
 function looksLikeAuthCheck({ url = '' }: Pick<IncomingMessage, 'url'>): boolean {
   return url.includes('_menshen')
 }
 
-/** Nearly every answer to a check. Where the client expects 100, Node decides whether the connection goes on. */
+/** True for nearly every answer to a check. If the client expects 100, Node decides whether the connection stays open. */
 function canBePrepared({ req }: ServerResponse, answer: OwnAnswer): answer is StatusAnswer {
   return 'status' in answer && answer.status === 200 && req.headers.expect === undefined
 }
@@ -136,14 +136,14 @@ function sendToResponse(
   response.end()
 }
 
-/** Answered at once, with nothing left that the client could be slow to take or to send. */
+/** Whether it is already answered, with nothing left that the client could be slow to read or to send. */
 function isOver(response: ServerResponse): boolean {
   return hasTakenAll(response) && (response instanceof Http2Response || !hasBody(response.req))
 }
 
 function watchToEnd({ proxy, observe }: GatewayContext, observed: ObservedRequest, response: ServerResponse): void {
   const sent = sentBy(response)
-  // While an application answers, forward.ts watches if it takes longer than a moment.
+  // While an application answers, forward.ts does this if it takes longer than a moment.
   if (observed.upstream === undefined) proxy.slowClients.watch(observed, response)
   response.on('close', () => {
     const status = response.headersSent ? response.statusCode : CLIENT_LEFT

@@ -25,12 +25,12 @@ import { isOwnPath, isResourceMetadataPath } from '../paths.ts'
 import type { LoadedSession } from '../session/cache.ts'
 import { andThen, type MaybePromise, orElse } from '../util/maybe-promise.ts'
 
-/** Every answer says how the metrics count the request. */
+/** Every answer has the outcome under which the metrics count the request. */
 interface WithOutcome {
   readonly outcome: RequestOutcome
 }
 
-/** `Target` is where an answer goes to. */
+/** `Target` is where an answer goes. */
 interface Sender<Target, Answer extends WithOutcome, Result> {
   send(observed: ObservedRequest, answer: Answer, target: Target): MaybePromise<Result>
 }

@@ -1,4 +1,4 @@
-// All ways in of one site: BASE_URL, or a host of `hosts`.
+// All transports of one site: BASE_URL, or a host of `hosts`.
 
 import type { RequestListener } from 'node:http'
 import type { OwnAnswer } from '../http/answers.ts'

@@ -36,7 +36,7 @@ async function health(context: GatewayContext): Promise<OwnAnswer> {
 async function ready(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
   // The load balancer sends the next requests to another process.
   if (context.lifecycle.closing) return notReady(context, 'closing')
-  // While it is being set up, a page that names what is missing helps more than none.
+  // During setup, a page that names what is missing helps more than no page.
   if (isProduction(context.settings) && context.auth.providers.missing.length > 0) return notReady(context, 'settings')
   try {
     await context.store.ready()
@@ -45,7 +45,7 @@ async function ready(context: GatewayContext, request: GatewayRequest): Promise<
     const code = systemCodeOf(error)
     return notReady(context, storeProblemOf(code), code)
   }
-  // Not whether an application is busy: signing in and every other application still work, here as well as elsewhere.
+  // A busy application is not a reason: signing in and every other application still work, here as well as elsewhere.
   return jsonAnswer(context.pages, { status: 'ready' })
 }
 
@@ -79,10 +79,10 @@ async function me(context: GatewayContext, request: GatewayRequest): Promise<Own
   return jsonAnswer(pages, shown, { cookies, headers })
 }
 
-/** Longer than the minute before the end in which session.js warns. */
+/** Longer than the last minute before the end, in which session.js warns. */
 const WARNING_MS = 2 * 60_000
 
-/** When the session ends without activity, and soon before that the words of the warning. */
+/** When the session expires without activity and, shortly before that, the texts of the warning. */
 function idleFields({ now, auth, pages }: GatewayContext, request: GatewayRequest, loaded: LoadedSession) {
   const idleEndsAt = auth.sessions.idleEndOf(loaded)
   if (idleEndsAt === undefined) return {}
@@ -147,7 +147,7 @@ async function sendMetrics(context: GatewayContext, request: GatewayRequest): Pr
       ? 'proxy'
       : undefined
   if (reason) {
-    // METRICS_FROM is about the address of the connection, whatever a proxy says.
+    // METRICS_FROM applies to the address of the connection, whatever a proxy forwards.
     const fields = { ...observedFields(request.observed), address: request.address }
     context.observe.report('metrics_refused', { ...fields, reason, remedy: REMEDIES[reason] })
     return textAnswer(context.pages, '', { status: 403, outcome: 'refused' })
@@ -159,7 +159,7 @@ function cameThroughProxy({ TRUSTED_PROXIES }: Settings, { address, headers }: G
   return isTrusted(TRUSTED_PROXIES, address) || Object.keys(headers).some(name => FORWARDED.test(name))
 }
 
-// GET /_menshen/doctor: tells the doctor how its request arrived. For any other client there is no such page.
+// GET /_menshen/doctor: reports to the doctor how its request arrived. For any other client this page does not exist.
 
 async function answerDoctor(context: GatewayContext, request: GatewayRequest): Promise<OwnAnswer> {
   const { headers, address } = request
@@ -178,7 +178,7 @@ async function answerDoctor(context: GatewayContext, request: GatewayRequest): P
   return jsonAnswer(context.pages, arrived)
 }
 
-/** At every site. */
+/** The routes of every site. */
 export const STATUS_ROUTES: RouteTable<GatewayContext> = {
   [OWN_PATHS.health]: { GET: health, HEAD: health },
   [OWN_PATHS.ready]: { GET: ready, HEAD: ready },

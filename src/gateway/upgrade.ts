@@ -1,4 +1,4 @@
-// The transport of WebSockets: the same checks of session and rule as for a page, and of the origin; answers go to the socket.
+// The transport of WebSockets: session and rules are checked as for a page, and the origin as well; answers go to the socket.
 
 import type { IncomingMessage, RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
@@ -23,7 +23,7 @@ export type UpgradeListener = (incoming: IncomingMessage, socket: Duplex, head: 
 
 interface Upgrade {
   readonly incoming: IncomingMessage
-  /** What the browser has sent already. */
+  /** The bytes that the browser has already sent. */
   readonly head: Buffer
 }
 
@@ -72,7 +72,7 @@ export function createUpgradeListener(context: GatewayContext, listener: Request
   function precheck(request: GatewayRequest, { incoming }: Upgrade): SocketAnswer | undefined {
     if (announcesBody(incoming)) return unreadable(incoming.url)
     if (lifecycle.closing) return CLOSING
-    // A program that listens to `upgrade` without our check sends anything here: h2c would be a tunnel past every rule.
+    // A program that listens to `upgrade` without our check passes on anything: h2c would be a tunnel past every rule.
     if (!isWebSocket(incoming)) return { outcome: 'own', status: 400 }
     // A request that is judged by one method must not arrive under another.
     if (request.method !== 'GET') return { outcome: 'own', status: 405 }
@@ -84,11 +84,11 @@ export function createUpgradeListener(context: GatewayContext, listener: Request
 
   return (incoming, stream, head) => {
     const { socket } = incoming
-    // First of all: an error without a listener ends the process. Where a body is announced, Node has made a second stream
-    // beside the socket, and the error of one becomes the error of the other.
+    // This must come first: an error without a listener ends the process. If a body is announced, Node has created a second
+    // stream beside the socket, and an error of one becomes an error of the other.
     socket.on('error', () => socket.destroy())
     if (stream !== socket) stream.on('error', () => socket.destroy()).resume()
-    // The answer to the request before would get into the tunnel.
+    // The answer to the previous request would get into the tunnel.
     if (pendingAnswer(socket)?.writableEnded === false) return void socket.destroy()
     try {
       if (isAuthCheck(incoming) && !announcesBody(incoming)) return answerCheck(listener, incoming)
@@ -101,7 +101,7 @@ export function createUpgradeListener(context: GatewayContext, listener: Request
 }
 
 const NOT_FOUND: SocketAnswer = { outcome: 'own', status: 404 }
-/** A new socket would keep the process from its end. The next attempt reaches another process. */
+/** A new socket would delay the shutdown. The next attempt reaches another process. */
 const CLOSING: SocketAnswer = { outcome: 'refused', status: 503, lines: ['retry-after: 1'] }
 
 function unreadable(url: string | undefined): SocketAnswer {
@@ -143,13 +143,13 @@ function isWebSocket({ headers }: IncomingMessage): boolean {
   return headers.upgrade?.toLowerCase() === 'websocket'
 }
 
-/** A proxy asks about a request for a socket, with the browser's headers; or the doctor, whether one would get here. */
+/** A proxy's check of an upgrade has the browser's headers; the doctor checks whether an upgrade would get here. */
 export function isAuthCheck(head: Pick<IncomingMessage, 'url'>): boolean {
   const path = readPath(head)
   return path !== undefined && (isForwardAuth(path) || path === OWN_PATHS.doctor)
 }
 
-/** Node has let go of a connection that asks for an upgrade. */
+/** Node has detached the socket of a request for an upgrade. */
 function answerCheck(listener: RequestListener, incoming: IncomingMessage): void {
   const response = lastResponse(incoming)
   response.once('finish', () => incoming.socket.destroySoon())

@@ -1,5 +1,5 @@
-// Which parts answer a request, where the configuration has `hosts`: by the Host that the browser sent or, in a question of
-// forward-auth, by the host that a trusted proxy names.
+// Chooses the site that answers a request, if the configuration has `hosts`: by the Host that the browser sent or, for a
+// forward-auth check, by the host that a trusted proxy names.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
@@ -15,7 +15,7 @@ import { type ObservedRequest, observedFields } from '../observe/observed-reques
 import { isOwnPath, OWN_PATHS } from '../paths.ts'
 import { answerSocket } from '../proxy/tunnel.ts'
 
-/** What answers a request. `undefined`: nothing that we have. */
+/** The site that answers a request; `undefined` if there is none. */
 export type ChooseSite<Site> = (head: SiteHead) => Site | undefined
 
 type SiteHead = Pick<RequestHead, 'url' | 'headers' | 'socket'> & Partial<Pick<IncomingMessage, 'rawHeaders'>>
@@ -27,7 +27,7 @@ interface SitesOptions<Site> {
   readonly hosts: ReadonlyMap<string, Site>
 }
 
-/** For monitoring, which asks by an address: they say nothing of any host. */
+/** For monitoring, which connects by address: their answers do not depend on a host. */
 const ANY_HOST: ReadonlySet<string> = new Set([OWN_PATHS.health, OWN_PATHS.ready, OWN_PATHS.metrics])
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/
 
@@ -39,7 +39,7 @@ export function createChooseSite<Site>({ settings, authHost, hosts }: SitesOptio
 
   function siteOf(host: string | undefined): Site | undefined {
     if (host === undefined) return undefined
-    // As browsers send it; other clients may write it otherwise.
+    // As browsers send it; other clients may write it differently.
     return sites.get(host) ?? siteOfOther(host.toLowerCase(), true)
   }
 
@@ -49,8 +49,8 @@ export function createChooseSite<Site>({ settings, authHost, hosts }: SitesOptio
   }
 
   /**
-   * Of a host that a proxy asks about. A loopback name is what a proxy sends that does not say which host it asks about, and
-   * any client can send one to a proxy: the rules of BASE_URL must not decide about the application of another host.
+   * The site of a host that a proxy asks about. A proxy that does not name the host sends a loopback name, and any client can
+   * send one to a proxy: the rules of BASE_URL must not decide about the application of another host.
    */
   function siteAskedAbout(host: string): Site | undefined {
     return siteOfOther(host.toLowerCase(), LOOPBACK.test(ownHost))
@@ -69,7 +69,7 @@ export function createChooseSite<Site>({ settings, authHost, hosts }: SitesOptio
   }
 }
 
-/** Where each kind of proxy names the host that it asks about. Envoy sends the request's own Host. */
+/** The header in which each kind of proxy names the host that it asks about. Envoy sends the request's own Host. */
 const NAMED_IN: Readonly<Record<string, string>> = {
   [OWN_PATHS.check]: 'x-original-host',
   [OWN_PATHS.forward]: 'x-forwarded-host',
@@ -79,18 +79,18 @@ function pathOf({ url = '' }: Pick<SiteHead, 'url'>): string {
   return url.split('?', 1)[0] ?? ''
 }
 
-/** The host that a trusted proxy asks about; `undefined` if this is not such a question. */
+/** The host that a trusted proxy asks about; `undefined` if this is not a check that names one. */
 function askedHost(proxies: Networks | undefined, head: SiteHead): string | undefined {
   const { headers, socket } = head
   const path = pathOf(head)
   if (!isForwardAuth(path) || !isTrusted(proxies, socket.remoteAddress ?? '')) return undefined
   const named = headers[NAMED_IN[path] ?? '']
-  // A check without an address is about the session alone.
+  // A check without an address checks only the session.
   if (named === undefined && path === OWN_PATHS.check && headers['x-original-uri'] === undefined) return undefined
   return String(named ?? headers.host ?? '')
 }
 
-/** A proxy in front may have believed the one, and Node the other (RFC 9112, 3.2). */
+/** A proxy in front may have used one of them, and Node the other (RFC 9112, 3.2). */
 function namesHostTwice(rawHeaders: readonly string[]): boolean {
   let count = 0
   for (let n = 0; n < rawHeaders.length; n += 2) {
@@ -100,7 +100,7 @@ function namesHostTwice(rawHeaders: readonly string[]): boolean {
   return count > 1
 }
 
-// The ways in of all hosts as one.
+// The transports of all hosts as one.
 
 /** Chooses the site for each request. A request for another host gets 421 and nothing else. */
 export function chooseBetween(
@@ -196,7 +196,7 @@ function isMessage(request: IncomingMessage | Request): request is IncomingMessa
   return 'rawHeaders' in request
 }
 
-/** A Request has its host in its address alone. */
+/** A Request has its host only in its address. */
 function headOfHeaders(request: WithHeaders & { readonly url?: unknown }): RequestHead {
   const headers = headersOf(request)
   const { host = hostIn(request.url) } = headers

@@ -1,4 +1,4 @@
-// What BASE_URL and the hosts of `hosts` know of each other.
+// What BASE_URL and the hosts of `hosts` know about each other.
 
 import type { Rules } from '../access/rules.ts'
 import type { Settings } from '../config/settings.ts'
@@ -6,7 +6,7 @@ import type { GatewayContext } from '../gateway/context.ts'
 import type { BeginRequest } from '../http/request.ts'
 import type { HandoffCodes, HostTickets } from './tickets.ts'
 
-/** At a host: its users sign in at BASE_URL. */
+/** The context of a host, whose users sign in at BASE_URL. */
 export interface HostContext extends GatewayContext {
   readonly host: ApplicationHost
 }
@@ -20,7 +20,7 @@ export interface ApplicationHost {
   readonly codes: HandoffCodes
 }
 
-/** At BASE_URL, where there are hosts. */
+/** The context of BASE_URL if there are hosts. */
 export interface AuthHostContext extends GatewayContext {
   readonly hosts: KnownHosts
 }
@@ -31,11 +31,11 @@ export interface KnownHosts {
   nameOf(origin: string): string | undefined
   readonly tickets: HostTickets
   readonly codes: HandoffCodes
-  /** Whether a browser may have one more code: a handoff that repeats is a redirect loop. */
+  /** Whether a browser may get another code: a handoff that repeats is a redirect loop. */
   mayHandOff(sessionKey: string, address: string): boolean
 }
 
-/** Requests at a host have its name in every report. */
+/** Adds the name of the host to every report of a request at it. */
 export function beginAtHost(begin: BeginRequest, host: string): BeginRequest {
   return head => {
     const observed = begin(head)

@@ -21,7 +21,7 @@ const NONCE_SECONDS = 600
 /** The address has to fit into a head, twice: in the request and in our answer. */
 const LONGEST_ADDRESS = 4096
 
-/** At a host: to BASE_URL, and from there back to the page that was wanted. */
+/** At a host: redirects to BASE_URL, and from there back to the requested page. */
 export function handoffAnswer(
   context: SignInContext,
   { authUrl }: ApplicationHost,
@@ -38,7 +38,7 @@ export function handoffAnswer(
 /** The path of BASE_URL that leads to a page of this host, and the cookie with the nonce. */
 function startHandoff({ settings, auth }: SignInContext, { headers }: GatewayRequest, wanted: string) {
   const known = readCookie(headers.cookie, auth.cookies.handoff)
-  // All tabs of a browser share one, so that none of them spoils the entry of another.
+  // All tabs of a browser share one nonce, so that none of them breaks the entry of another.
   const nonce = known && isTicket(known) ? known : newTicket()
   const encoded = encodeAddress(settings.BASE_URL + wanted)
   const to = encoded.length > LONGEST_ADDRESS ? encodeAddress(`${settings.BASE_URL}/`) : encoded
@@ -48,7 +48,7 @@ function startHandoff({ settings, auth }: SignInContext, { headers }: GatewayReq
   }
 }
 
-/** What would end the parameter or change it, and what no address has. The rest stays readable, and short. */
+/** Encodes what would end or change the parameter, and what no address has. The rest stays readable and short. */
 function encodeAddress(address: string): string {
   return address.replace(/[^\x21-\x7e]|[%&#+"<>\\^`{|}]/gu, encodeURIComponent)
 }
@@ -57,7 +57,7 @@ export function challengeOf(nonce: string): string {
   return hash('sha256', nonce, 'base64url')
 }
 
-/** Whether the browser that began the entry is the one that ends it. */
+/** Whether the browser that began the entry is the one that completes it. */
 export function hasNonce({ auth }: SignInContext, { headers }: GatewayRequest, challenge: string): boolean {
   const nonce = readCookie(headers.cookie, auth.cookies.handoff)
   if (!nonce) return false
@@ -67,7 +67,7 @@ export function hasNonce({ auth }: SignInContext, { headers }: GatewayRequest, c
 
 const RETURN_SECONDS = 24 * 3600
 
-/** At a host: the login page of BASE_URL, and from there back to this page of the host. */
+/** At a host: redirects to the login page of BASE_URL, and from there back to this page of the host. */
 export function authHostLogin(
   context: SignInContext,
   { authUrl }: ApplicationHost,
@@ -83,7 +83,7 @@ export function authHostLogin(
 /** In the query of the login page: the user has signed out at a host. */
 export const SIGNED_OUT_FIELD = 'signed_out'
 
-/** What the login page knows of hosts. */
+/** What the login page knows about hosts. */
 export const HOSTS_LOGIN: Pick<Site, 'signedOutAtHost' | 'displayReturnPath'> = {
   signedOutAtHost: query => query.has(SIGNED_OUT_FIELD),
   displayReturnPath(path) {
@@ -104,9 +104,9 @@ const LONGEST_TO = 8192
 
 /** `undefined` if it is not an address of a configured host. */
 export function readHostPage(to: string, hosts: KnownHosts, { signIn }: OwnPaths): HostPage | undefined {
-  // A URL parser drops or changes these, and browsers do it differently than servers.
+  // A URL parser drops or changes these characters, and browsers do so differently from servers.
   if (to.length > LONGEST_TO || /[\p{Cc}\s]|^[^?]*\\/u.test(to)) return undefined
-  // With a user in front of the host, also an empty one, it is not an address that browsers show.
+  // Browsers do not show an address with a user in front of the host, not even an empty one.
   const url = /^https?:\/\/[^/?#@]+(?:[/?#]|$)/i.test(to) ? URL.parse(to) : undefined
   const host = url && hosts.nameOf(url.origin)
   if (!url || !host) return undefined
@@ -117,7 +117,7 @@ export function readHostPage(to: string, hosts: KnownHosts, { signIn }: OwnPaths
   return { host, origin: url.origin, path: isPage && !path.startsWith('//') ? path : '/' }
 }
 
-// Entries that repeat. A browser that keeps no cookie of a host, or sends another's beside it, would go round for ever.
+// Entries that repeat. A browser that keeps no cookie of a host, or sends another's beside it, would be redirected forever.
 
 /** Browsers give up after twenty redirects, and an entry takes three. */
 const [MOST_OF_PAGE, MOST_OF_SESSION] = [5, 60]

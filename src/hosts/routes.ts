@@ -1,5 +1,5 @@
-// The way from BASE_URL to a host of `hosts` (see handoff.ts): GET /_menshen/enter at BASE_URL, GET /_menshen/entered at
-// the host; and what a host leaves to BASE_URL.
+// Routes of the handoff from BASE_URL to a host of `hosts` (see handoff.ts): GET /_menshen/enter at BASE_URL,
+// GET /_menshen/entered at the host; and the routes that a host leaves to BASE_URL.
 
 import { readTarget } from '../access/request-path.ts'
 import type { Rules } from '../access/rules.ts'
@@ -59,7 +59,7 @@ function readEntry({ hosts, paths }: AuthHostContext, { search }: GatewayRequest
   return wanted && { wanted, challenge }
 }
 
-/** For a signed-in user. */
+/** Sends a signed-in user to the host. */
 async function handOffToHost(
   context: AuthHostContext,
   request: GatewayRequest,
@@ -89,8 +89,8 @@ async function handOffToHost(
 const SIGN_IN_ENDS_WITHIN_MS = 10_000
 
 /**
- * The browser may still be on the way that began with a form of the provider, whose policy (`form-action`) lets it get to
- * BASE_URL and not to other hosts. A page of ours ends that way.
+ * Whether the browser may still be following redirects from a form of the provider, whose policy (`form-action`) allows BASE_URL
+ * but no other hosts. One of our pages ends that chain.
  */
 function isEndOfSignIn({ headers }: GatewayRequest, { signedInAt }: LoadedSession, now: number): boolean {
   const site = headers['sec-fetch-site']
@@ -98,8 +98,8 @@ function isEndOfSignIn({ headers }: GatewayRequest, { signedInAt }: LoadedSessio
 }
 
 /**
- * At BASE_URL, before the handoff to a host: whether its rules want another sign-in for the page there. `wanted` is the
- * path that was wanted at the host, with its query.
+ * At BASE_URL, before the handoff to a host: whether its rules require another sign-in for the page there. `wanted` is the
+ * path that was requested at the host, with its query.
  */
 async function stepUpForHost(
   context: AuthHostContext,
@@ -125,7 +125,7 @@ type EntryFailure = 'unknown_code' | 'other_browser' | 'session_ended'
 
 async function finishHandoff(context: HostContext, request: GatewayRequest): Promise<OwnAnswer> {
   const { host, auth, pages, observe } = context
-  // Before the code is spent: no image or frame of another site enters.
+  // Checked before the code is spent: no image or frame of another site may enter.
   if (isNotDocument(request)) return foreignAnswer(context, request)
   const [code = '', ...more] = new URLSearchParams(request.search).getAll('code')
   const entry = more.length === 0 ? await host.codes.take(host.name, code) : undefined
@@ -146,7 +146,7 @@ async function finishHandoff(context: HostContext, request: GatewayRequest): Pro
   ])
 }
 
-/** To the page once more, and the second time within a few seconds a page that says so: never round in circles. */
+/** Redirects to the page once more, and the second time within a few seconds shows an error page, so that there is no loop. */
 async function failedEntry(
   context: HostContext,
   request: GatewayRequest,
@@ -156,17 +156,17 @@ async function failedEntry(
   const { host, auth, pages, observe } = context
   const { handoffFailed } = auth.cookies
   const location = entry?.path ?? '/'
-  // Another tab of this browser was faster, or the user has come back by a button of the browser.
+  // Another tab of this browser was faster, or the user has come back with a button of the browser.
   if ((await identify(context, request)).loaded) return redirectAnswer(pages, request.method, location)
   observe.report('host_entry_failed', { ...requestFields(request), host: host.name, reason })
-  // By the session and the page, not by a cookie: the browser may keep none, and its tabs fail each on their own.
+  // Counted by session and page, not by a cookie: the browser may keep none, and each of its tabs fails separately.
   const isFirst = entry
     ? await host.codes.isFirstFailure(host.name, entry)
     : !readCookie(request.headers.cookie, handoffFailed)
   if (!isFirst) return errorAnswer(pages, request, 'entry_failed', { outcome: 'refused' })
   return redirectAnswer(pages, request.method, location, {
     outcome: 'visitor',
-    // The code is spent now: with the same one again, it is unknown.
+    // The code is spent now: if the browser sends it again, it is unknown.
     cookies: [setCookie(handoffFailed, 'yes', HANDOFF_BACKOFF_SECONDS)],
   })
 }
@@ -186,7 +186,7 @@ function pageOf(path: string): string {
   return [OWN_PATHS.account, OWN_PATHS.portal, OWN_PATHS.console].find(page => path.startsWith(page)) ?? '/'
 }
 
-/** Links of the application and the buttons of our own pages lead back to this host; any other request just to the login page. */
+/** Links of the application and the buttons of our own pages lead back to this host; any other request only to the login page. */
 async function toLogin(context: HostContext, request: GatewayRequest, form: URLSearchParams): Promise<OwnAnswer> {
   const { host, pages, paths } = context
   const { method } = request
@@ -204,7 +204,7 @@ function pageOfLink({ settings, paths }: HostContext, request: GatewayRequest): 
   return safeReturnPath(asked, settings.BASE_URL, paths.signIn) ?? '/'
 }
 
-/** The button that signs in again after a step-up that failed. We have signed its page. */
+/** The page of the button that signs in again after a failed step-up. We have signed it. */
 function pageOfButton(
   { now, auth, settings, paths }: HostContext,
   request: GatewayRequest,
@@ -218,7 +218,7 @@ function pageOfButton(
 
 const handOffSignedIn = guarded(handOffToHost)
 
-/** Signs in first, if need be, and comes back. */
+/** A visitor signs in first and comes back. */
 async function handOff(context: AuthHostContext, request: GatewayRequest, form: URLSearchParams): Promise<OwnAnswer> {
   return refuseHandoff(context, request) ?? handOffSignedIn(context, request, form)
 }
@@ -227,18 +227,18 @@ async function notFound({ pages }: GatewayContext, request: GatewayRequest): Pro
   return errorAnswer(pages, request, 'not_found')
 }
 
-/** At BASE_URL: the paths of a handoff lead nowhere, unless there are hosts. */
+/** The routes of BASE_URL without hosts, where the paths of a handoff do not exist. */
 export const CLOSED_HANDOFF_ROUTES: RouteTable<GatewayContext> = {
   [OWN_PATHS.handoff]: { GET: notFound },
   [OWN_PATHS.handoffDone]: { GET: notFound },
 }
 
-/** At BASE_URL, where there are hosts. */
+/** The route of BASE_URL if there are hosts. */
 export const HANDOFF_ROUTES: RouteTable<AuthHostContext> = { [OWN_PATHS.handoff]: { GET: handOff } }
 
 const TO_AUTH_HOST = { GET: toAuthHost, HEAD: toAuthHost, POST: toAuthHost }
 
-/** At a host: sign-in, account, portal and console are at BASE_URL. */
+/** The routes of a host: sign-in, account, portal and console are at BASE_URL. */
 export function hostRoutes({ login, callback }: OwnPaths): RouteTable<HostContext> {
   const left = Object.values(OWN_PATHS).filter(
     path =>

@@ -1,4 +1,4 @@
-// A host of `hosts` as a site: its cookie has a ticket of the host, which leads to the session of BASE_URL.
+// A host of `hosts` as a site: its cookie contains a ticket of the host, which leads to the session of BASE_URL.
 
 import type { Settings } from '../config/settings.ts'
 import { type CookieNames, clearCookie, setCookie } from '../http/cookies.ts'
@@ -30,7 +30,7 @@ export function createHostSite(host: ApplicationHost, { settings, cookies, now }
     handoffAnswer: (context, request, identification) => handoffAnswer(context, host, request, identification),
     nextSignIn(context, request, wanted) {
       const { settings, paths } = context
-      // BASE_URL would sign the user in again, and gets none of our cookies that prevent it.
+      // BASE_URL would sign the user in again, because it gets none of our cookies that prevent it.
       if (settings.AUTO_SIGN_IN !== 'off')
         return { location: `${authUrl}${paths.login}?${SIGNED_OUT_FIELD}`, cookies: [] }
       const path = wanted && safeReturnPath(wanted, settings.BASE_URL, paths.signIn)

@@ -1,4 +1,4 @@
-// Tickets of `hosts`. Each host has its own cookie, with a ticket that is valid only at that host. Its record has the ticket of
+// Tickets of `hosts`. Each host has its own cookie, with a ticket that is valid only at that host. Its record contains the ticket of
 // the session, sealed under the host's ticket: a reader of the store cannot open it, and no other host finds it.
 //
 //   key     host-ticket:<host>:<hash of host and ticket>     found by the ticket at its own host only
@@ -18,7 +18,7 @@ import { ownCopy } from '../util/own-copy.ts'
 import { atMost } from '../util/recent.ts'
 
 export interface HostTickets {
-  /** A ticket for one host, which leads to the session of this ticket. It is valid for as long as the session can live. */
+  /** Creates a ticket for one host that leads to the session of `sessionTicket`, valid for as long as the session can live. */
   create(host: string, sessionTicket: string, session: SessionOfTicket): Promise<string>
   /** The ticket of the session, if that is known without waiting. */
   getSync(host: string, ticket: string): string | undefined
@@ -27,7 +27,7 @@ export interface HostTickets {
   remove(host: string, ticket: string): Promise<void>
   /** The hosts that a session has entered, in the order of their names. */
   hostsOf(sessionKey: string): Promise<string[]>
-  /** Removes the tickets of a session that has ended. They led nowhere. */
+  /** Removes the tickets of a session that has ended. They no longer lead anywhere. */
   removeAllOf(sessionKey: string): Promise<void>
 }
 
@@ -40,7 +40,7 @@ interface HostTicketsOptions {
 
 const PREFIX = 'host-ticket:'
 const recordSchema = z.object({ ticket: z.string() })
-/** A user who opens more hosts than this has the first ones listed. */
+/** If a user opens more hosts than this, only the first ones are listed. */
 const MOST_LISTED = 100
 const LEAST_CACHED = 1000
 
@@ -138,14 +138,14 @@ function labelOf(sessionKey: string): string {
   return `hosts.${sessionKey}`
 }
 
-// The code that takes a browser from BASE_URL to a host: once, within a minute, at one host, for one browser.
+// The code that takes a browser from BASE_URL to a host. It is valid once, within a minute, at one host, for one browser.
 
 export interface HandoffCode {
   /** The hash of the nonce that the browser has in a cookie of the host. */
   readonly challenge: string
   /** The session's ticket. */
   readonly ticket: string
-  /** The path that was wanted at the host, with its query. */
+  /** The path that was requested at the host, with its query. */
   readonly path: string
   /** The language that was chosen at BASE_URL. */
   readonly language?: string | undefined

@@ -1,4 +1,4 @@
-// Puts our cookies on an answer of the application, whichever kind of answer it is, so that no shared cache keeps it.
+// Puts our cookies on an answer of the application, whatever its type, and makes sure that no shared cache keeps it.
 
 import type { ServerResponse } from 'node:http'
 import { CACHE_HEADERS, FOR_SHARED_CACHES } from '../util/header-names.ts'
@@ -11,7 +11,7 @@ export type AnswerWithCookies =
 
 /**
  * Sets the cookies and `cache-control: no-store`. On a response of node:http they are set once more when its head is
- * written, so that no header of the application takes their place. An answer whose head was sent stays as it is.
+ * written, so that no header of the application replaces them. An answer whose head has been sent is not changed.
  */
 export function addCookies(answer: AnswerWithCookies, cookies: readonly string[]): void {
   if (cookies.length === 0) return
@@ -54,7 +54,7 @@ function setOn(response: NodeResponse, theirs: unknown, cookies: readonly string
   response.setHeader('cache-control', 'no-store')
 }
 
-/** `writeHead` is called for every head, by Node itself where the application does not. Its headers win over those before. */
+/** `writeHead` is called for every head, by Node itself where the application does not. Its headers override earlier ones. */
 function setWithHead(response: NodeResponse): void {
   const { writeHead } = response
   if (!writeHead) return

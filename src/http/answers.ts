@@ -27,7 +27,7 @@ import type { ProxyRequest } from './caller.ts'
 import { type CookieNames, readCookie, setCookie } from './cookies.ts'
 import { safeReturnPath } from './return-path.ts'
 
-/** What our own answers are made with. */
+/** What our own answers are built from. */
 export interface Pages {
   readonly settings: Settings
   readonly languages: Languages
@@ -36,7 +36,7 @@ export interface Pages {
   readonly paths: OwnPaths
 }
 
-/** For answers that are reported, too. */
+/** For answers that are also reported. */
 export interface ReportedPages {
   readonly pages: Pages
   readonly observe: { readonly report: Report }
@@ -46,7 +46,7 @@ export interface ReportedPages {
 export interface ResponseAnswer {
   readonly outcome: RequestOutcome
   readonly response: Response
-  /** In place of the body of `response`, if many answers have the same: none of them needs a copy. */
+  /** Replaces the body of `response` if many answers share it, so that none of them needs a copy. */
   readonly sharedBody?: Uint8Array<ArrayBuffer>
 }
 
@@ -55,17 +55,17 @@ export interface StatusAnswer {
   readonly outcome: RequestOutcome
   readonly status: number
   readonly common: CommonHeaders
-  /** Who the caller is, if a proxy is told. */
+  /** The caller's identity, if it is sent to a proxy. */
   readonly identity?: IdentityHeaders | undefined
   readonly requestId: string
-  /** Headers of this answer alone: names and values in turn. */
+  /** Headers that only this answer has: names and values in turn. */
   readonly more: readonly string[]
 }
 
 export type OwnAnswer = ResponseAnswer | StatusAnswer
 
 interface Extra {
-  /** `own` unless it says otherwise. */
+  /** Default `own`. */
   readonly outcome?: RequestOutcome
   readonly status?: number
   readonly cookies?: readonly string[]
@@ -106,7 +106,7 @@ export function noticeAnswer(pages: Pages, request: ProxyRequest, name: NoticeNa
   return pageAnswer(pages, noticePage(languageOf(pages, request), name), { status: NOTICES[name].status, ...extra })
 }
 
-/** The address could not be read, so nothing else is known of the request. */
+/** The address could not be read, so nothing else is known about the request. */
 export function unreadableAnswer(
   pages: Pages,
   { headers, url }: { readonly headers: IncomingHttpHeaders; readonly url?: string | undefined },
@@ -129,7 +129,7 @@ export function unreadableName(url = ''): 'uri_too_long' | 'bad_request' {
   return isTooLong(url) ? 'uri_too_long' : 'bad_request'
 }
 
-/** Another site sent what only our own pages may send. */
+/** Refuses a request of another site that only our own pages may send. */
 export function foreignAnswer(
   { pages, observe }: ReportedPages,
   request: ProxyRequest,
@@ -182,18 +182,18 @@ export function errorAnswer(
 }
 
 const TEMPORARY = new Set<number>([502, 503, 504])
-/** The page tries again by itself. Not for an application that is too slow: each try would cost it as much as the first. */
+/** The page retries automatically. Not for an application that is too slow: each try would cost it as much as the first. */
 const SOON_OVER = new Set<number>([502, 503])
-/** Where no answer says when. */
+/** The delay if the answer has no `retry-after`. */
 const RETRY_SECONDS = 5
 
-/** Only a request that changes nothing can be repeated; a forward-auth check is not what the browser has asked for. */
+/** Only a request that changes nothing can be repeated; a forward-auth check is not what the browser has requested. */
 function retryPathOf({ settings, paths }: Pages, { method, path, search }: ProxyRequest): string | undefined {
   const isCheck = path === OWN_PATHS.check || path === OWN_PATHS.forward || path.startsWith(OWN_PATHS.authz)
   return method === 'GET' && !isCheck ? safeReturnPath(path + search, settings.BASE_URL, paths.signIn) : undefined
 }
 
-/** The end of a sign-in: 302 without the objects of a Response, which take longer than anything else in that answer. */
+/** Ends a sign-in: a 302 without the objects of a Response, which take longer than anything else in that answer. */
 export function signedInAnswer(
   pages: Pages,
   { observed }: ProxyRequest,
@@ -206,7 +206,7 @@ export function signedInAnswer(
   return { outcome: 'own', status: 302, common, requestId: observed.requestId, more: setCookies }
 }
 
-/** For a client that has left before it got an answer. How the request is counted does not change. */
+/** For a client that disconnected before it got an answer. The outcome of the request does not change. */
 export function leftAnswer({ outcome, requestId }: ObservedRequest): StatusAnswer {
   return { outcome, status: CLIENT_LEFT, common: NO_HEADERS, requestId, more: [] }
 }
@@ -223,7 +223,7 @@ export function redirectAnswer(
 }
 
 /**
- * Nothing but our own scripts and styles. `form-action` has to allow the redirects of the provider, because Chromium applies
+ * Allows only our own scripts and styles. `form-action` has to allow the redirects of the provider, because Chromium applies
  * it to each redirect of the sign-in form.
  */
 const CONTENT_POLICY = [
@@ -248,7 +248,7 @@ export function safetyHeaders(settings: Settings): Record<string, string> {
   }
 }
 
-/** Not for loopback: a browser would demand https of every other program on this machine. */
+/** `undefined` for loopback: a browser would require https of every other program on this machine. */
 export function transportSecurityOf(settings: Settings): string | undefined {
   const { BASE_URL, HSTS_MAX_AGE } = settings
   return isSecure(settings) && !isLoopback(BASE_URL) && HSTS_MAX_AGE > 0 ? `max-age=${HSTS_MAX_AGE}` : undefined
@@ -264,7 +264,7 @@ function answer(
   return { outcome, response: new Response(body, { status, headers: all }) }
 }
 
-/** The language of an answer: the one that this browser has chosen on one of our pages, else as PAGE_LANGUAGE says. */
+/** The language of an answer: the one chosen in this browser on one of our pages, otherwise the one that PAGE_LANGUAGE sets. */
 export function languageOf(pages: Pages, { headers }: { readonly headers: IncomingHttpHeaders }): Words {
   return chosenLanguage(pages, { headers }) ?? pages.languages.preferred(headers['accept-language'])
 }
@@ -285,7 +285,7 @@ export function languageCookie({ cookies }: Pages, lang: string): string {
 
 /** The headers that many answers share. The id of the request follows them. */
 export class CommonHeaders {
-  /** Names and values in turn, as Node sends them fastest. */
+  /** Names and values in turn, the form that Node sends fastest. */
   readonly #list: readonly string[]
   #startOfOk: string | undefined
 
@@ -293,7 +293,7 @@ export class CommonHeaders {
     this.#list = Object.entries(headers).flat()
   }
 
-  /** With what only the answer to one request has. */
+  /** The shared headers, and those that only the answer to one request has. */
   listFor({ requestId, identity, more = NONE }: OwnHeaders): string[] {
     return [...this.#list, ...(identity?.pairs ?? NONE), REQUEST_ID, requestId, ...more]
   }
@@ -314,7 +314,7 @@ const NO_HEADERS = new CommonHeaders({})
 
 // The answer after an internal error: a page, or JSON for a script, never a stack.
 
-/** Failures that may be over in a moment. Those of the provider are about bearer tokens. */
+/** Failures that may be over in a moment. Those of the provider concern bearer tokens. */
 const TEMPORARY_FAILURES = new Set<ErrorCode>([
   'store_unavailable',
   'provider_unreachable',
@@ -367,8 +367,8 @@ export async function ifReachable<T>(
   }
 }
 
-// What the login page that a redirect leads to says of the request that failed: its id, and whether the store was the cause. It is found by what the browser shows of
-// itself. Two browsers that look the same at the same moment have the same problem.
+// What the login page after a redirect shows about the request that failed: its id, and whether the store was the cause. That request
+// is found by the browser's address and User-Agent. Two browsers that look the same at the same moment have the same problem.
 
 export interface FailedRequests {
   remember(request: ProxyRequest, error: string, isByStore?: boolean): void

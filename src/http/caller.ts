@@ -1,4 +1,4 @@
-// What the proxy knows of a request and of its caller. The gateway's own types extend these.
+// What the proxy knows about a request and its caller. The gateway's own types extend these.
 
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Authentication, Circumstances } from '../access/conditions.ts'
@@ -11,7 +11,7 @@ import type { MaybePromise } from '../util/maybe-promise.ts'
 
 export interface ProxyRequest {
   readonly method: string
-  /** As it came: it is forwarded byte for byte. */
+  /** As received: it is forwarded byte for byte. */
   readonly path: string
   /** With its `?`, or empty. */
   readonly search: string
@@ -25,7 +25,7 @@ export interface ProxyRequest {
 export interface Caller
   extends Pick<LoadedSession, 'user' | 'who' | 'identityHeaders' | 'upstreamHeaders'>,
     Partial<Pick<LoadedSession, 'key'>> {
-  /** How the user or machine of a token signed in, as far as the token says. That of a user with a session is in the session. */
+  /** How the user or machine of a token signed in, as far as the token shows. For a user with a session, it is in the session. */
   readonly authentication?: Authentication
 }
 
@@ -36,7 +36,7 @@ export interface Identification {
   readonly ticket?: string
   /** A program with a token or a key, in place of a session. */
   readonly program?: Caller
-  /** Whose token or key it is by the configuration of that moment; `undefined` if it is not valid any more. */
+  /** Identifies the owner of the token or key again, by the current configuration; `undefined` if it is no longer valid. */
   readonly reidentify?: () => Promise<Caller | undefined>
   /** Cookies for the answer. */
   readonly cookies: readonly string[]
@@ -54,7 +54,7 @@ export function callerOf({ loaded, program }: Identification): Caller | undefine
   return loaded ?? program
 }
 
-/** What the conditions of rules look at. Each is computed only if one of them asks for it. */
+/** What the conditions of rules check. Each value is computed only if a condition needs it. */
 export class RequestCircumstances implements Circumstances {
   readonly at: number
   readonly #request: Pick<ProxyRequest, 'method' | 'headers' | 'observed'>
@@ -96,5 +96,5 @@ export function ownerOf(request: ProxyRequest, identification: Identification): 
   return `user ${provider} ${userInfo.sub}`
 }
 
-/** Why an application gave no answer. `no_token`: it was not asked, because the provider gave no token for it. */
+/** Why an application gave no answer. `no_token`: it was not asked, because the provider issued no token for it. */
 export type UpstreamFailure = 'busy' | 'timeout' | 'unreachable' | 'no_token'

@@ -32,13 +32,13 @@ export interface CookieNames {
   readonly handoffFailed: string
   /** A late callback has just sent this browser to the provider again. */
   readonly retry: string
-  /** The user has to click to sign in: AUTO_SIGN_IN does not count for this browser. */
+  /** The user has to click to sign in: AUTO_SIGN_IN does not apply to this browser. */
   readonly manual: string
   /** The provider that this browser signed in with last, by its id; only with several. */
   readonly provider: string
 }
 
-/** Set by the login page itself, for the callback alone. */
+/** Set by the login page itself, only for the callback. */
 export const FRAGMENT_COOKIE = 'menshen_fragment'
 
 export function cookieNames(settings: Pick<Settings, 'BASE_URL'>): CookieNames {
@@ -63,8 +63,8 @@ export function cookieNames(settings: Pick<Settings, 'BASE_URL'>): CookieNames {
 }
 
 /**
- * The names that no application gets or sets: both forms of each, because a browser still has the other one after BASE_URL
- * became https. In lower case: browsers ignore case in prefixes.
+ * The names that no application gets or sets, in both forms, because a browser still has the other one after BASE_URL has
+ * become https. In lower case, because browsers ignore case in prefixes.
  */
 export function ourCookies(names: CookieNames): OwnCookies {
   const plain = [...Object.values(names), FRAGMENT_COOKIE].map(name => name.toLowerCase().replace(/^__host-/, ''))
@@ -75,8 +75,8 @@ export function ourCookies(names: CookieNames): OwnCookies {
   }
 }
 
-// The secret of an attempt that a page started, and not the login form. Several tabs that are opened at once have no secret yet,
-// so each gets one, and the last would replace the others under a common name.
+// The secret of an attempt that a page started, not the login form. Tabs that are opened at the same time have no secret yet, so
+// each gets one. Under a common name, the last one would replace the others.
 
 const ATTEMPT_COOKIE = /^(?:__host-)?menshen_attempt_/
 
@@ -90,11 +90,11 @@ export function browserSecret(names: CookieNames, header: string | undefined, st
   return readCookie(header, attemptCookie(names, state)) ?? readCookie(header, names.attempt)
 }
 
-/** Of two different values under one name, one was planted, and it is unknown which: both are ignored. */
+/** If one name has two different values, one of them was planted. It is unknown which, so both are ignored. */
 export function readCookie(header: string | undefined, name: string): string | undefined {
   if (header === undefined) return undefined
   let found: string | undefined
-  // From one occurrence of the name to the next: parsing all cookies costs more than finding the session.
+  // Searches from one occurrence of the name to the next: parsing all cookies costs more than finding the session.
   for (let end = 0, at = header.indexOf(name); at >= 0; at = header.indexOf(name, end)) {
     end = endOfCookie(header, at)
     if (header[at + name.length] !== '=' || !beginsCookie(header, at)) continue
@@ -110,7 +110,7 @@ function endOfCookie(header: string, at: number): number {
   return end < 0 ? header.length : end
 }
 
-/** Only spaces separate it from the cookie before; browsers write one. */
+/** Whether only spaces separate it from the previous `;`. Browsers send one space. */
 function beginsCookie(header: string, at: number): boolean {
   if (at === 0 || (header[at - 1] === ' ' && header[at - 2] === ';')) return true
   return header.slice(header.lastIndexOf(';', at) + 1, at).trim() === ''
@@ -130,14 +130,14 @@ export function clearFragment(callbackPath: string): string {
   return `${FRAGMENT_COOKIE}=; Path=${callbackPath}; Max-Age=0; SameSite=Lax`
 }
 
-// For the login page after a sign-out: where it counted, and the state with which the browser went to the provider, if it did.
+// For the login page after a sign-out: where it applied, and the state with which the browser went to the provider, if it did.
 
 export interface SignOutNotice {
   readonly where: 'here' | 'everywhere'
   readonly state?: string | undefined
 }
 
-/** Long enough for the way through the provider. */
+/** Long enough for the round trip through the provider. */
 const CONFIRMED_SECONDS = 120
 
 export function signedOutCookie({ signedOut }: CookieNames, { where, state }: SignOutNotice): string {
@@ -149,7 +149,7 @@ export function readSignedOut({ signedOut }: CookieNames, header: string | undef
   return where === 'here' || where === 'everywhere' ? { where, state } : undefined
 }
 
-/** As long as a login page is usually looked at: a script may have seen the end first. */
+/** Long enough for a user to look at the login page: a script may have noticed the end first. */
 const END_REASON_SECONDS = 600
 
 export function endReasonCookie({ endReason }: CookieNames, reason: EndReason): string {
@@ -161,7 +161,7 @@ export function readEndReason({ endReason }: CookieNames, header: string | undef
   return END_REASONS.find(reason => reason === cookie)
 }
 
-/** Once its reason was shown, or does not matter any more. */
+/** Clears the reason once it has been shown or no longer matters. */
 export function clearEndReason({ endReason }: CookieNames, header: string | undefined): string[] {
   return readCookie(header, endReason) === undefined ? [] : [clearCookie(endReason)]
 }
@@ -176,7 +176,7 @@ export interface EndedNotice {
 }
 
 const SHOWN_WITHIN_SECONDS = 60
-/** The length of a cookie is limited, that of a name is not. */
+/** The length of a cookie is limited, that of a username is not. */
 const LONGEST_NAME = 100
 
 const endedSchema: z.ZodType<EndedNotice> = z.object({

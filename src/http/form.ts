@@ -22,7 +22,7 @@ export function isRequest(request: IncomingMessage | Request): request is Reques
   return areOfTheWeb(request.headers)
 }
 
-/** Recognized by their methods: frameworks have their own classes. */
+/** Recognizes Headers by their methods, because frameworks have their own classes. */
 export function areOfTheWeb(headers: IncomingHttpHeaders | Headers | undefined): headers is Headers {
   return typeof headers?.get === 'function'
 }
@@ -91,7 +91,7 @@ function formIn(body: unknown): URLSearchParams | undefined {
   if (typeof body === 'string' || body instanceof URLSearchParams) return new URLSearchParams(body)
   if (Buffer.isBuffer(body)) return new URLSearchParams(body.toString())
   if (typeof body !== 'object' || body === null) return undefined
-  // A parser has a field that was sent several times as a list.
+  // Parsers turn a field that was sent several times into a list.
   const texts = Object.entries(body).flatMap(([name, value]) =>
     [value].flat().flatMap(text => (typeof text === 'string' ? [[name, text]] : [])),
   )

@@ -1,4 +1,4 @@
-// Limits per address and minute: sign-in requests, and tickets, tokens or proofs of a device that are not valid.
+// Limits per address and minute: sign-in requests, and tickets, tokens, keys or device proofs that are not valid.
 import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible'
 import { network } from '../config/networks.ts'
 import type { Report } from '../events.ts'
@@ -8,9 +8,9 @@ import type { ProxyRequest } from './caller.ts'
 const SHARED_DEADLINE_MS = 1000
 
 export interface RateLimit {
-  /** Counts one more of this kind; false if it is above the limit. */
+  /** Counts one more request of this kind; false if it is above the limit. */
   admits(kind: LimitKind, request: CountedRequest): Promise<boolean>
-  /** Counts one more, and returns a function that takes the count back; `undefined` if it is above the limit. */
+  /** Counts one more request, and returns a function that takes the count back; `undefined` if it is above the limit. */
   take(kind: LimitKind, request: CountedRequest): Promise<GiveBack | undefined>
 }
 
@@ -34,7 +34,7 @@ interface Limit {
 
 interface RateLimitOptions {
   readonly perMinute: number
-  /** A Redis client and the prefix of its keys, where all instances count together. */
+  /** A Redis client and the prefix of its keys, if all instances count together. */
   readonly shared: { readonly client: object; readonly prefix: string } | undefined
   readonly report: Report
 }
@@ -65,7 +65,7 @@ export function createRateLimit({ perMinute, shared, report }: RateLimitOptions)
   return { take, admits: async (kind, request) => (await take(kind, request)) !== undefined }
 }
 
-/** A Redis that hangs must not delay a sign-in: then this process counts alone, and each request once. */
+/** A Redis that hangs must not delay a sign-in: then only this process counts, and each request once. */
 function countTogether(shared: object, limit: Limit, own: RateLimiterMemory): (who: string) => Promise<CountResult> {
   const limiter = new RateLimiterRedis({
     ...limit,

@@ -1,4 +1,4 @@
-// Removes keys from a request that an embedding application goes on with. The gateway leaves them out when it forwards.
+// Removes keys from a request before an embedding application handles it. The gateway leaves them out when it forwards a request.
 
 import type { IncomingMessage } from 'node:http'
 import { plainName } from '../util/header-names.ts'
@@ -24,7 +24,7 @@ function removeFromMessage(request: IncomingMessage): void {
   for (const name in headers) if (isForUs(name, headers[name])) delete headers[name]
   for (let i = rawHeaders.length - 2; i >= 0; i -= 2)
     if (isForUs(rawHeaders[i] ?? '', rawHeaders[i + 1])) {
-      // Node makes it of the raw headers when it is first read, by the number that came: so before one of them is removed.
+      // Node builds `headersDistinct` from the raw headers on first access, by their original number: so read it before removing one.
       removeFromDistinct(request.headersDistinct ?? {})
       rawHeaders.splice(i, 2)
     }
@@ -41,7 +41,7 @@ function removeFromDistinct(headers: IncomingMessage['headersDistinct']): void {
 const AUTHORIZATION = 'authorization'
 
 function isForUs(name: string, value: unknown): boolean {
-  // Nearly all names have another length. To write each in its plain form took a tenth of a request in Express (`npm run bench -- library`).
+  // Nearly all names have another length. Converting each to its plain form took a tenth of a request in Express (`npm run bench -- library`).
   if (name.length !== KEY_HEADER.length && name.length !== AUTHORIZATION.length) return false
   const plain = plainName(name)
   return plain === KEY_HEADER || (plain === AUTHORIZATION && containsKey(String(value)))

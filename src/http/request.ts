@@ -19,7 +19,7 @@ export interface GatewayRequest extends ProxyRequest {
   readonly connection: object
 }
 
-/** What is read of a request before its body: node:http's own, or what was made of a Request. */
+/** The part of a request before its body: from node:http, or made from a Request. */
 export interface RequestHead extends Pick<IncomingMessage, 'method' | 'url' | 'headers'> {
   readonly socket: Peer
 }
@@ -59,7 +59,7 @@ export function createBeginRequest(proxies: Networks | undefined): BeginRequest 
 /** No browser sends more; a longer one would only fill the log. */
 const LONGEST_USER_AGENT = 256
 
-/** What only reports need is computed when one asks for it. */
+/** What only reports need is computed on demand. */
 class ArrivedRequest implements ObservedRequest {
   readonly requestId: string
   readonly startedAt = performance.now()
@@ -101,8 +101,8 @@ const MOST_ADDRESSES = 10_000
 const LONGEST_REMEMBERED = 100
 
 /**
- * What a trusted proxy says of a client is read once: rules with networks ask at every request, and a list takes 2 µs to read,
- * a twentieth of a signed-in check.
+ * The address that a trusted proxy forwards is parsed once: rules with networks need it for every request, and parsing a list takes
+ * 2 µs, a twentieth of a signed-in check.
  */
 function createClientAddress(proxies: Networks | undefined): ClientAddress {
   const remembered = createRecent<string>(MOST_ADDRESSES)
@@ -121,10 +121,10 @@ function createClientAddress(proxies: Networks | undefined): ClientAddress {
   }
 }
 
-/** More than any chain of proxies has. What is further away is not read. */
+/** More than any chain of proxies has. Hops further away are not read. */
 const MOST_HOPS = 100
 
-/** The address that the nearest proxy that is not trusted, or the client itself, came from. */
+/** The address of the client, or of the nearest proxy that is not trusted. */
 function clientAddress(proxies: Networks | undefined, peer: string, headers: IncomingHttpHeaders): string {
   const list = String(headers['x-forwarded-for'] ?? '')
   let hop = peer
@@ -163,7 +163,7 @@ export function wasReset(socket: Peer): boolean {
 // The id of a request: its answer, its log lines and the page that a user sees all carry it.
 
 const USABLE = /^[A-Za-z0-9_-]{8,128}$/
-/** No two that look or sound alike when an id is read out. */
+/** No two characters look or sound alike when an id is read out. */
 const LETTERS = '23456789abcdefghijkmnpqrstuvwxyz'
 const LENGTH = 12
 const IDS_AT_ONCE = 256
@@ -172,7 +172,7 @@ export function newRequestId(): string {
   return randomLetters(LENGTH)
 }
 
-/** Makes the letters of many ids at once: 0.3 µs for each id instead of 5, more than a tenth of a signed-in check. */
+/** Generates the letters of many ids in one batch: 0.3 µs per id instead of 5, which is more than a tenth of a signed-in check. */
 function createRequestIds(): () => string {
   let pool = ''
   let used = 0

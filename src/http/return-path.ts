@@ -5,7 +5,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { KeyList } from '../session/derived-keys.ts'
 
 const LONGEST_PATH = 8192
-/** A cookie has to stay below 4096 bytes. A longer path is in the address of the login page alone. */
+/** A cookie has to stay below 4096 bytes. A longer path is only in the address of the login page. */
 export const LONGEST_IN_COOKIE = 2048
 
 /** The path as the URL parser of browsers reads it; `undefined` if it leads to another origin or into the sign-in. */
@@ -28,7 +28,7 @@ export function signReturnPath(path: string, until: number, [key]: KeyList): str
 const SIGNED = /^\?return=([\w-]+\.[\w-]{43})$/
 const IN_ADDRESS = /^\?return=(\d+)\.([\w-]{43})(\/.*)$/s
 
-/** The query of a login page that leads to a signed path. A long path is there as it is: encoded, it would not fit. */
+/** The query of a login page that leads to a signed path. A long path is not encoded: encoded, it would not fit. */
 export function returnQuery(path: string, signed: string): string {
   if (path.length <= LONGEST_IN_COOKIE) return `?return=${signed}`
   const [text = '', signature = ''] = signed.split('.')
@@ -36,7 +36,7 @@ export function returnQuery(path: string, signed: string): string {
   return `?return=${until}.${signature}${path}`
 }
 
-/** The signed path in the query of a login page; it is yet to be verified. */
+/** The signed path in the query of a login page, not yet verified. */
 export function signedInQuery(search: string): string | undefined {
   const [, signed] = SIGNED.exec(search) ?? []
   if (signed) return signed

@@ -1,4 +1,4 @@
-// Our own routes as tables: each room exports those that it answers.
+// Our own routes as tables: each folder exports those that it answers.
 
 import type { OwnAnswer } from './answers.ts'
 import type { GatewayRequest } from './request.ts'
@@ -6,7 +6,7 @@ import type { GatewayRequest } from './request.ts'
 /** `form` is empty unless the method is POST. `Context` is what the handler needs. */
 export type Handler<Context> = (context: Context, request: GatewayRequest, form: URLSearchParams) => Promise<OwnAnswer>
 
-/** A handler for all methods, which refuses those that it does not know itself. */
+/** The key of a handler for all methods, which itself refuses those that it does not know. */
 export const ANY_METHOD = '*'
 
 /** Handlers by path, then by method. */

@@ -1,4 +1,4 @@
-// Writes a Response to a node:http response: whole if all of it is there, else as it comes.
+// Writes a Response to a node:http response: in one piece if all of it is available, otherwise as it arrives.
 
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { type Duplex, Readable } from 'node:stream'
@@ -49,7 +49,7 @@ export function takesBody(response: ServerResponse, bytes: number): boolean {
   return !(response instanceof Http2Response) || response.admits(bytes)
 }
 
-/** The chunks that need no waiting: nearly always all of them. */
+/** The chunks that are available without waiting: nearly always all of them. */
 async function readFirstChunks(reader: Reader): Promise<FirstChunks> {
   const chunks: Uint8Array[] = []
   for (let size = 0; ; ) {
@@ -90,7 +90,7 @@ async function* chunksOf(reader: Reader, { chunks, next }: Required<FirstChunks>
   for (let read = await next; !read.done; read = await reader.read()) yield read.value
 }
 
-/** What counts the bytes of an answer: in HTTP/1.1 its connection, which answers one request after the other. */
+/** The counter of an answer's bytes: in HTTP/1.1 its connection, which answers one request after the other. */
 export function sentBy(response: ServerResponse): { readonly bytesWritten: number } {
   return response instanceof Http2Response ? response : response.req.socket
 }
@@ -106,8 +106,8 @@ export function drain(incoming: IncomingMessage): void {
 const CLOSE_MS = 1000
 
 /**
- * Writes it to a response of node:http, as a stream where it is one. Cookies that the application has set stay there. Or to the
- * socket of an `upgrade` event, which it closes.
+ * Writes the answer to a response of node:http, as a stream if it is one, and keeps the cookies that the application has set. Or
+ * writes it to the socket of an `upgrade` event, and closes the socket.
  */
 export function sendAnswer(target: ServerResponse | Duplex, answer: Response): Promise<void> {
   return isResponse(target) ? sendToResponse(target, answer) : sendToSocket(target, answer)
@@ -124,7 +124,7 @@ function sendToResponse(response: ServerResponse, answer: Response): Promise<voi
   return send(response, answer, answer.headers.get(REQUEST_ID) ?? newRequestId())
 }
 
-/** Discards what still comes: unread bytes would make the system drop our answer. */
+/** Discards further input: unread bytes would make the operating system drop our answer. */
 async function sendToSocket(socket: Duplex, answer: Response): Promise<void> {
   socket.on('error', () => socket.destroy()).resume()
   const body = Buffer.from(await answer.arrayBuffer())

@@ -1,4 +1,4 @@
-// The caller of a request, and what the rules say about them.
+// The caller of a request, and the verdict of the rules.
 
 import type { DestinationProblem } from '../access/affected-paths.ts'
 import type { AuthenticationDemand, RefusalCode } from '../access/conditions.ts'
@@ -12,9 +12,9 @@ import type { ResourceChallenge } from './protected-resources.ts'
 export interface CallerIdentification extends Identification {
   readonly program?: ProgramCaller
   readonly reidentify?: () => Promise<ProgramCaller | undefined>
-  /** There is a session, but its access token has expired and the provider cannot be asked now: a visitor, for this answer. */
+  /** There is a session, but its access token has expired and the provider is unavailable: a visitor, for this answer. */
   readonly isProviderUnavailable?: true
-  /** The store cannot be asked whether the session is still valid: see gateway/admit-without-store.ts. */
+  /** The store cannot confirm that the session is still valid: see gateway/admit-without-store.ts. */
   readonly isUnconfirmed?: true
   /** The ticket opens no session. */
   readonly failedTicket?: true
@@ -35,7 +35,7 @@ export type SignedInCaller = CallerIdentification & { readonly loaded: LoadedSes
 
 export interface Admission extends CallerIdentification {
   /**
-   * `limited`: a visitor whose address has shown too many tickets or tokens that are not valid. `step_up`: the rules admit the
+   * `limited`: a visitor whose address has sent too many tickets or tokens that are not valid. `step_up`: the rules admit the
    * caller once they have signed in again, or in another way. `unavailable`: the caller has a session, see `isProviderUnavailable`.
    * `unreadable`: the Destination cannot be judged.
    */

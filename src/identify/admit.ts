@@ -1,4 +1,4 @@
-// Identifies the caller of a request (their session, else their key, else their bearer token), and asks the rules.
+// Identifies the caller of a request (by session, else by key, else by bearer token), and applies the rules.
 
 import type { Report } from '../events.ts'
 import { callerOf } from '../http/caller.ts'

@@ -20,7 +20,7 @@ import { resourceNames } from './protected-resources.ts'
 
 /** A program: the machine or user that a token or a key belongs to. */
 export interface ProgramCaller extends Caller {
-  /** Until when that is valid at least. */
+  /** The token or key is valid at least until then. */
   readonly expiresAt: number
 }
 
@@ -35,14 +35,14 @@ export interface TokenClient {
   /** Its network, which has a share of the slots at the provider. */
   readonly owner: string
   /**
-   * Counts one token: before it is shown to the provider, or when its signature is not valid. `undefined` if there were too
-   * many. Otherwise a function that takes the count back, for a token that is valid.
+   * Counts one token: before it is sent to the provider, or when its signature is not valid. `undefined` if there were too
+   * many. Otherwise a function that takes the count back for a valid token.
    */
   count(): Promise<(() => void) | undefined>
 }
 
 export interface BearerCallers {
-  /** Whose token it is, if it is for each of `audiences`. Throws while that cannot be decided. */
+  /** The owner of a token, if it is for each of `audiences`. Throws while that cannot be decided. */
   identify(token: string, audiences: Audiences, bringer: TokenClient): Promise<ProgramCaller | RefusedToken | 'limited'>
   /** Checks a token that was valid before; nothing is counted. */
   reidentify(token: string, audiences: Audiences): Promise<ProgramCaller | RefusedToken>
@@ -59,11 +59,11 @@ type Verdict = ProgramCaller | RefusedToken
 type TimedVerdict<V> = readonly [verdict: V, until: number]
 
 interface CachedVerdict<V = Verdict | 'limited'> {
-  /** `limited` if the client that presented it first was; that is not cached. */
+  /** `limited` if the client that first presented the token was; that is not cached. */
   readonly verdict: Promise<V>
-  /** Not known while the provider is being asked. */
+  /** When the verdict expires; not known while the provider is being asked. */
   until: number
-  /** It was valid at the last verdict: then the next one is not counted, even if the provider does not answer. */
+  /** Whether the token was valid at the last verdict: then the next one is not counted, even if the provider does not answer. */
   isValid: boolean
 }
 
@@ -95,7 +95,7 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
     }
   }
 
-  /** A token that is valid is not counted. */
+  /** A valid token is not counted. */
   async function countAndJudge(
     token: string,
     audiences: Audiences,
@@ -126,7 +126,7 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
         entry.until = Math.min(until, now() + KEPT_MS)
         entry.isValid = typeof verdict === 'object' && 'who' in verdict
       },
-      // A verdict that failed is asked for again.
+      // If it fails, the next request asks again.
       () => {
         entry.until = 0
         if (!entry.isValid) forget()
@@ -135,7 +135,7 @@ export function createBearerCallers({ providers, roles, scopedName, now }: Beare
     return entry
   }
 
-  /** Checks a token that was counted already or need not be. */
+  /** Checks a token that has already been counted or need not be. */
   async function ask(key: string, token: string, audiences: Audiences, owner?: string): Promise<Verdict> {
     const known = await current(key)?.verdict
     if (known !== undefined && known !== 'limited') return known
@@ -189,7 +189,7 @@ export interface BearerPolicy {
 
 /**
  * An application may interpret the path in several ways: the token has to be for the audience of each rule that applies. A
- * token for the resource of a rule is for that rule alone (RFC 8707), not for those below its path.
+ * token for the resource of a rule is only for that rule (RFC 8707), not for those below its path.
  */
 export function audiencesOf(
   { BEARER_AUDIENCE, BASE_URL }: Pick<Settings, 'BEARER_AUDIENCE' | 'BASE_URL'>,

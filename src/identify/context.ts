@@ -51,14 +51,14 @@ export interface Auth {
 export interface SessionCookies {
   /** Whether users sign in here. */
   readonly isAuthHost: boolean
-  /** The ticket of the session that a cookie leads to, where that can be told without the store. */
+  /** The ticket of the session that a cookie leads to, if it can be found without the store. */
   findTicketSync(cookie: string): string | undefined
   findTicket(cookie: string): Promise<string | undefined>
   /** The session of a cookie has ended. */
   forget(cookie: string): void
   /** A Set-Cookie with the same ticket, for a session that lasts longer now. */
   renewedCookie(cookie: string, loaded: LoadedSession): string
-  /** For the browser of a session that a failed refresh has ended. */
+  /** Cookies for the browser of a session that a failed refresh has ended. */
   endedCookies(): readonly string[]
 }
 
@@ -76,17 +76,17 @@ export interface DeviceCheck {
   isFromDevice(request: CredentialRequest, loaded: LoadedSession): boolean
   /** Whether the session of the browser is valid again once it has proven its device. */
   couldProve(request: CredentialRequest): Promise<boolean>
-  /** For a new session; `undefined` if none is to be bound. */
+  /** The offer to a new session; `undefined` if new sessions are not bound. */
   offer(): OfferedDevice | undefined
   /** The headers that ask the browser to register a key for it. */
   registration(device: OfferedDevice, ticket: string): Record<string, string>
-  /** For a browser that signs out. */
+  /** Cookies for a browser that signs out. */
   clearCookies(request: Pick<CredentialRequest, 'headers'>): readonly string[]
 }
 
 /**
- * Callers with a key: see keys/. `outer` carries the key, the rules judge `asked`. `undefined` if it has none, or one that
- * does not concern us there: then it may have a token of the provider.
+ * Callers with a key: see keys/. `outer` carries the key, the rules judge `asked`. Returns `undefined` if there is no key, or
+ * one that is not for us there: then the request may have a token of the provider.
  */
 export type IdentifyByKey = (
   outer: CredentialRequest,

@@ -1,4 +1,4 @@
-// What the rules say about the caller of a request.
+// Applies the rules to the caller of a request.
 
 import { decideRequest, rulesForRequest, shadowDecision } from '../access/affected-paths.ts'
 import { decodedPath, shownPath } from '../access/ambiguous-paths.ts'
@@ -13,7 +13,7 @@ import type { Admission, CallerIdentification } from './admission.ts'
 import type { IdentifyContext } from './context.ts'
 import { scopesOf } from './protected-resources.ts'
 
-/** Public pages admit visitors, too. A signed-in user is known there as well. */
+/** Public pages admit visitors, too. A signed-in user is identified there as well. */
 export function applyRules(
   context: IdentifyContext,
   request: GatewayRequest,

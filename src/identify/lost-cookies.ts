@@ -17,7 +17,7 @@ export interface LostCookieDetector {
 
 /** A browser follows a redirect immediately; this is enough for a slow line. */
 const LANDS_WITHIN_MS = 60_000
-/** More sign-ins than a process completes within that time. Beyond it, the oldest is taken for seen. */
+/** More sign-ins than a process completes within that time. Beyond it, the oldest is treated as seen. */
 const MOST_UNSEEN = 10_000
 
 interface LostCookieOptions {
@@ -44,7 +44,7 @@ export function createLostCookieDetector({ settings, now }: LostCookieOptions): 
 
   return {
     expect(request, location, sessionKey) {
-      // A proxy's connection belongs to many browsers.
+      // Many browsers share a proxy's connection.
       if (isTrusted(settings.TRUSTED_PROXIES, request.address)) return
       forgetLate()
       unseen.set(sessionKey, now() + LANDS_WITHIN_MS)

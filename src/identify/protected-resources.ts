@@ -9,7 +9,7 @@ import type { GatewayRequest } from '../http/request.ts'
 import { RESOURCE_METADATA_PATH } from '../paths.ts'
 import type { Providers } from '../provider/providers.ts'
 
-/** What a challenge says of the resource that was asked for. */
+/** What a challenge contains about the requested resource. */
 export interface ResourceChallenge {
   readonly metadataUrl: string
   /** The scopes that a token needs. */
@@ -17,13 +17,13 @@ export interface ResourceChallenge {
 }
 
 export interface ProtectedResources {
-  /** The answer to a request for metadata, whatever the path behind its prefix. */
+  /** The answer to a request for metadata, whatever the path after its prefix. */
   answer(pages: Pages, request: GatewayRequest): Promise<OwnAnswer>
-  /** `rules` are those that apply to a request, that of the path as it is first. `undefined` if that one takes no tokens. */
+  /** `rules` are those that apply to a request; the first is for the path as sent. `undefined` if that rule accepts no tokens. */
   challengeOf(rules: readonly Rule[]): ResourceChallenge | undefined
 }
 
-/** `undefined` without a rule that takes tokens: then the paths of metadata belong to the application. */
+/** `undefined` if no rule accepts tokens: then the paths of metadata belong to the application. */
 export function createProtectedResources(
   baseUrl: string,
   { bearerRules }: Pick<Rules, 'bearerRules'>,
@@ -36,7 +36,7 @@ export function createProtectedResources(
   const documentsWith = (issuers: readonly string[]) => documentsOf(baseUrl, bearerRules, hostPath, issuers)
   let documents = { servers: '', byPath: documentsWith([]) }
 
-  /** They change only if a provider says another issuer than the configuration, which has to be asked for. */
+  /** The documents change only if a provider reports another issuer than the configuration, which has to be fetched. */
   async function documentFor(path: string): Promise<string | undefined> {
     if (!documents.byPath.has(path)) return undefined
     const issuers = await authorizationServers(providers)
@@ -52,7 +52,7 @@ export function createProtectedResources(
       if (method !== 'GET' && method !== 'HEAD')
         return errorAnswer(pages, request, 'method_not_allowed', { headers: { ...CORS, allow: METHODS } })
       const document = await documentFor(decodedPath(request.path.slice(RESOURCE_METADATA_PATH.length)))
-      // A browser's client has to be able to read this, too: then it asks for the document of the whole host.
+      // A client in a browser must be able to read this, too: it then requests the document of the whole host.
       if (document === undefined) return errorAnswer(pages, request, 'not_found', { headers: CORS })
       return textAnswer(pages, document, { headers: { ...CORS, 'content-type': 'application/json' } })
     },
@@ -81,14 +81,14 @@ function preflightAnswer({ settings }: Pages, { observed }: GatewayRequest): Own
 }
 
 /**
- * The address of the resource of a rule, as a client writes it: with everything escaped that has to be, and so without quotes.
- * That of `/` is the address of the host alone.
+ * The address of a rule's resource, as a client writes it: with everything escaped that has to be, and so without quotes.
+ * For `/` it is only the address of the host.
  */
 function resourceOf(baseUrl: string, path: string): string {
   return baseUrl + escapedPath(path)
 }
 
-/** The audiences of a token for it. URL parsers put a slash behind the address of a host, and mean the same (RFC 3986, 6.2.3). */
+/** The audiences of a token for it. URL parsers append a slash to the address of a host, which means the same (RFC 3986, 6.2.3). */
 export function resourceNames(baseUrl: string, path: string): string[] {
   return path === '/' ? [baseUrl, `${baseUrl}/`] : [resourceOf(baseUrl, path)]
 }
@@ -101,7 +101,7 @@ function escapedPath(path: string): string {
   return path === '/' ? '' : encodeURI(path.toWellFormed())
 }
 
-/** Looks up the document by the path after the prefix. Without a path it is the host's: that of a rule for `/`, else of the first rule. */
+/** Looks up the document by the path after the prefix. Without a path it is the host's: that of a rule for `/`, otherwise of the first rule. */
 function documentsOf(
   baseUrl: string,
   rules: readonly Rule[],
@@ -136,7 +136,7 @@ async function authorizationServers({ all, main }: Pick<Providers, 'all' | 'main
   return [...new Set(issuers.filter(issuer => issuer !== undefined))]
 }
 
-// The parameters of WWW-Authenticate. Nothing of them comes from a request, and the configuration has no quotes in them.
+// The parameters of WWW-Authenticate. None of them comes from a request, and those from the configuration have no quotes.
 
 /** RFC 9728, 5.1, and RFC 6750, 3. */
 export function challengeParameters(resource: ResourceChallenge | undefined): string[] {

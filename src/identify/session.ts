@@ -17,7 +17,7 @@ const VISITOR: CallerIdentification = { cookies: NO_COOKIES }
 const FAILED_TICKET: CallerIdentification = { cookies: NO_COOKIES, failedTicket: true }
 const PROVIDER_UNAVAILABLE: CallerIdentification = { cookies: NO_COOKIES, isProviderUnavailable: true }
 
-/** Whose session it is, refreshed if due, whatever the request asks for. Without a promise if the session is cached. */
+/** The caller by their session, refreshed if due, whatever the request asks for. Returns no promise if the session is cached. */
 export function identify(context: IdentifyContext, request: CredentialRequest): MaybePromise<CallerIdentification> {
   const { auth, site } = context
   const cookie = readCookie(request.headers.cookie, auth.cookies.session)
@@ -28,7 +28,7 @@ export function identify(context: IdentifyContext, request: CredentialRequest): 
     : identifyTicket(context, request, { ticket, cookie: cookie })
 }
 
-/** The ticket of a session, and that of the cookie: another one at a host of `hosts`. */
+/** The ticket of a session, and the one in the cookie, which differs at a host of `hosts`. */
 interface SessionTicket {
   readonly ticket: string
   readonly cookie: string
@@ -60,7 +60,7 @@ function identifyLoaded(
   if (proven === loaded) return signedIn(context, request.headers, tickets, loaded)
   return andThen(proven, loaded => {
     if (!loaded) return FAILED_TICKET
-    // It was not refreshed before the device was proven by what another process has written.
+    // Only what another process has written proved the device, so the session was not refreshed before.
     if (tokenExpiresAt(loaded.session) <= context.now()) return loadAndRefresh(context, request, tickets)
     return signedIn(context, request.headers, tickets, loaded)
   })
@@ -75,7 +75,7 @@ async function findTicket(
   return ticket === undefined ? FAILED_TICKET : identifyTicket(context, request, { ticket, cookie: cookie })
 }
 
-/** The ticket of the session that the cookie leads to. It is not known whether there is such a session. */
+/** The ticket of the session that the cookie leads to. The session may not exist. */
 export async function ticketOf(
   { auth, site }: IdentifyContext,
   { headers }: Pick<GatewayRequest, 'headers'>,
@@ -129,10 +129,10 @@ function wasRefreshed({ session, signedInAt }: LoadedSession, leadSeconds: numbe
   return now - session.tokenIssuedAt <= leadSeconds * 1000 && session.tokenIssuedAt !== signedInAt
 }
 
-/** What scripts ask for while no user is there: whether the session goes on, and which applications there are. */
+/** Scripts request these while no user is present: whether the session is still valid, and which applications there are. */
 const NO_ACTIVITY: ReadonlySet<string | undefined> = new Set([OWN_PATHS.me, OWN_PATHS.applications])
 
-/** For SESSION_IDLE_MINUTES. */
+/** Notes activity for SESSION_IDLE_MINUTES. */
 export function noteActivity(
   { settings, auth }: IdentifyContext,
   request: Pick<GatewayRequest, 'method' | 'headers'> & { readonly path?: string },

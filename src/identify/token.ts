@@ -14,7 +14,7 @@ import type { CredentialRequest, IdentifyContext } from './context.ts'
 /** RFC 6750, 2.1. */
 const CREDENTIALS = /^bearer +([\w.~+/-]+=*)$/i
 
-/** A token is accepted only where the rule for the path says so. Everywhere else `Authorization` is for the application. */
+/** A token is accepted only where the rule for the path allows it. Everywhere else `Authorization` is for the application. */
 export function identifyByToken(
   context: IdentifyContext,
   outer: CredentialRequest,

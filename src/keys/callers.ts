@@ -1,4 +1,4 @@
-// Whose key it is: that of a machine of the configuration, or the personal key of a user.
+// Finds the owner of a key: a machine of the configuration, or the user of a personal key.
 
 import { timingSafeEqual } from 'node:crypto'
 import { roleOf } from '../access/roles.ts'
@@ -11,20 +11,20 @@ import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 import type { PersonalKeys } from './personal.ts'
 
 export interface KeyCaller extends Caller {
-  /** When the key ends. */
+  /** When the key expires. */
   readonly expiresAt: number
-  /** What its user calls a personal key. */
+  /** The name that its user gave to a personal key. */
   readonly keyName?: string
   /** The parts of the API that a machine may use; absent for all other keys. */
   readonly api?: ReadonlySet<ApiScope>
-  /** The key of a machine is accepted only from these. */
+  /** The networks from which a machine's key is accepted. */
   readonly networks?: Networks
 }
 
 export interface KeyCallers {
   /** Looks it up by the SHA-256 of the key. Without a promise for machines, and for personal keys that are cached. */
   identify(sha256: string): MaybePromise<KeyCaller | RefusedKey>
-  /** The same for keys of machines alone. It never asks the store. */
+  /** Like `identify`, only for keys of machines. It never asks the store. */
   identifyMachine(sha256: string): KeyCaller | RefusedKey
 }
 
@@ -35,7 +35,7 @@ export function isWithinNetworks({ networks }: Pick<KeyCaller, 'networks'>, addr
 
 export interface RefusedKey {
   readonly refused: 'form' | 'several' | 'unknown' | 'expired'
-  /** Whose it was, if that is known. */
+  /** The owner, if known. */
   readonly user?: SessionUser
 }
 
@@ -43,7 +43,7 @@ interface KeyCallersOptions {
   readonly machines: readonly MachineConfig[] | undefined
   readonly personalKeys: Pick<PersonalKeys, 'find'>
   readonly roles: readonly RoleConfig[]
-  /** The main one of several: rows of `roles` for users of the others are not about machines. */
+  /** The main provider, if there are several: rows of `roles` for users of the others do not apply to machines. */
   readonly mainProvider: string | undefined
   readonly now: () => number
 }
@@ -78,7 +78,7 @@ export function createKeyCallers(options: KeyCallersOptions): KeyCallers {
   }
 }
 
-/** Made once for each configuration, so that its headers for applications are signed once for many requests. */
+/** Created once for each configuration, so that its headers for applications are signed once for many requests. */
 function toMachine(row: MachineConfig, { roles, mainProvider: provider }: KeyCallersOptions): Machine {
   const { name, keySha256, groups = [], api, networks } = row
   const username = MACHINE_PREFIX + name

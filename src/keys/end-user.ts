@@ -1,5 +1,5 @@
-// Ends everything that lets a user in: all sessions and all personal keys, as when an employee leaves. The API and the command do
-// it by the username. One name at two providers is two users, and both are meant: one event for each.
+// Ends all access of a user: all sessions and all personal keys, as when an employee leaves. The API and the command take a
+// username. The same name at two providers is two users, and both lose their access, with one event for each.
 
 import type { Report } from '../events.ts'
 import type { SessionListing } from '../session/listing.ts'
@@ -18,7 +18,7 @@ interface EndUserParts {
   readonly report: Report
 }
 
-/** `fields` say who does it. */
+/** `fields` name who does it. */
 export async function endUser(
   { sessions, keys, report }: EndUserParts,
   user: string,
@@ -36,10 +36,10 @@ export async function endUser(
         const provider = summary?.provider
         ended.set(provider, (ended.get(provider) ?? 0) + 1)
       }
-    // A session may have made one until it ended.
+    // A session may have created a key before it ended.
     await revokeKeys()
   } finally {
-    // Also if the store fails in between: what was done is reported.
+    // Reports what was done, even if the store fails in between.
     if (revoked > 0) report('key_revoked', { ...fields, user, revoked })
     for (const [provider, count] of ended) report('session_ended', { ...fields, user, provider, ended: count })
   }

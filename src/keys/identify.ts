@@ -1,4 +1,4 @@
-// Callers with a key. A key is accepted only where the rule for the path says so, and never for our own pages. Like a token it is
+// Callers with a key. A key is accepted only where the rule for the path allows it, and never for our own pages. Like a token it is
 // read only without a session: a caller who has both is the user of the session, so that a key adds nothing to what a browser
 // sends.
 

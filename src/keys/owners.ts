@@ -5,8 +5,8 @@
 //   value   who the user is, with a random id, sealed with the data keys
 //   labels  key-owner.<label of the username>, key-owner.<label of the provider's sub> if that is another
 //
-// A key names the id of its owner's record. When the record is removed, all keys of the user end in that moment, also one that
-// is being made: the next record has another id.
+// A key names the id of its owner's record. Removing the record revokes all keys of the user immediately, even one that is just
+// being created: the next record has another id.
 
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
@@ -29,7 +29,7 @@ import type { Entry, Store, StoredValue } from '../stores/store.ts'
 export type { ConfirmedUser }
 
 export interface KeyOwner {
-  /** A new one for each record: keys that name another have ended. */
+  /** New for each record: keys that name another id are revoked. */
   readonly id: string
   readonly userInfo: UserInfo
   readonly groups: readonly string[]
@@ -38,9 +38,9 @@ export interface KeyOwner {
 }
 
 export interface KeyOwners {
-  /** The provider has said who the user is: their keys follow. Nothing is written for a user without keys. */
+  /** The provider has confirmed who the user is: updates the owner of their keys. Nothing is written for a user without keys. */
   confirm(user: ConfirmedUser): Promise<void>
-  /** The record of the user, at least until then. If there is none, as this session knows them. */
+  /** The user's record, which lasts at least until then. If there is none, it is created from what this session knows. */
   ensure(user: ConfirmedUser, until: number): Promise<{ readonly key: string; readonly id: string }>
   keyOf(user: UserId): Promise<string>
   /** `undefined` if it cannot be opened. */
@@ -53,7 +53,7 @@ export interface KeyOwners {
 
 const PREFIX = 'key-owner:'
 const LABEL_PREFIX = 'key-owner.'
-/** One username, or one `sub`, is that of one user per provider. */
+/** A username or a `sub` belongs to one user per provider. */
 const MOST_OWNERS = 100
 
 const ownerSchema: z.ZodType<KeyOwner> = z.object({

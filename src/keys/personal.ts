@@ -1,12 +1,12 @@
-// Personal keys: which users create on the account page for their programs. A key is valid while its record and that of its owner
-// are in the store; role and groups are the owner's (owners.ts). The key itself is shown once and kept nowhere.
+// Personal keys, which users create on the account page for their programs. A key is valid while its record and that of its owner
+// are in the store; role and groups are the owner's (owners.ts). The key itself is shown once and never stored.
 //
 //   key    personal-key:<SHA-256 of the key>
-//   value  its name, when it was made and last used, and its owner, sealed with the data keys
+//   value  its name, when it was created and last used, and its owner, sealed with the data keys
 //   labels personal-keys, personal-keys.<key of the owner's record>
 //
 // Recently used keys are cached, and valid while the store provably holds the same versions of both records, as with
-// sessions: a key that is revoked ends at once here, and elsewhere as soon as a session would.
+// sessions: a revoked key is refused immediately here, and elsewhere as soon as a session would be.
 
 import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
@@ -40,11 +40,11 @@ export interface PersonalKey {
   readonly name: string
   readonly createdAt: number
   readonly expiresAt: number
-  /** To a few minutes. */
+  /** Accurate to a few minutes. */
   readonly usedAt?: number
 }
 
-/** A program with the key of this user. */
+/** A program that uses this user's key. */
 export interface KeyUser {
   readonly user: SessionUser
   readonly who: Identity
@@ -57,15 +57,15 @@ export interface PersonalKeys {
   find(id: string): KeyUser | undefined | Promise<KeyUser | undefined>
   /** Returns the key, which cannot be read again; or why there is none. */
   create(user: ConfirmedUser, wish: KeyRequest): Promise<NewKey | KeyProblem>
-  /** The user's own, the newest first. */
+  /** The user's own keys, newest first. */
   listOf(user: UserId): Promise<PersonalKey[]>
   /** Revokes a key if it belongs to this user. */
   revoke(user: UserId, id: string): Promise<PersonalKey | undefined>
-  /** Ends all keys of the user. How many there were. A session of the user can make another until it has ended. */
+  /** Revokes all keys of the user and returns how many there were. A session of the user can create another until it has ended. */
   endAllOf(user: UserId): Promise<number>
   /** Like `listOf`, by the key of the owner's record. */
   listOfOwner(ownerKey: string): Promise<PersonalKey[]>
-  /** The key of the record of the owner, by the key of one of their sessions in the store. */
+  /** The key of the owner's record, found by the key of one of the owner's sessions in the store. */
   ownerOfSession(sessionKey: string): Promise<string | undefined>
   /** Revokes by the key of the owner's record. */
   endAllOfOwner(ownerKey: string): Promise<number>
@@ -73,11 +73,11 @@ export interface PersonalKeys {
   endAllOfSubject(subject: UserId): Promise<number>
   /** Changes the providers and roles. */
   use(directory: SessionDirectory): void
-  /** Resolves when all that was noticed is written. */
+  /** Resolves when every noted use is written. */
   settle(): Promise<void>
 }
 
-/** What a user asks for. */
+/** The key that a user asks for. */
 export interface KeyRequest {
   readonly name: string
   readonly days: number
@@ -106,7 +106,7 @@ const recordSchema: z.ZodType<KeyRecord> = z.object({
   ownerId: z.string(),
 })
 
-/** A key that was found, and the versions of the records by which it was. */
+/** A key that was found, and the versions of the two records that it was found by. */
 interface CachedKey {
   readonly caller: KeyUser
   readonly record: KeyRecord
@@ -127,13 +127,13 @@ interface PersonalKeysOptions {
 }
 
 const PREFIX = 'personal-key:'
-/** All keys have it. */
+/** The label of all keys. */
 const LABEL = 'personal-keys'
 const DAY_MS = 24 * 3_600_000
 const MOST_CACHED = 10_000
 /** The precision of "last used": a request must not cost a write. */
 const USED_STEP_MS = 5 * 60_000
-/** A store that cannot be written is not tried again at every request. */
+/** A store that cannot be written is not retried at every request. */
 const NOTE_AGAIN_MS = 10_000
 
 export function createPersonalKeys(options: PersonalKeysOptions): PersonalKeys {
@@ -209,7 +209,7 @@ export function createPersonalKeys(options: PersonalKeysOptions): PersonalKeys {
     const stored = await store.read(recordKeyOf(id))
     if (!stored) return
     const entry = await toEntry(id, { ...found.record, usedAt }, stored.expiresAt)
-    // Only if still there: a key that is revoked stays revoked.
+    // Only if it is still there: a revoked key stays revoked.
     const version = await store.replace(stored.key, entry, stored.version)
     found.usedAt = usedAt
     if (version === undefined || stored.version !== found.version) return
@@ -259,7 +259,7 @@ export function createPersonalKeys(options: PersonalKeysOptions): PersonalKeys {
       const id = keySha256(key)
       const record = { name, createdAt, owner: owner.key, ownerId: owner.id }
       await store.create(recordKeyOf(id), await toEntry(id, record, expiresAt))
-      // Others may have been made at the same time.
+      // Others may have been created at the same time.
       if ((await listOf(userId)).length <= MOST_KEYS) return { key, id, name, createdAt, expiresAt }
       await store.remove(recordKeyOf(id))
       return 'too_many'
@@ -322,14 +322,14 @@ function toUser(directory: SessionDirectory, owner: KeyOwner): Omit<KeyUser, 'ex
   return { user, who: { ...who, keyKind: 'personal' } }
 }
 
-// Ending with the user.
+// Revokes all keys of a user.
 
 async function endEach(store: Store, ownerKeys: readonly string[]): Promise<number> {
   const counts = await Promise.all(ownerKeys.map(key => endAll(store, key)))
   return counts.reduce((sum, count) => sum + count, 0)
 }
 
-/** The record of the owner first: with it all keys end in one moment, whatever happens to theirs. */
+/** Removes the owner's record first: this revokes all keys in one step, even if removing their own records fails. */
 async function endAll(store: Store, ownerKey: string): Promise<number> {
   const keys = await allEntries(store, listLabel(ownerKey))
   const hadOwner = await store.remove(ownerKey)
@@ -346,11 +346,11 @@ export interface ListedKey extends PersonalKey {
 }
 
 export interface KeyListing {
-  /** The valid keys of one username or of all, in pages of any order. A page can be empty and not the last. */
+  /** The valid keys of one username or of all, in pages without an order. An empty page need not be the last one. */
   list(query: { username?: string | undefined; after?: string | undefined; limit: number }): Promise<KeyPage>
   /** Revokes a key. `undefined` if there is no valid key with this id. */
   revoke(id: string): Promise<ListedKey | undefined>
-  /** Revokes the keys of all users of this name, at any provider. How many there were. */
+  /** Revokes the keys of all users of this name, at any provider, and returns how many there were. */
   revokeOf(username: string): Promise<number>
   /** Revokes all keys that were created before this moment, and yields each as soon as it is revoked. */
   revokeBefore(time: number): AsyncGenerator<ListedKey | typeof UNREADABLE>
@@ -358,13 +358,13 @@ export interface KeyListing {
 
 export interface KeyPage {
   readonly keys: readonly ListedKey[]
-  /** How many further keys were made under a secret that is gone: their owner and age are unknown. 0 for one username. */
+  /** How many further keys were created under a secret that is gone: their owner and age are unknown. 0 for one username. */
   readonly unreadable: number
   /** The `after` of the next page; absent on the last one. */
   readonly next?: string
 }
 
-/** A key that was made under a secret that is gone. */
+/** A key that was created under a secret that is gone. */
 export const UNREADABLE = Symbol('unreadable')
 
 const ID = /^[\da-f]{64}$/
@@ -378,7 +378,7 @@ interface KeyListingOptions {
 export function createKeyListing({ store, allKeys }: KeyListingOptions): KeyListing {
   type KeyResult = ListedKey | typeof UNREADABLE
 
-  /** Without those that ended with their owner. */
+  /** Opens entries, leaving out keys that were revoked with their owner. */
   async function openEach(entries: readonly StoredEntry[]): Promise<KeyResult[]> {
     const sets = await allKeys()
     const owners = new Map<string, Promise<StoredEntry | undefined>>()
@@ -454,7 +454,7 @@ export function createKeyListing({ store, allKeys }: KeyListingOptions): KeyList
           const result = removed[n]
           if (result?.status === 'fulfilled' && result.value) yield key
         }
-        // After those that were revoked: the caller reports them.
+        // Thrown after the revoked keys were yielded, because the caller reports them.
         for (const result of removed) if (result.status === 'rejected') throw result.reason
       }
     },

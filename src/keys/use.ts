@@ -25,12 +25,12 @@ interface KeyUseOptions {
 
 const DAY_MS = 24 * 3_600_000
 const HOUR_MS = 3_600_000
-/** A store that cannot be written is not tried again at every request. */
+/** A store that cannot be written is not retried at every request. */
 const RETRY_MS = 10_000
 const MOST_REMEMBERED = 10_000
 
 export function createKeyUse({ store, now, report }: KeyUseOptions): KeyUse {
-  /** Until when nothing is to be done for a key. */
+  /** Until when nothing needs to be done for a key. */
   const noted = new LRUCache<string, number>(atMost(MOST_REMEMBERED))
   const pending = new Set<Promise<void>>()
 

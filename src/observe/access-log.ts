@@ -1,10 +1,10 @@
-// One line for each request, when it has ended.
+// Writes one line for each request when it has ended.
 import type { Report } from '../events.ts'
 import { withoutKeys } from '../util/key-form.ts'
 import { type Observer, observedFields, type RequestConnection } from './observed-request.ts'
 
 export function createAccessLog(write: Report): Observer {
-  /** How much of what a connection has sent was written down already, with its earlier requests. */
+  /** How many of the bytes that a connection has sent were already logged with its earlier requests. */
   const counted = new WeakMap<RequestConnection, number>()
 
   function bytesOf(connection: RequestConnection): number {

@@ -1,4 +1,4 @@
-// An event of the audit trail: what is kept of it, how it is sealed for the store, and how it is found there unopened.
+// An event of the audit trail: what is kept of it, how it is sealed for the store, and how it is found there without being opened.
 
 import { createHmac } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
@@ -13,7 +13,7 @@ import { safeJson } from '../util/safe-text.ts'
 type Plain = string | number | boolean
 
 export interface AuditEvent {
-  /** No other event has it: one that was written twice is shown once. */
+  /** Unique: an event that was written twice is shown once. */
   readonly id: string
   /** Milliseconds since the epoch. */
   readonly time: number
@@ -22,14 +22,14 @@ export interface AuditEvent {
   readonly fields: Readonly<Record<string, Plain>>
 }
 
-/** What events can be looked for by, from the rarest to the most frequent. */
+/** What events can be searched by, from the rarest to the most frequent. */
 export const TAG_KINDS = ['requestId', 'session', 'sub', 'user', 'event'] as const
 export type TagKind = (typeof TAG_KINDS)[number]
 
 const PLACE = 'audit trail'
-/** 72 bits: what is found is looked at once more when it is open. */
+/** 72 bits: a match is checked again once it is open. */
 const TAG_LENGTH = 12
-/** A client that sends longer texts wants to fill the trail. */
+/** A client that sends longer texts is trying to fill the trail. */
 const LONGEST_TEXT = 500
 const MOST_REMEMBERED = 1000
 
@@ -46,7 +46,7 @@ export function isAudited(code: EventCode): code is AuditedCode {
 
 export const AUDITED: readonly AuditedCode[] = (Object.keys(EVENTS) as EventCode[]).filter(isAudited)
 
-/** What is plain and short of the fields. A foreign error is its code or its name: its text may reveal too much. */
+/** The fields that are plain and short. A foreign error becomes its code or its name: its text may reveal too much. */
 export function plainFields(fields: Readonly<Record<string, unknown>>): Record<string, Plain> {
   const plain: Record<string, Plain> = {}
   for (const [name, fact] of Object.entries(fields)) {
@@ -62,7 +62,7 @@ function codeOf(error: Error): string {
   return typeof code === 'string' ? code : error.name
 }
 
-/** A user who causes thousands of events causes them under few names: their tags are cached. */
+/** Tags are cached: a user who causes thousands of events causes them under few names. */
 export function createSealer(keys: DataKeys): (event: AuditEvent) => TrailEvent {
   const known = new LRUCache<string, string>({
     ...atMost(MOST_REMEMBERED),
@@ -73,7 +73,7 @@ export function createSealer(keys: DataKeys): (event: AuditEvent) => TrailEvent 
   return event => ({
     value: sealValue(keys.publicPart, encodeJson(event), PLACE),
     tags: TAG_KINDS.flatMap(kind => tagsOf(event, kind)),
-    // Events of one code make room for each other; which code it is, the store need not know.
+    // Events of one code make room for each other. The store need not know which code it is.
     kind: known.memo(nameOf('event', event.event)),
   })
 }
@@ -101,12 +101,12 @@ export function valuesOf({ event, fields }: AuditEvent, kind: TagKind): string[]
   return values.filter(value => typeof value === 'string')
 }
 
-/** As a line of AUDIT_FILE and of `menshen audit --json`. */
+/** A line of AUDIT_FILE and of `menshen audit --json`. */
 export function jsonLine(event: AuditEvent): string {
   return `${safeJson(auditLine(event))}\n`
 }
 
-/** An event as the log has it. */
+/** An event as the log shows it. */
 export function auditLine({ time, event, fields }: AuditEvent): object {
   const row = Object.hasOwn(EVENTS, event) ? EVENTS[event as EventCode] : undefined
   return { time: new Date(time).toISOString(), level: row?.level, event, ...fields }

@@ -7,7 +7,7 @@ import type { Store } from '../stores/store.ts'
 import type { PositionedEvent, TrailQuery } from '../stores/trail.ts'
 import { type AuditEvent, openEvent, TAG_KINDS, type TagKind, tagOf, valuesOf } from './audit-event.ts'
 
-/** All of them have to fit. `user` is a username, of the user it happened to, or who did it. */
+/** An event must match all of them. `user` is the username of the user it happened to, or of the one who did it. */
 export type AuditFilter = Partial<Readonly<Record<TagKind, string>>> & {
   /** Milliseconds since the epoch. */
   readonly since?: number
@@ -27,17 +27,17 @@ export interface FoundEvent extends AuditEvent {
 export interface FoundPage {
   readonly events: readonly FoundEvent[]
   /**
-   * What to give as `before` for the next page; absent if there is nothing beyond. With fewer events than the limit it says
-   * how far was looked: that takes its time, and a page does not take longer.
+   * The `before` of the next page; absent if there is nothing beyond. With fewer events than the limit, it marks how far the
+   * search got: a search takes time, and one page is limited in it.
    */
   readonly next?: string
-  /** How many do not open: their secret is gone. */
+  /** How many events cannot be opened because their secret is gone. */
   readonly unreadable: number
 }
 
 export interface TrailReader {
   find(query: FindQuery): Promise<FoundPage>
-  /** Whatever fits, the oldest first. */
+  /** All events that match, oldest first. */
   walk(filter: AuditFilter): AsyncGenerator<FoundEvent | 'unreadable'>
 }
 
@@ -47,11 +47,11 @@ interface TrailReaderOptions {
 }
 
 const MOST_LOOKED_AT = 10_000
-/** Whole pages are read to skip them, and opening takes longer than looking. */
+/** Skipping reads whole pages, and opening an event takes longer than looking at it. */
 const MOST_SKIPPED = 5000
 const MOST_OPENED = 2000
 const PAGE = 500
-/** An instance whose store was away writes late: among what is older than `since` there may be something newer. */
+/** An instance that had lost its store writes late: among events older than `since` there may be a newer one. */
 const LATE_MS = 3_600_000
 
 export function createTrailReader({ store, keyring }: TrailReaderOptions): TrailReader {
@@ -75,7 +75,7 @@ export function createTrailReader({ store, keyring }: TrailReaderOptions): Trail
           else if (event === 'too old') return { events, unreadable }
           else if (event) events.push(event)
         }
-        // A page that is not full has looked at everything that it might.
+        // A page that is not full has searched all that it was allowed to.
         left -= page.events.length < wanted ? left : wanted
         next = page.next
         if (next === undefined) return { events, unreadable }
@@ -100,8 +100,8 @@ type Start =
   | { readonly next: string; readonly isFar: true }
 
 /**
- * Where events begin that can be as old as `until`. Of a page that is newer only the oldest event is opened; `isFar` if that
- * went on for as long as a page may take.
+ * Finds where events begin that can be as old as `until`. Of each newer page only the oldest event is opened; `isFar` if the
+ * search reached the limit of one page first.
  */
 async function skipNewer(
   { trail }: Pick<Store, 'trail'>,
@@ -121,10 +121,10 @@ async function skipNewer(
   return next === undefined ? { next } : { next, isFar: true }
 }
 
-/** Opens what fits a filter, each event once. */
+/** Opens the events that match a filter, each once. */
 function createOpener({ since = 0, until = Number.POSITIVE_INFINITY, ...wanted }: AuditFilter, keys: DataKeys) {
   const kinds = TAG_KINDS.filter(kind => wanted[kind] !== undefined)
-  // The store looks for the rarest, and the others are looked for in what it finds.
+  // The store searches for the rarest tag; the others are checked in what it finds.
   const tags = kinds.map(kind => tagOf(kind, wanted[kind] ?? '', keys))
   const [tag] = tags
   const seen = new Set<string>()
@@ -153,9 +153,9 @@ function createOpener({ since = 0, until = Number.POSITIVE_INFINITY, ...wanted }
 /** The fields that most events have; all others are in the last column, as JSON. */
 const COLUMNS = ['user', 'sub', 'session', 'provider', 'address', 'userAgent', 'reason', 'requestId', 'worker'] as const
 
-/** Spreadsheets in Chinese take a file without it for another encoding. */
+/** Without it, Chinese versions of spreadsheet programs assume another encoding. */
 const BYTE_ORDER_MARK = '\uFEFF'
-/** A spreadsheet takes what begins so for a formula, and runs it; some of them also the wide signs of Chinese keyboards. */
+/** Spreadsheet programs run text that begins like this as a formula; some also accept the wide signs of Chinese keyboards. */
 const FORMULA = /^[=+\-@＝＋－＠\t\r\n]/
 
 export const CSV_HEAD = BYTE_ORDER_MARK + line(['time', 'event', ...COLUMNS, 'more'])

@@ -1,4 +1,4 @@
-// The audit trail: takes every event whose row says so, and writes it to the store and to AUDIT_FILE without delaying
+// The audit trail: takes every event whose row is marked for it, and writes it to the store and to AUDIT_FILE without delaying
 // any request.
 
 import { randomBytes } from 'node:crypto'
@@ -19,7 +19,7 @@ import type { Observer } from './observed-request.ts'
 
 export interface Audit extends Observer {
   onEvent: NonNullable<Observer['onEvent']>
-  /** After its file was moved away. */
+  /** Call this after its file was moved away. */
   reopenFile(): void
   /** Writes what is left, for so long at most. */
   close(timeoutMs: number): Promise<void>
@@ -35,7 +35,7 @@ export interface AuditOptions {
   readonly worker?: number | undefined
 }
 
-/** Usually it takes a few milliseconds. It gets them even if others have used up all patience, and never much more. */
+/** Closing usually takes a few milliseconds. It gets them even if others have used up the deadline, and never much more. */
 const [SHORTEST_END_MS, LONGEST_END_MS] = [500, 3000]
 
 export function createAudit(options: AuditOptions): Audit {
@@ -100,7 +100,7 @@ function fileWriter(path: string, report: Report) {
   const file = createAuditFile(path)
   const write = (events: readonly AuditEvent[]) => file.write(events.map(jsonLine))
   const writer = createBatchWriter<AuditEvent>({ to: 'file', report, write, kindOf: ({ event }) => event })
-  // Opened at once: what is wrong with it should be said before it is needed.
+  // Opened immediately, so that a problem with it is reported before it is needed.
   writer.wake()
   return {
     ...writer,
@@ -115,13 +115,13 @@ function fileWriter(path: string, report: Report) {
   }
 }
 
-// AUDIT_FILE: every event as a line of JSON. Several processes may write to the same file, so that whole lines go there in
-// one write, to wherever its end is then.
+// AUDIT_FILE: every event as a line of JSON. Several processes may write to the same file, so whole lines are written
+// in one call, at the end that the file has then.
 
 export interface AuditFile {
-  /** Says how many of the lines, from the first on, were written as a whole. */
+  /** Returns how many of the lines, from the first on, were written completely. */
   write(lines: readonly string[]): Promise<number>
-  /** The next write is to whatever has this name then. */
+  /** The next write goes to whatever has this name then. */
   reopen(): void
   close(): Promise<void>
 }
@@ -139,13 +139,13 @@ interface OpenedFile {
 export function createAuditFile(path: string): AuditFile {
   let opened: OpenedFile | undefined
   let isStale = false
-  /** The last write ended in the midst of a line. */
+  /** Whether the last write ended in the middle of a line. */
   let isCut = false
 
   async function close(): Promise<void> {
     const old = opened
     opened = undefined
-    // What it could not write it has said already.
+    // A failed write was reported already.
     await old?.handle.close().catch(() => {})
   }
 
@@ -167,8 +167,8 @@ export function createAuditFile(path: string): AuditFile {
       try {
         const { handle, isReadable } = await current()
         if (lines.length === 0) return 0
-        // A full disk cuts lines off, also those of other processes and of one that has died. No line is appended to them. The look
-        // takes 40 µs per batch.
+        // A full disk cuts lines off, also those of other processes and of one that has died. Nothing is appended to a cut line. The
+        // check takes 40 µs per batch.
         const isMidLine = isReadable ? await endsMidLine(handle) : isCut
         const bytes = Buffer.from((isMidLine ? '\n' : '') + lines.join(''))
         const { bytesWritten } = await handle.write(bytes)
@@ -188,7 +188,7 @@ export function createAuditFile(path: string): AuditFile {
   }
 }
 
-/** A file is opened for reading, too, if permissions allow it. A pipe is not: we would be its reader, and no other would be missed. */
+/** A file is also opened for reading if permissions allow it. A pipe is not: we would be its reader, and hide that it has none. */
 async function openForAppending(path: string): Promise<OpenedFile> {
   const handle = await open(path, constants.O_WRONLY | APPENDING, OWNER_ALONE)
   const isFile = await handle.stat().then(
@@ -207,31 +207,31 @@ async function endsMidLine(file: FileHandle): Promise<boolean> {
   return bytesRead > 0 && buffer[0] !== NEWLINE
 }
 
-// Writes that no request waits for: one write is in flight, and everything that comes during it goes into the next.
-// What cannot be written is kept, within a bound, and tried again.
+// Writes that no request waits for: one write is in flight, and everything that arrives during it goes into the next.
+// Items that cannot be written are kept, up to a limit, and retried.
 
 export interface BatchWriter<Item> {
   add(item: Item): void
-  /** Calls `write` soon, also if there is nothing to write. */
+  /** Calls `write` soon, even if there is nothing to write. */
   wake(): void
   /** Writes what is left, for so long at most. */
   close(timeoutMs: number): Promise<void>
 }
 
 interface BatchWriterOptions<Item> {
-  /** Says how many of them, from the first on, were written. */
+  /** Returns how many of them, from the first on, were written. */
   readonly write: (items: readonly Item[]) => Promise<number>
-  /** Where to, for the log. */
+  /** The target, for the log. */
   readonly to: 'store' | 'file'
   readonly report: Report
-  /** When there is no room, the kind that has most makes some. */
+  /** When there is no room, the kind with the most items makes some. */
   readonly kindOf: (item: Item) => string
 }
 
 const MOST_WAITING = 10_000
-/** Sealed within a few milliseconds, so that requests do not wait for it. */
+/** A batch is sealed within a few milliseconds, so that requests do not wait for it. */
 const MOST_IN_A_BATCH = 256
-/** The embedded store proves every session again after a write: a user who is refused all the time must not cause many. */
+/** After a write, the embedded store checks every session again: a user who is refused all the time must not cause many writes. */
 const GATHER_MS = 50
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 30_000
@@ -283,7 +283,7 @@ export function createBatchWriter<Item>(options: BatchWriterOptions<Item>): Batc
     else await pauseUntilClosing(Math.min(FIRST_PAUSE_MS * 2 ** failures, LONGEST_PAUSE_MS), false)
   }
 
-  /** `ref`: the process does not end during it. */
+  /** `ref`: the process does not end during the pause. */
   async function pauseUntilClosing(ms: number, ref: boolean): Promise<void> {
     await pause(ms, undefined, { ref, signal: closing.signal }).catch(() => {})
   }
@@ -293,7 +293,7 @@ export function createBatchWriter<Item>(options: BatchWriterOptions<Item>): Batc
     counts.set(kind, (counts.get(kind) ?? 0) + by)
   }
 
-  /** Drops the last event, not being written, of the kind that has most. False if that is the newcomer's own kind. */
+  /** Drops the last event that is not being written, of the kind with the most. False if that is the newcomer's own kind. */
   function makeRoomFor(newcomer: Item): boolean {
     let [largest, most] = ['', (counts.get(kindOf(newcomer)) ?? 0) + 1]
     for (const [kind, count] of counts) if (count > most) [largest, most] = [kind, count]
@@ -328,7 +328,7 @@ export function createBatchWriter<Item>(options: BatchWriterOptions<Item>): Batc
   }
 }
 
-/** Says once in a while that it does not work, and then that it works again. */
+/** Reports once in a while that writing fails, and then that it works again. */
 function createTrouble(to: 'store' | 'file', report: Report) {
   let dropped = 0
   let reportedAt: number | undefined

@@ -35,7 +35,7 @@ function mergeValues({ merge }: MetricRow, values: readonly number[]): number {
   return merge === 'average' ? sum / values.length : sum
 }
 
-/** Without gauges: those of a process that has ended, or does not answer, are not part of a sum. */
+/** The snapshot without gauges: those of a process that has ended, or does not answer, are not part of a sum. */
 export function countersOf(snapshot: MetricsSnapshot): MetricsSnapshot {
   return Object.fromEntries(ROWS.map(([name, { type }]) => [name, type === 'gauge' ? [] : (snapshot[name] ?? [])]))
 }
@@ -57,7 +57,7 @@ interface Sources {
 }
 
 const COUNT_AGE_MS = 2000
-/** A store that is away must not delay the other metrics. */
+/** An unavailable store must not delay the other metrics. */
 const COUNT_DEADLINE_MS = 500
 
 export function createMetricsReader(sources: Sources): () => Promise<MetricsSnapshot> {

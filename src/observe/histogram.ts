@@ -1,4 +1,4 @@
-// Durations counted in buckets: the one histogram of the metrics and of the console's history.
+// Durations counted in buckets: the histogram of both the metrics and the console's history.
 
 /** Upper bounds of the buckets in seconds, from a session in the cache to a provider at its deadline. */
 export const BOUNDS = [
@@ -13,7 +13,7 @@ export function emptyBuckets(bounds: readonly number[] = BOUNDS): number[] {
   return Array<number>(bounds.length + 1).fill(0)
 }
 
-/** Runs for every request: a loop over the bounds, most of which ends after a few. */
+/** Runs for every request. The loop over the bounds usually ends after a few. */
 export function addDuration(buckets: number[], seconds: number, bounds: readonly number[] = BOUNDS): void {
   let bucket = 0
   for (const bound of bounds) {

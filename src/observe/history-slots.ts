@@ -1,4 +1,4 @@
-// The slots of time in which the history of the console counts, and how they are kept.
+// The time slots in which the console's history counts, and how they are kept.
 
 import { z } from 'zod'
 import { addDuration, BUCKET_COUNT, emptyBuckets, quantileOf } from './histogram.ts'
@@ -60,7 +60,7 @@ export function quantile({ times }: Slot, timed: TimedOperation, share: number):
   return seconds === undefined ? undefined : seconds * 1000
 }
 
-// The last hour by minutes, the last day by quarters of an hour, the last week by pairs of hours.
+// The last hour in minutes, the last day in quarters of an hour, the last week in steps of two hours.
 
 const MINUTE_MS = 60_000
 

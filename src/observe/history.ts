@@ -19,11 +19,11 @@ import type { Observer } from './observed-request.ts'
 
 export interface History {
   readonly observer: Observer
-  /** Slot by slot, oldest first; `isPartial` if only this process is known, because the store is away. */
+  /** Slot by slot, oldest first; `isPartial` if only this process is known, because the store is unavailable. */
   read(range: Range): Promise<{ readonly slots: Slot[]; readonly isPartial: boolean }>
   /** The processes that share the store and are alive. */
   instances(): Promise<Instance[]>
-  /** From now on it is written to the store. */
+  /** From then on the history is written to the store. */
   begin(records: Records): void
   close(): Promise<void>
 }
@@ -38,7 +38,7 @@ interface HistoryOptions {
   readonly now: () => number
 }
 
-/** The names under which a slot counts. */
+/** The names of the counts in a slot. */
 export const COUNTED = {
   request: {
     admitted: 'request admitted',
@@ -58,7 +58,7 @@ export function createHistory({ instance, now }: HistoryOptions): History {
 
   function keep({ store, keyring }: Records) {
     const instances = createInstances({ store, keyring, instance, history, now })
-    // Other parts report a store that is away.
+    // Other parts report an unavailable store.
     const whileAway = () => {}
     async function countSessions(): Promise<void> {
       history.current().sessions = await store.count()

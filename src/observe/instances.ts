@@ -36,12 +36,12 @@ interface InstancesOptions {
 /** Records are written every minute. After two missed ones a process is considered dead. */
 export const WRITE_EVERY_MS = 60_000
 const DEAD_AFTER_MS = 2.5 * WRITE_EVERY_MS
-/** A process that lost the store for a while would write again what was taken over. Until then its record is only read. */
+/** A process that lost the store for a while would write again what others had taken over. Until then its record is only read. */
 const LEFT_AFTER_MS = 30 * WRITE_EVERY_MS
 const KEPT_MS = 8 * 86_400_000
 const LABEL = 'instances'
 const MOST_READ = 200
-/** The records are read once within this time. */
+/** The records are read at most once within this time. */
 const FRESH_MS = 5000
 
 /** A record as it was read last; without `record` if it cannot be read. */
@@ -98,7 +98,7 @@ export function createInstances({ store, keyring, instance, history, now }: Inst
       const ended = (await readOthers()).filter(isLeft)
       const keys = await keyring.current()
       for (const other of ended) {
-        // Of several that start at once, one gets it.
+        // If several processes start at the same time, one of them gets it.
         const left = await store.take(other.key)
         const record = left && (await readInstance({ ...left, key: other.key }, keys))
         if (record) history.add(record.slots)
@@ -108,7 +108,7 @@ export function createInstances({ store, keyring, instance, history, now }: Inst
   }
 }
 
-// The record of a process in the store: that it is alive, and its history. It is sealed: it has the name of the machine.
+// The record of a process in the store shows that it is alive, and holds its history. It is sealed, because it has the machine's name.
 
 export interface Instance {
   readonly host: string
@@ -122,7 +122,7 @@ export interface Instance {
 export interface InstanceRecord {
   readonly instance: Instance
   readonly writtenAt: number
-  /** It was shut down in order. */
+  /** Whether it was shut down properly. */
   readonly hasEnded: boolean
   readonly slots: SlotsByRange
 }

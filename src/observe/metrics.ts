@@ -1,4 +1,4 @@
-// The metrics. Counting is on the path of every request, so that it is a lookup and an addition of plain numbers: 0.1 µs for the
+// The metrics. Counting is on the path of every request, so it is a lookup and an addition of plain numbers: 0.1 µs for the
 // three counters of a request. prom-client takes 1.4 µs for the same, 2 % of a request of 70 µs.
 
 import { ERRORS, type ErrorCode, LOGIN_ERRORS } from '../errors.ts'
@@ -63,7 +63,7 @@ export function createMetrics(events: EventCounter = createEventCounter()): Metr
       signIns.add('ok')
       if (replaced) sessionsEnded.add('replaced')
     },
-    // One that never left for the provider has not come back.
+    // A sign-in that never reached the provider has not come back from it.
     sign_in_failed({ reason, step }) {
       if (step !== 'start') signIns.add(String(reason))
     },
@@ -146,7 +146,7 @@ function statusClass(status: number): string {
   return CLASSES[Math.floor(status / 100)] ?? 'error'
 }
 
-// One row per metric: its type, its meaning, and all values that its labels can have. docs/monitoring.md is made from these rows.
+// One row per metric: its type, its meaning, and all values that its labels can have. docs/monitoring.md is generated from these rows.
 
 /** Errors that are not Menshen's. Their text is never a label. */
 const UNKNOWN = 'unknown_error'
@@ -176,7 +176,7 @@ const STORE_VERBS: readonly Work['store'][] = [
   'trail_read',
   'ready',
 ]
-/** Results of calls. `provider_unavailable` is about a session, and no call has it. */
+/** Results of calls. `provider_unavailable` is about a session, never the result of a call. */
 const PROVIDER_ERRORS = (Object.keys(ERRORS) as ErrorCode[]).filter(
   code => code.startsWith('provider_') && code !== 'provider_unavailable',
 )

@@ -36,7 +36,7 @@ export interface Observation {
   readonly begun: Tracing['begin'] | undefined
   /** A request has ended. `status` is 0 if the application that embeds Menshen answers it. */
   ended(request: ObservedRequest, status: number, connection?: RequestConnection): void
-  /** The application has answered, or with 0 failed to. */
+  /** The application has answered; `status` is 0 if it failed to. */
   answered(request: ObservedRequest, status: number): void
 }
 
@@ -81,7 +81,7 @@ export function createObservation(
     async measure(kind, what, work) {
       const startedAt = performance.now()
       try {
-        // Work at a provider may need several calls or none, and each call has a span.
+        // Work at a provider may need several calls or none, and each call has its own span.
         const result = await (tracing && kind !== 'provider' ? tracing.span(kind, what, work) : work())
         done(kind, what, startedAt)
         return result

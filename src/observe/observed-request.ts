@@ -1,4 +1,4 @@
-// What becomes known of a request while it is answered, for those who observe.
+// What becomes known about a request while it is answered, for observers.
 
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { IncomingHttpHeaders } from 'node:http'
@@ -14,12 +14,12 @@ export const REQUEST_ID = 'x-request-id'
 
 export interface ObservedRequest {
   readonly requestId: string
-  /** As `performance.now()` gives it. */
+  /** From `performance.now()`. */
   readonly startedAt: number
   readonly method: string
   /** The client's address, as far as trusted proxies forward it. */
   readonly address: string
-  /** At most as much as any browser sends. */
+  /** Cut to the longest that a browser sends. */
   readonly userAgent?: string | undefined
   /** The name in `hosts` that it is for; absent at BASE_URL. */
   host?: string
@@ -33,7 +33,7 @@ export interface ObservedRequest {
   askedAt?: number
   /** Whether the session of its ticket was in the cache; absent where there was no ticket. */
   cacheHit?: boolean
-  /** What a socket was answered; of everything else its response knows. */
+  /** The status that a socket was answered with; otherwise the response has it. */
   status?: number
   /** Only with an SDK of OpenTelemetry. */
   trace?: RequestTrace
@@ -41,7 +41,7 @@ export interface ObservedRequest {
   isStream?: true
 }
 
-/** What every report about it carries. */
+/** The fields of every report about a request. */
 export function observedFields({ requestId, address, userAgent, host }: ObservedRequest) {
   return {
     requestId,
@@ -61,7 +61,7 @@ export function requestFields(
 
 const current = new AsyncLocalStorage<ObservedRequest>()
 
-/** Whatever is reported in there belongs to this request. Not for what is answered at once: it would only cost time. */
+/** Everything that `work` reports belongs to this request. Not for synchronous answers, where it would only cost time. */
 export function runInRequest<Result>(request: ObservedRequest, work: () => Result): Result {
   const { trace } = request
   return current.run(request, trace ? () => trace.within(work) : work)
@@ -71,13 +71,13 @@ export function currentRequest(): ObservedRequest | undefined {
   return current.getStore()
 }
 
-// A trace as the rest of the gateway knows it: nothing here is of OpenTelemetry, and without it there is none.
+// A trace as the rest of the gateway sees it: nothing here belongs to OpenTelemetry, and without OpenTelemetry there is no trace.
 
-/** Hangs on a request. */
+/** The trace of one request. */
 export interface RequestTrace {
-  /** What is measured in there is below the request. */
+  /** Everything that `work` measures is below the request. */
   within<Result>(work: () => Result): Result
-  /** The application is about to be asked: its headers, names and values in turn, then name this very call. */
+  /** The application is about to be asked. Adds the context of this call to `headers`, names and values in turn. */
   asked(headers: string[]): void
   /** The application has answered; 0 if it failed to. */
   answered(status: number): void
@@ -87,30 +87,30 @@ export interface RequestTrace {
 export interface Tracing {
   /** A request has arrived, and its path is known. */
   begin(request: ObservedRequest, headers: IncomingHttpHeaders): void
-  /** Work below whatever is current. */
+  /** Work below the current span. */
   readonly span: Measure
-  /** For a call to a provider: a span for each one that is made. */
+  /** Creates a span for each call that is made to a provider. */
   readonly call: TraceCall
   readonly observer: Observer
-  /** Whatever is not sent yet. */
+  /** Sends what has not been sent yet. */
   flush(): Promise<void>
 }
 
-/** Hears of what happens, and must not hold it up. */
+/** Is notified of what happens, and must not delay it. */
 export interface Observer {
   onEvent?(code: EventCode, fields: Readonly<Record<string, unknown>>): void
   /** `result` is `ok` or one of Menshen's error codes. */
   onWork?<Kind extends keyof Work>(kind: Kind, what: Work[Kind], result: string, seconds: number): void
-  /** It has ended, one way or another. `status` is 0 if it was answered by an application that we do not see. */
+  /** The request has ended, one way or another. `status` is 0 if the application that embeds Menshen answers it. */
   onRequest?(request: ObservedRequest, status: number, ms: number, connection: RequestConnection | undefined): void
   /** The head of the application's answer is here. `status` is 0 if there is none. */
   onAnswer?(request: ObservedRequest, status: number): void
 }
 
-/** Over which it was answered. */
+/** The connection over which a request was answered. */
 export interface RequestConnection {
   readonly bytesWritten: number
 }
 
-/** In place of a status, as nginx has it: the client left before anything was answered. */
+/** In place of a status, as in nginx: the client disconnected before it got an answer. */
 export const CLIENT_LEFT = 499

@@ -1,4 +1,4 @@
-// Current problems by the events of the last hour, the worst first.
+// Current problems, derived from the events of the last hour, the worst first.
 import type { ErrorCode } from '../errors.ts'
 import { ONLY_PROVIDER } from '../provider/plan.ts'
 import type { AuditEvent } from './audit-event.ts'
@@ -40,7 +40,7 @@ export type CurrentProblem =
 /** A problem that has not been seen for this long is over. */
 const OVER_AFTER_MS = 10 * 60_000
 
-/** Events that are a problem by their number alone. */
+/** Events whose number is enough to show a problem. */
 export const ALARMING = [
   'request_failed',
   'upstream_failed',
@@ -56,7 +56,7 @@ export const ALARMING = [
 ] as const
 export type AlarmingEvent = (typeof ALARMING)[number]
 
-/** Failures that the gateway saw at the provider. A made-up code is refused by a healthy provider, and is not one of them. */
+/** Failures that the gateway saw at the provider. A healthy provider refuses a made-up code, so that is not one of them. */
 const PROVIDER_FAILURES = new Set<unknown>([
   'provider_unreachable',
   'provider_answer',
@@ -82,7 +82,7 @@ function providerProblem(provider: string, events: readonly AuditEvent[]): Curre
   return failed.length > 0 ? { kind: 'recovered', provider, ...extentOf(failed), until: lastGood } : undefined
 }
 
-/** Of one event at least. */
+/** `failed` has at least one event. */
 function extentOf(failed: readonly AuditEvent[]) {
   const people = new Set(failed.map(({ fields }) => fields.user ?? fields.address))
   const [[event] = ['']] = [...Map.groupBy(failed, ({ event }) => event)].sort(

@@ -1,4 +1,4 @@
-// The metrics of the process itself, under the names that dashboards for Node expect. Each row has how it is read from a sample.
+// The metrics of the process itself, under the names that dashboards for Node expect. Each row has the function that reads it from a sample.
 // The event loop and the garbage collection are watched from the first read on: without Prometheus they cost nothing.
 
 import { readdir, readFile } from 'node:fs/promises'
@@ -281,7 +281,7 @@ async function takeSample({ gc, delay }: Watch): Promise<ProcessSample> {
   }
 }
 
-/** `VmSize:   1234 kB` and `Max open files   20000`. */
+/** Reads lines such as `VmSize:   1234 kB` and `Max open files   20000`. */
 function numberAfter(name: string, text: string): number {
   return Number(text.match(new RegExp(`^${name}\\s+(\\d+)`, 'm'))?.[1])
 }

@@ -1,5 +1,5 @@
 // Spans through the API of OpenTelemetry: for requests, for the work below them, and events on them. The names and attributes
-// are those of its conventions for HTTP. No query, no ticket, no token and no name of a user is ever among them.
+// are those of its conventions for HTTP. They never contain a query, a ticket, a token or a username.
 
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Attributes, Context, Tracer as OtelTracer, Span, SpanOptions } from '@opentelemetry/api'
@@ -28,7 +28,7 @@ export interface TracingOptions {
   readonly signInPaths: SignInPaths
 }
 
-/** An exporter that hangs must not hold up the end. */
+/** An exporter that hangs must not delay the shutdown. */
 const FLUSH_MS = 2000
 
 export function createTracing(api: OpenTelemetry, { baseUrl, store, signInPaths }: TracingOptions): Tracing {
@@ -42,7 +42,7 @@ export function createTracing(api: OpenTelemetry, { baseUrl, store, signInPaths 
   }
   const database = /^[a-z]+/.exec(store)?.[0].replace('rediss', 'redis') ?? 'other'
   const isServer = database === 'redis'
-  /** Keyed by request id: work outside of the request's context names it all the same. */
+  /** Keyed by request id, which work outside of the request's context has as well. */
   const requests = new Map<string, { readonly span: Span; readonly context: Context }>()
 
   function begin(request: ObservedRequest, headers: IncomingHttpHeaders): void {
@@ -127,11 +127,11 @@ export interface Tracer {
   readonly tracer: OtelTracer
   /** BASE_URL. */
   readonly own: URL
-  /** Paths that may be names of spans: there are few of them. */
+  /** Paths that may be names of spans, because there are few of them. */
   readonly routes: ReadonlySet<string>
 }
 
-/** Methods that the conventions call known; all others are one word, so that a client cannot invent span names. */
+/** Methods that the conventions call known; all others share one name, so that a client cannot invent span names. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'CONNECT'])
 const FIXED_ROUTES: readonly string[] = Object.values(OWN_PATHS)
 
@@ -189,7 +189,7 @@ export function createRequestTrace(
     answered: endUpstream,
 
     ended(status) {
-      // The browser has gone, and the application had not answered yet.
+      // The browser disconnected before the application answered.
       endUpstream(undefined)
       span.setAttribute('menshen.outcome', request.outcome)
       if (status === CLIENT_LEFT) span.setAttribute('error.type', 'client_left')
@@ -201,7 +201,7 @@ export function createRequestTrace(
   }
 }
 
-/** The surrounding program may have a span for it already; otherwise it is the caller's, as W3C Trace Context defines. */
+/** The surrounding program may already have a span for it; otherwise the parent is the caller's, as W3C Trace Context defines. */
 function parentOf({ context, propagation, trace, ROOT_CONTEXT }: OpenTelemetry, headers: IncomingHttpHeaders): Context {
   const active = context.active()
   return trace.getSpan(active) ? active : propagation.extract(ROOT_CONTEXT, headers)
@@ -220,7 +220,7 @@ function serverOf({ protocol, hostname, port }: URL): Attributes {
   return { 'server.address': hostname, 'server.port': Number(port) || (protocol === 'https:' ? 443 : 80) }
 }
 
-/** In place of whatever the browser has sent under this name. Names and values in turn. */
+/** Replaces what the browser has sent under this name. `headers` are names and values in turn. */
 function setHeader(headers: string[], name: string, value: string): void {
   for (let i = headers.length - 2; i >= 0; i -= 2) if (headers[i]?.toLowerCase() === name) headers.splice(i, 2)
   headers.push(name, value)

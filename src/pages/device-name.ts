@@ -1,4 +1,4 @@
-// A device in words, from what its browser says of itself: "Chrome · Windows", "WeChat · Android", "Safari · iPhone".
+// The name of a device, from its browser's User-Agent: "Chrome · Windows", "WeChat · Android", "Safari · iPhone".
 import type { Words } from './words.ts'
 
 export type DeviceNames = (words: Words, userAgent: string | undefined) => string
@@ -6,7 +6,7 @@ export type DeviceNames = (words: Words, userAgent: string | undefined) => strin
 /** Longer than browsers need to name themselves. */
 const LONGEST = 256
 
-/** What the library takes for Chrome or Safari, and what is called differently in different languages. The first that fits. */
+/** Apps that the library takes for Chrome or Safari, or whose names differ between languages. The first match wins. */
 const APPS = [
   [/wxwork\//i, 'wecom'],
   [/MicroMessenger/i, 'wechat'],
@@ -39,7 +39,7 @@ export function deviceKind(userAgent = ''): DeviceKind {
 /** The library is loaded by the first page that needs it, not at the start. */
 export async function loadDeviceNames(): Promise<DeviceNames> {
   const { default: bowser } = await import('bowser')
-  // Of a browser that it does not know, the library gives the text as it is.
+  // For a browser that it does not know, the library returns the text as it is.
   const browsers = new Set<unknown>(Object.values(bowser.BROWSER_MAP))
   const systems = new Set<unknown>(Object.values(bowser.OS_MAP))
 

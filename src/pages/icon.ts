@@ -22,7 +22,7 @@ export function icon(name: IconName) {
   return html`<svg class="icon" viewBox="0 0 24 24" width="18" height="18" aria-hidden="true" focusable="false">${raw(DRAWINGS[name])}</svg>`
 }
 
-/** What a browser says of itself tells what kind of device it runs on. */
+/** The kind of device, judged by the User-Agent of its browser. */
 export function deviceIcon(userAgent = '') {
   if (/iPad|Tablet|PlayBook|Silk|Android(?!.*Mobile)/i.test(userAgent)) return icon('tablet')
   if (/Mobi|iPhone|iPod|Android|HarmonyOS|Windows Phone/i.test(userAgent)) return icon('phone')

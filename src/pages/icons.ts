@@ -1,4 +1,4 @@
-// Small drawings of devices and keys, in the colour of the text beside them. They say nothing that the text does not.
+// Small drawings of devices and keys, in the colour of the text beside them. They add nothing to that text.
 import { html } from 'hono/html'
 import type { DeviceKind } from './device-name.ts'
 

@@ -1,4 +1,4 @@
-// The frame around every page: head, card, foot. Everything that is put in is escaped by `html`.
+// The frame around every page: head, card, foot. `html` escapes everything that is inserted.
 
 import { html } from 'hono/html'
 import { OWN_PATHS } from '../paths.ts'
@@ -12,13 +12,13 @@ interface Document {
   readonly title: string
   readonly body: Html
   readonly scripts?: readonly string[]
-  /** On top of the common one. */
+  /** In addition to the common one. */
   readonly styles?: readonly string[]
 }
 
 interface Card extends Omit<Document, 'scripts'> {
   readonly script?: string
-  /** Without the choice of another language, which would leave a page that has to stay open. */
+  /** Without the language switch, which would leave a page that has to stay open. */
   readonly isOneLanguage?: boolean
 }
 
@@ -70,7 +70,7 @@ export function languageSwitch(words: Words, path: string) {
   return languageForm(words, 'actions', 'button small quiet', path)
 }
 
-/** Below a card. The browser says which page it is on. */
+/** Below a card. The browser reports which page it is on. */
 export function quietLanguageSwitch(words: Words) {
   return languageForm(words, 'languages', 'plain')
 }
@@ -88,7 +88,7 @@ export function moment({ date }: Words, at: number) {
   return html`<time datetime="${new Date(at).toISOString()}">${date(at)}</time>`
 }
 
-/** The same to the second. */
+/** The moment to the second. */
 export function exactMoment({ exactDate }: Words, at: number) {
   return html`<time datetime="${new Date(at).toISOString()}" class="exact">${exactDate(at)}</time>`
 }
@@ -99,8 +99,8 @@ export function relativeMoment({ date, relative }: Words, at: number, now: numbe
 }
 
 /**
- * Asks before something that cannot be undone. `summary` is the button that opens the question, without scripts, too; menus.js
- * closes it by Escape and by a click elsewhere.
+ * Asks for confirmation of something that cannot be undone. `summary` is the button that opens the question, without scripts,
+ * too; menus.js closes it on Escape and on a click elsewhere.
  */
 export function confirm(summary: Html, question: Html): Html {
   return html`<details class="menu confirm">${summary}<div class="question">${question}</div></details>`

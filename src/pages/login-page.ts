@@ -16,9 +16,9 @@ export interface SignInOption {
   readonly id: string
   readonly name: Phrase | undefined
   readonly preset: string
-  /** Whether the server has to know of an attempt before the browser leaves. */
+  /** Whether the server must know about an attempt before the browser leaves. */
   readonly remembered: boolean
-  /** The authorization address without its state; empty where the server gives it. */
+  /** The authorization address without its state; empty if the server has to build it. */
   readonly authorizationUrl: string
 }
 
@@ -27,7 +27,7 @@ interface LoginView {
   readonly missing: readonly string[]
   /** In the order of the configuration. */
   readonly ways: readonly SignInOption[]
-  /** The provider that this browser signed in with last, among several. */
+  /** The provider that this browser signed in with last, if there are several. */
   readonly lastUsed?: string | undefined
   readonly error: string | undefined
   /** The id of the request that failed, if one did. */
@@ -39,7 +39,7 @@ interface LoginView {
   readonly signed?: string | undefined
   /** A sign-out has just happened. */
   readonly signedOut: 'here' | 'everywhere' | undefined
-  /** The store cannot be reached: a sign-in could not be kept. */
+  /** The store cannot be reached, so a sign-in could not be saved. */
   readonly isStoreAway?: boolean
   /** The sign-in that led here failed because of the store. */
   readonly isStoreFailure?: boolean
@@ -49,7 +49,7 @@ interface LoginView {
 
 /** Form field: the page was shown to a visitor, who continues if another tab has signed in since. */
 export const VISITOR_FIELD = 'visitor'
-/** Form field: what the script knows of the fragment. */
+/** Form field: what the script knows about the fragment. */
 export const FRAGMENT_FIELD = 'fragment'
 
 export function loginPage(words: Words, view: LoginView): string {
@@ -76,7 +76,7 @@ ${error === undefined ? '' : supportBlock(words, { code: shortCode(error), reque
   })
 }
 
-/** One sentence. A notice above says already what to do. */
+/** One sentence. A notice above already says what to do. */
 function lead({ t, rich }: Words, view: LoginView) {
   const { wanted, ways, missing, error, signedOut, endReason, isStoreAway } = view
   if (wanted !== undefined)
@@ -86,14 +86,14 @@ function lead({ t, rich }: Words, view: LoginView) {
   return hasNotice ? '' : html`<p class="lead">${t('login.use_account')}</p>`
 }
 
-/** What the organisation wants to be read and found here. */
+/** The organisation's own note and links. */
 function ownWords({ lang, look, t }: Words) {
   const { note, links = [] } = look.loginPage
   return html`${note === undefined ? '' : html`<p class="small">${textIn(note, lang)}</p>`}
 ${links.length === 0 ? '' : html`<nav class="links small" aria-label="${t('login.links')}">${links.map(({ text, href }) => html`<a href="${href}">${textIn(text, lang)}</a>`)}</nav>`}`
 }
 
-/** Where a language is missing, the first one is better than nothing. */
+/** If a language is missing, the first one is better than nothing. */
 function textIn(text: TextConfig, lang: string): string {
   return typeof text === 'string' ? text : (text[lang] ?? Object.values(text)[0] ?? '')
 }
@@ -115,7 +115,7 @@ ${signed === undefined ? '' : html`<input type="hidden" name="${RETURN_FIELD}" v
 </form>`
 }
 
-/** In front of a provider's name, its first letter keeps several apart; without a name it is a drawing of a person. */
+/** The first letter of a provider's name, which tells several providers apart; without a name a drawing of a person is shown. */
 function initialOf(name = ''): string {
   const [initial = ''] = name.trim()
   return initial.toUpperCase()
@@ -127,7 +127,7 @@ function errorNotice(words: Words, code: string, { signedIn, isStoreAway, isStor
   // The notice about the store gives the cause.
   if (known === 'callback_error' && isStoreAway) return ''
   if (known === 'callback_error' && isStoreFailure) return storeFailureNotice(words)
-  // A step-up that another account answered ends here, too.
+  // A step-up that was answered by another account ends here, too.
   const remedy =
     known === 'callback_error' && signedIn ? t('error.callback_error.still_signed_in') : t(`error.${known}.remedy`)
   return html`<div class="notice bad" role="alert">
@@ -150,7 +150,7 @@ function storeAwayNotice({ t }: Words) {
 <p class="next">${t('login.store_away_more')}</p></div>`
 }
 
-/** The store has failed a sign-in, and is back. */
+/** The store failed a sign-in, and works again. */
 function storeFailureNotice({ t }: Words) {
   return html`<div class="notice bad" role="alert"><p>${t('login.store_failed')}</p>
 <p class="next">${t('login.store_failed_more')}</p></div>`

@@ -54,7 +54,7 @@ export function assetUrl(name: string): string {
 export interface Look {
   /** At the top of a page, and in the browser's tab. */
   readonly icon: { readonly url: string; readonly type: string }
-  /** Addresses of styles that come after ours. */
+  /** Addresses of styles that are loaded after ours. */
   readonly styles: readonly string[]
   /** For dialogs on pages of the application, where our styles are not; absent without ACCENT_COLOR. */
   readonly dialogColors?: DialogColors | undefined

@@ -1,4 +1,4 @@
-// Pages that only say something: not found, refused, out of order, do you really want to sign out.
+// Pages that only show a message: not found, refused, out of order, confirmation of a sign-out.
 
 import { html } from 'hono/html'
 import type { RefusalCode } from '../access/conditions.ts'
@@ -42,13 +42,13 @@ export const NOTICES = {
 export type NoticeName = keyof typeof NOTICES
 
 interface Circumstances {
-  /** Where there is something to try again, a path of our own leads there. */
+  /** One of our own paths, if there is something to try again. */
   readonly retryPath?: string | undefined
   /** Shown to a signed-in user, so that they know that the sign-in is not the cause. */
   readonly isUser?: boolean | undefined
   /** What the user can read out to the operator. */
   readonly requestId?: string
-  /** After so many seconds the page tries again by itself; only with `retryPath`. */
+  /** The page tries again automatically after this many seconds; only with `retryPath`. */
   readonly retrySeconds?: number | undefined
 }
 
@@ -88,7 +88,7 @@ function retryCountdown({ t }: Words, seconds: number): Html {
 const COPY_SCRIPT = assetUrl('copy.js')
 
 interface SupportDetails {
-  /** What documentation and administrators know the error by. */
+  /** The code by which documentation and administrators know the error. */
   readonly code: string
   readonly requestId: string | undefined
   /** The page has the contact elsewhere, as its first button. */
@@ -96,8 +96,8 @@ interface SupportDetails {
 }
 
 /**
- * At the end of every error page: where users find help, and what to tell there: by it the console and the log find the request.
- * The script shows the button.
+ * The end of every error page: where users find help, and what to report there, so that the request can be found in the console
+ * and the log. The script shows the button.
  */
 export function supportBlock(words: Words, { code, requestId, isContactShown = false }: SupportDetails): Html {
   const { rich, t } = words
@@ -145,14 +145,15 @@ export function confirmSignOutPage(words: Words): string {
   })
 }
 
-// Between a sign-in and a host of `hosts`. The script goes on immediately.
+// Shown between a sign-in and a host of `hosts`. The script continues immediately.
 
 export function handoffPage(words: Words, host: string, url: string): string {
   const text = words.rich('entering.text', { host: html`<code>${host}</code>` })
   return continuePage(words, words.t('entering.title'), text, url)
 }
 
-// For a browser that came from another site, and proves its device only when one of our own pages asks. The script goes on immediately.
+// For a browser that came from another site, and proves its device only when one of our own pages asks. The script continues
+// immediately.
 
 export function deviceProofNotice(words: Words, path: string): string {
   return continuePage(words, words.t('proving.title'), words.t('proving.text'), path)
@@ -170,7 +171,7 @@ function continuePage(words: Words, title: string, text: Html | string, url: str
   })
 }
 
-// For a browser that has sent a form after its session had ended: what was typed in is not lost while the page stays open.
+// For a browser that has sent a form after its session had ended: the input is not lost while the page stays open.
 
 /** `isForm`: reloading the page sends the form again. `stepUp` is where a signed-in user signs in again. */
 export function sessionEndedPage(words: Words, isForm: boolean, requestId: string, stepUp?: string): string {
@@ -193,7 +194,7 @@ ${supportBlock(words, { code: stepUp === undefined ? 'session_ended' : 'step_up'
   })
 }
 
-/** In the new tab, after the sign-in. */
+/** Shown in the new tab, after the sign-in. */
 export function stepUpDonePage(words: Words, isForm: boolean): string {
   const { t } = words
   return page({
@@ -206,7 +207,7 @@ export function stepUpDonePage(words: Words, isForm: boolean): string {
   })
 }
 
-// For a user whom a rule would admit from elsewhere, at another time, or signed in differently.
+// For a user whom a rule would admit from another network, at another time, or with another sign-in.
 
 interface ConditionView {
   readonly rule: Rule | undefined
@@ -215,7 +216,7 @@ interface ConditionView {
   readonly signInAgain: string | undefined
 }
 
-/** Names what the rule demands where that is not a secret: its hours, and the age of the sign-in, which the provider is asked for. */
+/** Names those demands of the rule that are not secret: its hours, and the age of the sign-in, which the provider is asked for. */
 export function conditionText(words: Words, name: RefusalCode, { hours, maxAge }: Partial<Rule> = {}): string {
   if (name === 'outside_hours' && hours) return words.t('notice.outside_hours.open', { hours: hoursText(words, hours) })
   if (name === 'step_up_failed' && maxAge !== undefined)
@@ -230,7 +231,7 @@ const DURATIONS = [
   [1, 'second'],
 ] as const
 
-/** In the largest unit of which it is a whole number. */
+/** In the largest unit that gives a whole number. */
 function durationText({ lang }: Words, seconds: number): string {
   const [length, unit] = DURATIONS.find(([length]) => seconds % length === 0) ?? [1, 'second']
   const text = new Intl.NumberFormat(lang, { style: 'unit', unit, unitDisplay: 'long' }).format(seconds / length)
@@ -282,7 +283,7 @@ function zoneName(lang: string, zone: string): string {
   return parts.find(({ type }) => type === 'timeZoneName')?.value ?? zone
 }
 
-// Shown in place of a second trip to the login page, when the browser did not keep the cookie of the first.
+// Shown instead of the login page when the browser did not keep the cookie of its first sign-in.
 
 interface LostCookieView {
   /** The address under which signing in works. */
@@ -313,14 +314,14 @@ ${supportBlock(words, { code: 'cookie_lost', requestId })}`,
   })
 }
 
-// The page for a signed-in user who is not allowed: as whom they are signed in, and how to switch accounts.
+// The page for a signed-in user who is not allowed: who they are signed in as, and how to switch accounts.
 
 /** Field of the form that signs out: where the next sign-in leads. */
 export const RETURN_FIELD = 'return'
 
 interface Refusal {
   readonly requestId: string
-  /** Where another account would be led. */
+  /** Where a sign-in with another account leads. */
   readonly wanted: string | undefined
   /** The rule that refused, if it was one. */
   readonly rule?: Rule | undefined

@@ -1,5 +1,5 @@
 // The marks of the presets on the buttons of the login page: drawn by us, a shape or a letter on a square in a colour by which
-// users know the service. They are not the services' own logos, and say nothing that the button does not.
+// users know the service. They are not the services' own logos, and add nothing to the text of the button.
 import { html, raw } from 'hono/html'
 import type { Html } from './layout.ts'
 
@@ -15,7 +15,7 @@ interface ProviderMark {
   readonly drawing: string
 }
 
-/** By the name of the preset. */
+/** Keyed by the name of the preset. */
 export const PROVIDER_MARKS: Readonly<Record<string, ProviderMark>> = {
   keycloak: { color: '#2e6f9e', drawing: '<path d="m12 5.5 5.6 3.2v6.5L12 18.5l-5.6-3.3V8.7z"/>' },
   casdoor: { color: '#4a3fb5', drawing: '<path d="M16 9a5 5 0 1 0 0 6"/>' },
@@ -59,7 +59,7 @@ export const PROVIDER_MARKS: Readonly<Record<string, ProviderMark>> = {
   },
 }
 
-/** `undefined` for a provider without one, which has the first letter of its name. */
+/** `undefined` for a provider without a mark, whose button shows the first letter of its name. */
 export function providerMark(preset: string): Html | undefined {
   const mark = Object.hasOwn(PROVIDER_MARKS, preset) ? PROVIDER_MARKS[preset] : undefined
   if (!mark) return undefined

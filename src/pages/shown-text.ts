@@ -1,5 +1,5 @@
-// Names and paths that others have chosen, as our pages show them: nothing in them is unseen, endless or turns the direction
-// of the text. A template escapes them.
+// Names and paths chosen by others, as our pages show them: nothing in them is invisible, endless, or changes the direction of
+// the text. A template escapes them.
 import type { UserInfo } from '../provider/user.ts'
 import type { Phrase } from '../text/text.ts'
 import type { Words } from './words.ts'
@@ -51,13 +51,13 @@ export function nameBefore(name: string, code: string): string {
   return name === '' || name.toLowerCase() === code.toLowerCase() ? '' : `${name} `
 }
 
-/** What one of several providers is called; its id, if it is not configured any more. */
+/** The name of one of several providers; its id, if it is no longer configured. */
 export function providerLabel({ render }: Words, names: ReadonlyMap<string, Phrase> | undefined, id = ''): string {
   const name = names?.get(id)
   return name ? render(name) : id
 }
 
-/** A role of the operator's choice is its own name. */
+/** A role that the operator has defined is shown by its name. */
 export function roleName({ t }: Words, role: string): string {
   return role === 'developer' || role === 'common' ? t(`role.${role}`) : role
 }

@@ -28,7 +28,7 @@ type Html = ReturnType<typeof html>
 export interface LanguageName {
   /** As in `<html lang>` and PAGE_LANGUAGE. */
   readonly lang: string
-  /** What its own speakers call it. */
+  /** The name of the language in the language itself. */
   readonly label: string
 }
 
@@ -41,19 +41,19 @@ export interface Words extends LanguageName {
   readonly look: Look
   /** Where the forms of the pages lead. */
   readonly paths: SignInPaths
-  /** All that there are, this one included. */
+  /** All available languages, including this one. */
   readonly languages: readonly LanguageName[]
   /** A sentence as text; a template escapes it. */
   t<K extends Key>(key: K, ...values: KeyValues<K, string | number>): string
   /** A sentence with marked-up values; the sentence itself is escaped. */
   rich<K extends Key>(key: K, ...values: KeyValues<K, Html>): Html
-  /** What the doctor says. */
+  /** A phrase in this language, such as a result of the doctor. */
   render(phrase: Phrase): string
-  /** What a check of the doctor looked at. */
+  /** What a check of the doctor examines. */
   checkLabel(name: string): string
   /** In the server's time zone. */
   date(at: number): string
-  /** The same to the second. */
+  /** The date to the second. */
   exactDate(at: number): string
   /** How long before or after `now`: "3 minutes ago", "in 2 hours". */
   relative(at: number, now: number): string
@@ -83,7 +83,7 @@ const UNITS = [
 ] as const
 
 export function createWords({ lang, messages, appName, support, look, paths, languages }: WordsOptions): Words {
-  // Made when they are first used: a start would wait 20 ms for them.
+  // Created when they are first used, because a start would wait 20 ms for them.
   let format: Intl.DateTimeFormat | undefined
   let exactFormat: Intl.DateTimeFormat | undefined
   let distance: Intl.RelativeTimeFormat | undefined
@@ -121,9 +121,9 @@ export function createWords({ lang, messages, appName, support, look, paths, lan
 // The languages that pages can be shown in: ours, with the operator's own sentences, and those that the configuration adds.
 
 export interface Languages {
-  /** `undefined` for a language that is not there. */
+  /** `undefined` for a language that is not available. */
   get(name: string): Words | undefined
-  /** As PAGE_LANGUAGE says; with `auto`, what the browser likes best. */
+  /** The language of PAGE_LANGUAGE; with `auto`, the one that the browser prefers. */
   preferred(acceptLanguage: string | undefined): Words
 }
 
@@ -135,7 +135,7 @@ function supportContact(text: string): SupportContact {
   return { text, href: /^https?:/i.test(text) ? text : `mailto:${text}` }
 }
 
-/** Throws with one sentence for each thing that is wrong in `words` and `languages`. */
+/** Throws with one sentence for each mistake in `words` and `languages`. */
 export function createLanguages(
   settings: Pick<Settings, 'PAGE_LANGUAGE' | 'APP_NAME'> &
     Partial<Pick<Settings, 'SUPPORT_CONTACT'>> &
@@ -152,7 +152,7 @@ export function createLanguages(
     ...checkMessages('words', words, TABLES[DEFAULT_LANGUAGE]),
     ...Object.entries(languages).flatMap(([name, table]) => {
       const path = `languages.${name}`
-      // One that we have needs only the sentences that are to differ; what the doctor says is English elsewhere.
+      // A language that we have needs only the sentences that differ; in others the doctor may speak English.
       const whole = !Object.hasOwn(OURS, name)
       return checkMessages(path, table, TABLES[DEFAULT_LANGUAGE], { whole, mayLack: isForOperators })
     }),
@@ -162,7 +162,7 @@ export function createLanguages(
   const tables = names.map(name => {
     const ours = OURS[name] ?? TABLES.en
     const own = { ...languages[name], ...(name === inUse ? words : {}) }
-    // A copy of all the sentences takes one fiftieth of a start.
+    // Copying all the sentences takes one fiftieth of a start.
     return [name, Object.keys(own).length === 0 ? ours : { ...ours, ...own }] as const
   })
   const labels = tables.map(([lang, messages]) => ({ lang, label: messages['language.name'] }))
@@ -186,10 +186,10 @@ export function createLanguages(
   }
 }
 
-/** Browsers send less; what follows is a list that no user wrote. */
+/** Browsers send less; the rest of a longer list was not written by a user. */
 const LONGEST_READ = 512
 
-/** The best that is there; `en-GB` will do for `en`, and any Chinese for the one that we have. */
+/** The best available language: `en-GB` will do for `en`, and any Chinese for the one that we have. */
 function choose(acceptLanguage: string, names: readonly string[]): string | undefined {
   for (const { type, q } of parseAccept(acceptLanguage)) {
     if (q === 0) continue
@@ -210,7 +210,7 @@ function primary(tag: string): string {
   return tag.toLowerCase().split('-', 1).join()
 }
 
-// The operator's own sentences: each has a name that there is, is text, and has the values of the sentence it replaces.
+// The operator's own sentences: each must have an existing name, be text, and have the values of the sentence it replaces.
 
 interface Demands {
   /** Nothing may be left out, except what `mayLack` names. */

@@ -3,7 +3,7 @@
 //
 //   not for this user               not shown at all
 //   a condition is not met          shown with the reason
-//   another sign-in is wanted       shown: opening it leads to that sign-in
+//   another sign-in is required     shown: opening it leads to that sign-in
 //   admitted                        shown
 
 import { type RefusalCode, unmetOf } from '../access/conditions.ts'
@@ -28,11 +28,11 @@ export interface ShownApplication {
 
 export interface Unavailable {
   readonly code: RefusalCode
-  /** When it can be opened, where that is the reason. */
+  /** When it can be opened, if that is the reason. */
   readonly hours: Hours | undefined
 }
 
-/** Those of a configuration, in the order of the portal. */
+/** The applications of a configuration, in the order of the portal. */
 export function createApplications(
   { BASE_URL }: Pick<Settings, 'BASE_URL'>,
   config: Pick<Config, 'upstreams' | 'hosts'>,
@@ -49,7 +49,7 @@ export function createApplications(
   })
 }
 
-/** Those that this user sees now. It asks nothing of the store or of the provider. */
+/** The applications that this user sees now. It calls neither the store nor the provider. */
 export function applicationsFor(
   { auth, hostRules, applications, settings, now }: PortalContext,
   { headers, observed }: Pick<GatewayRequest, 'headers' | 'observed'>,
@@ -72,12 +72,12 @@ export function applicationsFor(
 
 // The filter.
 
-/** The same for capitals and small letters, and for letters of full width. browser/portal.js does the same. */
+/** Ignores case, and the width of letters. browser/portal.js does the same. */
 export function searchable(text: string): string {
   return text.normalize('NFKC').toLowerCase()
 }
 
-/** Whether an application has all words of a filter. */
+/** Whether an application matches all words of a filter. */
 export function matches({ text }: Application, filter: string): boolean {
   if (filter === '') return true
   return searchable(filter)

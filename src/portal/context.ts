@@ -7,15 +7,15 @@ import type { TileSource } from './tile.ts'
 export interface PortalContext extends GatewayContext {
   /** The rules of `hosts`, by their names. */
   readonly hostRules: ReadonlyMap<string, Rules>
-  /** All of the configuration, in its order, except those that it hides. */
+  /** All applications of the configuration, in its order, except hidden ones. */
   readonly applications: readonly Application[]
 }
 
 export interface Application extends TileSource {
   /** The path that the rules judge. */
   readonly path: string
-  /** Whose rules decide; `undefined` for BASE_URL. */
+  /** The host whose rules decide; `undefined` for BASE_URL. */
   readonly host: string | undefined
-  /** Its tile where it can be opened. */
+  /** Its tile when it can be opened. */
   readonly tile: string
 }

@@ -1,10 +1,10 @@
 // The icon of an application: the file that the configuration names, or a tile with the first letter of the title.
 //
-// An icon has its own address, which cannot be guessed, so that it tells nothing about the applications of other users:
+// An icon has its own address, which cannot be guessed, so that it reveals nothing about the applications of other users:
 //
 //   /_menshen/portal/icons/<HMAC of its bytes>.svg
 //
-// The hash of the bytes alone would not do: the logos of well-known products are public, and anyone could ask for them one by one.
+// A plain hash of the bytes would not do: the logos of well-known products are public, and anyone could ask for them one by one.
 
 import { createHmac } from 'node:crypto'
 import { readIcon } from '../config/portal.ts'
@@ -16,11 +16,11 @@ export interface Icon {
   readonly path: string
   readonly type: string
   readonly body: Buffer<ArrayBuffer>
-  /** A tile is part of the page, which needs no request for it. */
+  /** The drawing of a tile, which is part of the page and needs no request. */
   readonly tile: string | undefined
 }
 
-/** Of 256 bits: enough that none can be guessed. */
+/** Characters of the 256-bit HMAC: enough that no name can be guessed. */
 const NAME_LENGTH = 22
 
 /** Throws if the file has become unreadable since it was checked. */

@@ -1,4 +1,4 @@
-// The page of the portal: a bar with the way to the account, and a tile for each application. The filter works without scripts;
+// The page of the portal: a bar with a link to the account, and a tile for each application. The filter works without scripts;
 // portal.js filters while the user types.
 
 import { html, raw } from 'hono/html'
@@ -13,10 +13,10 @@ import type { LoadedSession } from '../session/cache.ts'
 import { matches, type ShownApplication, type Unavailable } from './applications.ts'
 import { tile } from './tile.ts'
 
-/** Of the form that filters without scripts. */
+/** The field of the form that filters without scripts. */
 export const FILTER_FIELD = 'q'
 
-/** So many can be seen at a glance. */
+/** With fewer applications, all can be seen at a glance. */
 const FEWEST_FILTERED = 9
 const LONGEST_FILTER = 100
 
@@ -63,7 +63,7 @@ ${quietLanguageSwitch(words)}</footer>
   })
 }
 
-/** How many there are, and how many of them the filter has left. The script fills in `%shown%`. */
+/** How many there are, and how many of them match the filter. The script fills in `%shown%`. */
 function status({ t }: Words, total: number, found: number | undefined): Html {
   const all = t('portal.count', { count: total })
   const text = found === undefined ? all : t('portal.shown', { shown: found, total })

@@ -1,5 +1,5 @@
-// The portal: the page with the user's applications, the same as JSON, and their icons. `/` shows the page as well, where
-// BASE_URL has no application of its own.
+// The portal: the page with the user's applications, the same as JSON, and their icons. `/` shows the page as well, if BASE_URL
+// has no application.
 
 import { assetAnswer } from '../gateway/assets.ts'
 import type { Home } from '../gateway/listener.ts'
@@ -73,7 +73,7 @@ async function listApplications(context: PortalContext, request: GatewayRequest)
   return jsonAnswer(pages, { applications }, { cookies })
 }
 
-/** The address changes with the icon. Only this user learns it, so no shared cache keeps it. */
+/** The address changes with the icon. Only this user learns it, so no shared cache may keep it. */
 const CACHING = 'private, max-age=31536000, immutable'
 
 function iconRoute(icon: Icon): RouteTable<PortalContext>[string] {

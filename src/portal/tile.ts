@@ -8,7 +8,7 @@ export interface TileSource {
   readonly title: string
   /** Empty without one. */
   readonly description: string
-  /** Of its start. */
+  /** The address of its start. */
   readonly url: string
   readonly icon: Icon
   /** What the filter compares, see applications.ts. */
@@ -18,7 +18,7 @@ export interface TileSource {
 interface TileState {
   /** Why it cannot be opened now. */
   readonly reason?: string | undefined
-  /** The filter has left it out. */
+  /** The filter excludes it. */
   readonly isHidden?: boolean
 }
 

@@ -8,11 +8,11 @@ import type { BoundedFetch } from './fetch.ts'
 import type { ProviderPlan } from './plan.ts'
 
 export interface AddressGuard {
-  /** For every call but discovery. */
+  /** For every call except discovery. */
   readonly lookup: LookupFunction
-  /** For discovery alone. */
+  /** Only for discovery. */
   readonly issuerLookup: LookupFunction
-  /** After an answer to discovery it is known whether the issuer is in a private network, and so may name addresses there. */
+  /** Learns from the answer to discovery whether the issuer is in a private network, and so may name addresses there. */
   learnFrom(discovery: BoundedFetch): BoundedFetch
 }
 
@@ -35,7 +35,7 @@ export function createAddressGuard({ issuer = '', discoveryUrl, endpoints, email
 
     learnFrom: discovery => async (url, init) => {
       const response = await discovery(url, init)
-      // Not before the answer, which proves that this is the issuer. A name alone proves nothing.
+      // Not before the answer, which proves that this is the issuer. Its name proves nothing.
       issuerIsPrivate = ledToPrivate
       return response
     },
@@ -95,7 +95,7 @@ export async function leadsToPrivate(url: string): Promise<boolean> {
   return found.some(({ address }) => isPrivateAddress(address))
 }
 
-/** The host name as DNS and sockets take it, without brackets. */
+/** The host name without brackets, as DNS and sockets expect it. */
 export function hostOf(url: string): string {
   return URL.canParse(url) ? new URL(url).hostname.replace(/^\[|\]$/g, '') : ''
 }

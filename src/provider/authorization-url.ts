@@ -5,13 +5,13 @@ export interface AuthorizationRequest {
   readonly state: string
   readonly challenge?: string
   readonly nonce?: string
-  /** More parameters for this attempt alone. They replace those of the plan. */
+  /** Additional parameters for this attempt only. They replace those of the plan. */
   readonly params?: Texts
   /** The browser is inside the provider's own app. */
   readonly inApp?: true
 }
 
-/** Without an attempt: only the parameters that all attempts have in common. */
+/** Without an attempt, the URL has only the parameters that all attempts have in common. */
 export function buildAuthorizationUrl(
   endpoint: string,
   { authorization, clientId }: Pick<ProviderPlan, 'authorization' | 'clientId'>,

@@ -1,4 +1,4 @@
-// Access tokens of machines: verified by the provider's keys or by introspection.
+// Access tokens of machines, verified with the provider's keys or by introspection.
 
 import type { JWTPayload, JWTVerifyResult } from 'jose'
 import { z } from 'zod'
@@ -33,20 +33,20 @@ export interface AccessTokenChecks {
 }
 
 const ACCESS_TOKEN = 'at+jwt'
-/** ID tokens and logout tokens have these, access tokens never. */
+/** ID tokens and logout tokens have these claims; access tokens never do. */
 const OF_OTHER_TOKENS = ['nonce', 'at_hash', 'c_hash', 's_hash', 'events']
 /**
- * Access tokens have one of these, ID tokens never. A token whose header does not say `at+jwt` has to have one: nothing else
- * distinguishes it from an ID token, which is signed with the same keys for the same client.
+ * Access tokens have one of these claims; ID tokens never do. A token whose header does not have the type `at+jwt` must have one,
+ * because nothing else distinguishes it from an ID token, which is signed with the same keys for the same client.
  */
 const OF_ACCESS_TOKENS = ['scope', 'scp', 'client_id', 'cid']
 
-/** The audience of a token has to be one of these names. */
+/** The audience of a token must be one of these names. */
 export interface DemandedAudience {
   readonly names: readonly string[]
   /** Configured by a rule or a setting, not only our own name. */
   readonly isConfigured: boolean
-  /** The rule accepts tokens of every client; for introspected tokens alone. */
+  /** The rule accepts tokens of every client; applies only to introspected tokens. */
   readonly isAny?: boolean
 }
 
@@ -68,12 +68,12 @@ export async function checkAccessToken(
   if (!isFor(payload.aud, demanded)) throw refused('aud')
   if (!isTokenIssuer(payload, metadata, plan.alsoIssuers) && !isOfTenant(payload, metadata, plan)) throw refused('iss')
   if (!isAccessToken(payload, protectedHeader.typ, plan.accessTokenTypes)) throw refused('typ')
-  // Bound to a key of its owner: without a proof of that key it may be stolen.
+  // Bound to a key of its owner. Without a proof of that key, the token may be stolen.
   if (payload.cnf !== undefined) throw refused('cnf')
   return payload
 }
 
-/** Whether its issuer is one that only access tokens have, for the tenant that the token names. */
+/** Whether its issuer is one that only access tokens have, with the tenant that the token names. */
 function isOfTenant({ iss, tid }: JWTPayload, metadata: Metadata, plan: AccessTokenChecks['plan']): boolean {
   return tid !== undefined && isAccessTokenIssuer(iss, metadata, plan, tid)
 }
@@ -86,12 +86,15 @@ async function verify(token: string, keys: ProviderKeys, now: number): Promise<J
       ...times(now),
     })
   } catch (error) {
-    // Unavailable keys say nothing about the token.
+    // If the keys are unavailable, the token may still be valid.
     throw error instanceof MenshenError ? error : refused(invalidPartOf(error))
   }
 }
 
-/** RFC 9068, 4. Some call it `JWT`, some do not say: then its claims have to show that it is one (RFC 8725, 3.12). */
+/**
+ * RFC 9068, 4. Some providers send the type `JWT`, others none: then the claims must show that it is an access token (RFC 8725,
+ * 3.12).
+ */
 function isAccessToken(claims: JWTPayload, typ: string | undefined, alsoTypes: readonly string[]): boolean {
   if (OF_OTHER_TOKENS.some(name => claims[name] !== undefined) || !hasAccessType(claims)) return false
   const type = typ?.toLowerCase().replace(/^application\//, '')
@@ -100,7 +103,7 @@ function isAccessToken(claims: JWTPayload, typ: string | undefined, alsoTypes: r
   return OF_ACCESS_TOKENS.some(name => claims[name] !== undefined)
 }
 
-/** Keycloak and others say inside what a token is for: `Bearer`, `ID`, `Refresh`, `Logout`. */
+/** Keycloak and others have a claim with the purpose of a token: `Bearer`, `ID`, `Refresh`, `Logout`. */
 export function hasAccessType({ typ, token_use, token_type }: Readonly<Record<string, unknown>>): boolean {
   return [typ, token_use, token_type].every(
     type => type === undefined || /^(bearer|at\+jwt|access|access_token)$/i.test(String(type)),
@@ -121,7 +124,7 @@ export function refused(reason: string, detail?: string): TokenRejection {
   return new TokenRejection(reason, detail)
 }
 
-// The user of an access token: a JWT is verified by the provider's keys, any other token is sent to the provider's
+// The user of an access token: a JWT is verified with the provider's keys, any other token is sent to the provider's
 // introspection endpoint.
 
 export interface BearerUser extends MappedUser {
@@ -173,7 +176,7 @@ function toBearerUser(claims: Introspection | object, plan: ProviderPlan, names:
   }
 }
 
-/** RFC 9068 has one text; Entra calls it `scp`, Okta has a list. */
+/** RFC 9068 has one text; Entra calls it `scp`, and Okta sends a list. */
 function scopesIn(claims: object): string[] {
   const { scope, scp } = claims as Record<string, unknown>
   return [scope, scp]
@@ -195,7 +198,7 @@ const introspection = z.looseObject({
 
 export type Introspection = z.infer<typeof introspection>
 
-/** Throws `provider_refused` if the token is not valid for us. What the response leaves out, the provider has checked. */
+/** Throws `provider_refused` if the token is not valid for us. The provider has checked whatever the response leaves out. */
 export function readIntrospection(
   body: unknown,
   { alsoIssuers, clientId }: Pick<ProviderPlan, 'alsoIssuers' | 'clientId'>,
@@ -210,8 +213,8 @@ export function readIntrospection(
   if ((exp !== undefined && exp * 1000 <= now) || (nbf !== undefined && nbf * 1000 > now)) throw refused('exp')
   if (iss !== undefined && issuer !== undefined && !matchesIssuer(iss, issuer, alsoIssuers)) throw refused('iss')
   const judged = demanded.filter(({ isAny }) => !isAny)
-  // A response may leave `aud` out (RFC 7662, 2.2). With a configured audience it has to be there; without one the token has to
-  // be our own: any client of the provider could send us the tokens of its users (RFC 9700, 4.10).
+  // A response may leave `aud` out (RFC 7662, 2.2). With a configured audience it must be present; otherwise the token must be
+  // our own, because any client of the provider could send us the tokens of its users (RFC 9700, 4.10).
   const isDemanded = aud !== undefined || judged.some(({ isConfigured }) => isConfigured)
   if (isDemanded && !isFor(aud, judged)) throw refused('aud')
   if (!isDemanded && judged.length > 0 && client_id !== clientId) throw refused('client_id')
@@ -221,14 +224,17 @@ export function readIntrospection(
   return data
 }
 
-// Whether tokens of machines can be verified: by published keys, or by introspection at the main provider.
+// Whether tokens of machines can be verified: with published keys, or by introspection at the main provider.
 
 /** Whether the provider publishes keys that verify its signatures. */
 export function canVerify({ kind, endpoints, issuer }: ProviderPlan): boolean {
   return kind === 'oidc' || (endpoints.jwks !== undefined && issuer !== undefined)
 }
 
-/** Otherwise a rule with `bearer` would refuse every token without a visible reason. `path` is where the rules are in the configuration. */
+/**
+ * Refuses `bearer` rules that would reject every token without a visible reason. `path` is where the rules are in the
+ * configuration.
+ */
 export function assertVerifiable(
   rules: readonly Rule[],
   plans: readonly [ProviderPlan, ...ProviderPlan[]],
@@ -242,7 +248,7 @@ export function assertVerifiable(
   )
 }
 
-/** `undefined` if it is not a JWT. */
+/** The issuer in a token, empty if it names none; `undefined` if it is not a JWT. */
 export function issuerIn(token: string): string | undefined {
   const claims = unverifiedClaims(token)
   return claims && (claims.iss ?? '')

@@ -1,5 +1,4 @@
-// Requests in which the client authenticates, as the provider wants them: the method, the names, the headers and where the
-// parameters go are those of the plan.
+// Requests in which the client authenticates. The plan sets the method, the names, the headers and where the parameters go.
 
 import { randomUUID } from 'node:crypto'
 import { SignJWT } from 'jose'
@@ -11,7 +10,7 @@ import type { BoundedFetch, WholeAnswer } from './fetch.ts'
 import { assertTls, usesMutualTls } from './mutual-tls.ts'
 import type { ProviderPlan, Texts } from './plan.ts'
 
-/** How a request is sent where it is not the standard's form. */
+/** How a request is sent if it differs from the standard form. */
 interface RequestShape {
   readonly method?: string
   readonly as: 'form' | 'json' | 'query'
@@ -50,14 +49,14 @@ function sendShaped(
   return fetch(target.href, { method, headers })
 }
 
-/** As in the authorization address: what is renamed to nothing is left out. */
+/** As in the authorization address, a parameter that is renamed to an empty name is left out. */
 function renamed(given: URLSearchParams, names: Texts): URLSearchParams {
   if (Object.keys(names).length === 0) return given
   const params = [...given].map(([name, value]): [string, string] => [names[name] ?? name, value])
   return new URLSearchParams(params.filter(([name]) => name))
 }
 
-/** Adds the client's credentials to the parameters, or returns them as a header. `url` is where they go. */
+/** Adds the client's credentials to the parameters, or returns them as a header. `url` is where they are sent. */
 async function authenticateClient(
   plan: ProviderPlan,
   known: Metadata,
@@ -89,24 +88,24 @@ async function authenticateClient(
   return {}
 }
 
-/** Encodes no more than necessary: providers that do not decode would see another client. */
+/** Encodes no more than necessary, because providers that do not decode would see another client. */
 function basic(clientId: string, secret: string): string {
   const credentials = `${formEncoded(clientId)}:${formEncoded(secret)}`
   return `Basic ${Buffer.from(credentials).toString('base64')}`
 }
 
-/** RFC 6749, 2.3.1: as a value in a form. */
+/** Encodes a value as in a form (RFC 6749, 2.3.1). */
 function formEncoded(text: string): string {
   return new URLSearchParams([['', text]]).toString().slice(1)
 }
 
-/** Basic is the standard's default; a provider that lists only post is asked that way. */
+/** Basic is the standard's default; post is used if the provider lists it and does not list basic. */
 export function preferredClientAuth(supported: readonly string[] | undefined): 'basic' | 'post' {
   if (!supported || supported.includes('client_secret_basic')) return 'basic'
   return supported.includes('client_secret_post') ? 'post' : 'basic'
 }
 
-/** The JWT by which a client authenticates (`private_key_jwt`, RFC 7523). */
+/** The JWT with which a client authenticates (`private_key_jwt`, RFC 7523). */
 async function clientAssertion(
   { clientId, clientKey, assertion }: ProviderPlan,
   known: Metadata,
@@ -135,7 +134,7 @@ async function clientAssertion(
     .sign(signer.key)
 }
 
-/** The issuer alone, as RFC 7523 is about to say, unless the provider wants its token endpoint named. */
+/** Only the issuer, as the revised RFC 7523 is about to require, unless the provider wants its token endpoint named. */
 function assertionAudience(
   wanted: ProviderPlan['assertion']['audience'],
   { issuer, endpoints }: Metadata,

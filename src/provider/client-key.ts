@@ -51,7 +51,7 @@ export function algorithmFor(key: ClientKey, wanted: string | undefined, taken: 
   return key.algorithms.find(name => taken?.includes(name)) ?? key.algorithms[0]
 }
 
-/** `x5t#S256` (RFC 7515, 4.1.8). The certificate has to belong to the key. */
+/** `x5t#S256` (RFC 7515, 4.1.8). The certificate must belong to the key. */
 export function thumbprintOf(pem: string, { key }: ClientKey): string {
   let certificate: X509Certificate
   try {

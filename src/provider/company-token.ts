@@ -1,5 +1,5 @@
-// The flow of WeCom: with a token of the company, which is cached until it expires, the gateway asks which user has the code. There
-// is no token of the user, and so nothing to refresh.
+// WeCom's flow: with a token of the company, which is cached until it expires, the gateway asks which user the code belongs to.
+// Users have no tokens, so there is nothing to refresh.
 import { phrase, phrasedError } from '../text/text.ts'
 import { createCachedValue } from '../util/cached-value.ts'
 import { getPath } from '../util/json-path.ts'
@@ -11,12 +11,12 @@ import { readAccepted } from './refusal.ts'
 import { readTokenSet, type TokenSet } from './token.ts'
 
 export interface CompanyToken {
-  /** For the session: its lifetime is that of the plan, and its access token is empty. */
+  /** The token set of a session: the plan gives its lifetime, and its access token is empty. */
   tokenSet(): TokenSet
   userInfo(code: string): Promise<object>
 }
 
-/** A token is not used in its last minute: a call takes some time. */
+/** A token is not used in its last minute, because a call takes some time. */
 const MARGIN_MS = 60_000
 /** WeCom's error codes for a token that was revoked early. */
 const STALE = [40001, 40014, 42001]
@@ -48,7 +48,7 @@ export function createCompanyToken(connection: ProviderConnection): CompanyToken
     const token = await companyToken.get()
     let answer = await call(url, params, token)
     if (STALE.some(code => code === getPath(answer.body, 'errcode'))) {
-      // A call with a withdrawn token has no effect: the code can still be redeemed.
+      // A call with a revoked token has no effect: the code can still be redeemed.
       companyToken.forget(token)
       answer = await call(url, params, await companyToken.get())
     }

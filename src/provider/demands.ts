@@ -29,7 +29,7 @@ const SIGNED = certain(phrase('demands_signed_requests'), phrase('turn_off_for_c
 const FORM_POST = certain(phrase('answers_by_form'), phrase('set_query_mode'))
 const CHALLENGE = likely(phrase('may_demand_pkce'), phrase('set_pkce'))
 
-/** The demands in the metadata; none without metadata. */
+/** The unmet demands in the metadata; none without a discovery document. */
 export function demandsOf(plan: ProviderPlan, metadata: Metadata): Demand[] {
   const { document } = metadata
   if (!document) return []
@@ -38,7 +38,7 @@ export function demandsOf(plan: ProviderPlan, metadata: Metadata): Demand[] {
     ...demandsOfRequest(plan, document),
     ...demandsOfTokens(document),
     ...demandsOfProof(plan, document),
-    // Many leave `none` out of the list: the token endpoint tells whether it accepts a client without a secret.
+    // Many providers leave `none` out of the list: only the token endpoint shows whether it accepts a client without a secret.
     ...(plan.clientAuth === 'none' ? [] : demandsOfClient(plan, metadata)),
     ...demandsOfRevocation(plan, metadata),
   ]
@@ -90,7 +90,7 @@ function demandsOfTokens({ signingAlgorithms }: ProviderDocument): Demand[] {
   return [certain(phrase('signs_only_by', { algorithms: listOf(signingAlgorithms) }), phrase('set_signing_algorithm'))]
 }
 
-/** The names of our methods in the metadata. */
+/** The metadata's names for our client authentication methods. */
 const METHODS = {
   basic: 'client_secret_basic',
   post: 'client_secret_post',
@@ -125,7 +125,7 @@ function listOf(names: readonly string[]): string {
   return sanitize(names.slice(0, 10).join(', '), 200)
 }
 
-/** A refusal of the provider: its code, and its sentence, which is searched for a cause and never shown. */
+/** A refusal of the provider: its code, and its description, which is searched for a cause and never shown. */
 export interface Refusal {
   readonly error: string
   readonly description?: string | undefined
@@ -148,7 +148,7 @@ export function causeOf(plan: ProviderPlan, metadata: Metadata | undefined, refu
   return !plan.pkce && (isAboutChallenge || error === 'invalid_request') ? CHALLENGE : undefined
 }
 
-/** `auto` answers these two errors by a proof; others do not begin it. */
+/** With `auto`, an error code about DPoP is answered with a proof; no other error starts it. */
 function isProven({ dpop }: ProviderPlan, error: string): boolean {
   return dpop === 'on' || (dpop === 'auto' && /dpop/i.test(error))
 }

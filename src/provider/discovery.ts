@@ -63,7 +63,7 @@ const address = z.url({ protocol: /^https?$/ })
 const names = z.array(z.string()).max(100)
 /** Some providers write an empty value instead of leaving it out. */
 const optional = <T extends z.ZodType>(kind: T) => z.preprocess(value => value || undefined, kind.optional())
-/** RFC 8705, 5: where clients that show a certificate are found. */
+/** The endpoints for clients that present a certificate (RFC 8705, 5). */
 const aliases = z.object({
   token_endpoint: optional(address),
   userinfo_endpoint: optional(address),
@@ -80,7 +80,7 @@ const document = z.object({
   end_session_endpoint: optional(address),
   revocation_endpoint: optional(address),
   introspection_endpoint: optional(address),
-  // Nothing but its own use depends on these two.
+  // Only their own features depend on these two.
   pushed_authorization_request_endpoint: optional(address).catch(undefined),
   mtls_endpoint_aliases: z.unknown().optional(),
   authorization_response_iss_parameter_supported: optional(z.boolean()),
@@ -90,7 +90,7 @@ const document = z.object({
 })
 type Document = z.infer<typeof document>
 
-/** Nothing depends on these fields, so that an invalid one is ignored. */
+/** Nothing depends on these fields, so an invalid one is ignored. */
 const advisory = z.object({
   require_pushed_authorization_requests: z.boolean().optional().catch(undefined),
   require_signed_request_object: z.boolean().optional().catch(undefined),
@@ -177,7 +177,7 @@ async function discover(plan: ProviderPlan, fetch: BoundedFetch, timeoutMs: numb
 
 const REDIRECTS = [301, 302, 303, 307, 308]
 
-/** Follows one redirect to the same origin: some add a slash, or have the document at another path. */
+/** Follows one redirect to the same origin: some providers add a slash, or have the document at another path. */
 async function fetchDocument(url: string, fetch: BoundedFetch): Promise<{ url: string; response: WholeAnswer }> {
   const response = await fetch(url)
   const location = response.headers.get('location') ?? ''
@@ -193,12 +193,12 @@ function notJson({ headers }: WholeAnswer): Phrase {
   return type ? phrase('discovery_not_json_but', { type: sanitize(type) }) : phrase('discovery_not_json')
 }
 
-/** Whether the document names its own issuer, a final slash aside. Entra has a placeholder for the tenant's id. */
+/** Whether the document names its own issuer, apart from a final slash. Entra has a placeholder for the tenant's id. */
 function isExpectedIssuer({ alsoIssuers }: ProviderPlan, published: string, issuer: string): boolean {
   return published === issuer || published === `${issuer}/` || alsoIssuers.includes(published)
 }
 
-/** The document with the endpoints for clients that show a certificate, if this is one. */
+/** The document with the endpoints for clients that present a certificate, if this client does. */
 function withAliases(plan: ProviderPlan, found: Document): Document {
   if (!usesMutualTls(plan) || !found.mtls_endpoint_aliases) return found
   const { data } = aliases.safeParse(found.mtls_endpoint_aliases)

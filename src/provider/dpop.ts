@@ -9,18 +9,18 @@ import type { ProviderPlan } from './plan.ts'
 
 export const PROOF_ALGORITHM = 'ES256'
 
-/** The private key of a session as it is kept there: the values `x`, `y` and `d` of its JWK, with dots between them. */
+/** A session's private key as it is stored: the `x`, `y` and `d` of its JWK, separated by dots. */
 export type DpopKey = string
 
-/** Nonces of token requests and of user info are those of two servers, even at one address (RFC 9449, 8 and 9). */
+/** Token requests and user info have separate nonces, even at one address: they are two servers (RFC 9449, 8 and 9). */
 type ServerRole = 'authorization' | 'resource'
 
 export interface Dpop {
-  /** Whether new tokens are to be bound: by the setting, or because the provider has demanded it. */
+  /** Whether new tokens are bound: because of the setting, or because the provider has demanded it. */
   isOn(): boolean
-  /** Whether a demand of the provider is to be met. */
+  /** Whether a demand of the provider is met. */
   mayBegin(): boolean
-  /** From now on the tokens of new sessions are bound. */
+  /** From now on, the tokens of new sessions are bound. */
   begin(): void
   /** The provider has given a token that is not bound. */
   end(): void
@@ -32,7 +32,7 @@ export interface Dpop {
 /** More servers than any provider has. */
 const MOST_SERVERS = 20
 
-/** What one process knows about DPoP at one provider. Another process learns it by its first call. */
+/** What one process knows about DPoP at one provider. Other processes learn it from their own first call. */
 export function createDpop({ dpop }: Pick<ProviderPlan, 'dpop'>): Dpop {
   let isDemanded = false
   const nonces = new Map<string, string>()
@@ -57,7 +57,7 @@ export function createDpop({ dpop }: Pick<ProviderPlan, 'dpop'>): Dpop {
   }
 }
 
-/** RFC 9449, 8.1: the characters of a nonce. What is none is ignored. */
+/** The characters of a nonce (RFC 9449, 8.1). A value with any other character is ignored. */
 const NONCE = /^[\x21\x23-\x5b\x5d-\x7e]{1,1024}$/
 
 function nonceIn({ headers }: WholeAnswer): string | undefined {
@@ -75,7 +75,7 @@ interface ProofOptions {
   readonly url: string
   readonly now: number
   readonly nonce?: string | undefined
-  /** With which the request is made; absent for a token request. */
+  /** The access token that the request carries; absent for a token request. */
   readonly accessToken?: string | undefined
 }
 
@@ -101,7 +101,7 @@ function openKey(key: DpopKey): { jwk: Record<'kty' | 'crv' | 'x' | 'y', string>
   return { jwk, privateKey: createPrivateKey({ key: { ...jwk, d }, format: 'jwk' }) }
 }
 
-/** One request, to be sent with these headers besides its own. */
+/** Sends the request with these additional headers. */
 type SendWith = (headers: Record<string, string>) => Promise<WholeAnswer>
 
 interface ProvenRequest {
@@ -116,9 +116,9 @@ const NONCE_WANTED = 'use_dpop_nonce'
 const DEMANDS: readonly unknown[] = [NONCE_WANTED, 'invalid_dpop_proof']
 
 /**
- * A token request with a proof by `key`, or without one if there is none. A provider that then demands a proof gets one by a new
- * key, if the setting lets it. A server that wants another nonce is asked once more. The key of the result is the one of the last
- * request.
+ * A token request with a proof signed by `key`, or without a proof if there is no key. If the provider then demands a proof, the
+ * request is repeated with a new key, if the setting allows it. If the server asks for another nonce, it is repeated once. The
+ * returned key is the one that the last request used.
  */
 export async function askForTokensWithProof(
   dpop: Dpop,
@@ -142,7 +142,7 @@ export async function askForTokensWithProof(
     key = newDpopKey()
     last = await sendNoted(await prove(key, last.nonce ?? dpop.nonceOf('authorization', url)))
   }
-  // With the nonce of this very answer: another request may have received another one since.
+  // Uses the nonce of this response: another request may have received a different one since.
   if (last.nonce !== undefined && (await errorOf(last.answer)) === NONCE_WANTED)
     last = await sendNoted(await prove(key, last.nonce))
   return { answer: last.answer, key }
@@ -154,7 +154,7 @@ async function errorOf(answer: WholeAnswer): Promise<unknown> {
 
 // Requests with a bound access token.
 
-/** A request with an access token that is bound to `key`. A server that wants another nonce is asked once more. */
+/** A request with an access token that is bound to `dpopKey`. It is repeated once if the server asks for another nonce. */
 export async function askWithBoundToken(
   dpop: Dpop,
   request: ProvenRequest,

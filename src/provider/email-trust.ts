@@ -1,17 +1,17 @@
-// Which e-mail addresses in the provider's answers are trusted. Otherwise a user could take the name of another by writing their
-// address into a profile.
+// Decides which e-mail addresses in the provider's answers are trusted. Otherwise a user could impersonate another by writing the
+// other's address into their own profile.
 //
-// First a verdict on each answer, by the values that `emailVerified` accepts. The address can be in one answer and the verdict on
-// it in another, so a denial in one answer casts doubt on those that are silent:
+// First, each answer gets a verdict from the values that `emailVerified` accepts. The address can be in one answer and the
+// verdict on it in another, so a denial in one answer casts doubt on those that are silent:
 //
-//   the answer's word on its address        no answer denies    some answer denies
+//   the answer's value for its address      no answer denies    some answer denies
 //   an accepted value                       verified            verified
 //   none, and none is accepted (`null`)     verified            unconfirmed
-//   none, and a word is required            unconfirmed         unconfirmed
+//   none, and a value is required           unconfirmed         unconfirmed
 //   any other value                                             denied
 //
-// Then two passes: the first collects the addresses that no user may be called by, the second removes them from all answers,
-// whatever name they have there.
+// Then there are two passes: the first collects the addresses that must not identify a user, the second removes them from all
+// answers, whatever name they have there.
 
 import type { Accepted } from '../config/provider.ts'
 import { getPath, notAccepted, textsAt, withoutPath } from '../util/json-path.ts'
@@ -22,7 +22,7 @@ export interface TrustedAnswers {
   readonly answers: readonly unknown[]
   /** An address was removed. */
   readonly hasUnverified: boolean
-  /** Whether people and other programs would take the text for an address that no user may be called by. */
+  /** Whether people or programs would take the text for an address that must not identify a user. */
   isDenied(text: string): boolean
 }
 
@@ -76,7 +76,7 @@ function isAnyDenied(judged: readonly JudgedAnswer[]): boolean {
 }
 
 const IS_EMAIL = /e-?mail([._-]?addr(ess)?)?$|(^|[._-])mail$/i
-/** The name of a user in a directory: an address, or written like one. */
+/** The name of a user in a directory: an address, or a name that looks like one. */
 const IS_ADDRESS_LIKE = /(^|[._-])(upn|user_?principal_?name)$/i
 
 /** The paths at which answers have e-mail addresses: those that are mapped to `email`, and those with such a name. */
@@ -95,7 +95,7 @@ function hasAddress(answer: unknown, emailPaths: Iterable<string>): boolean {
   return [...emailPaths].some(path => !['', null, undefined].includes(getPath(answer, path) as ''))
 }
 
-/** Entra says nothing of most addresses, and gives no user a name in a domain that their directory has not proven to have. */
+/** Entra has no verdict on most addresses, and gives users names only in domains that their directory has proven to own. */
 const NAMES_ARE_VERIFIED: ReadonlySet<string> = new Set(['xms_edov'])
 
 /** Pass 1. The addresses of answers that are not verified, folded. */
@@ -132,7 +132,7 @@ function foldedTexts(answer: unknown, paths: Iterable<string>): string[] {
   return [...paths].flatMap(path => textsAt(answer, path)).map(fold)
 }
 
-/** Equal for all texts that people and other programs would take for the same address. */
+/** The same for all texts that people or programs would take for the same address. */
 function fold(text: string): string {
   return text
     .normalize('NFKC')

@@ -18,7 +18,7 @@ export interface ProviderAnswer {
   readonly body: unknown
 }
 
-/** The request cannot have arrived, so that it is safe to send it again. */
+/** The request cannot have arrived, so it is safe to send it again. */
 export class UnsentRequestError extends MenshenError {
   constructor(code: string, cause: unknown) {
     const message = phrase('no_connection_made', { code })
@@ -36,7 +36,7 @@ export interface CallInit {
 /** The answer has been read completely and is within the limits. */
 export type BoundedFetch = (url: string, init?: CallInit) => Promise<WholeAnswer>
 
-/** Calls for one user, one after the other. Its connections carry nothing of any other user. */
+/** Calls for one user, one after the other. Its connections carry no other user's calls. */
 export interface Conversation extends Disposable {
   readonly fetch: BoundedFetch
 }
@@ -96,7 +96,7 @@ export function createBoundedFetch(
         // changes something, such as redeeming a code, gets a new connection.
         let client = method === 'GET' ? latest.get(origin) : undefined
         const replaceConnection = (error: unknown) => {
-          // What the provider has answered is final. Only a broken connection is replaced.
+          // An answer of the provider is final. Only a broken connection is replaced.
           if (error instanceof MenshenError) throw error
           return sendOnNewConnection()
         }
@@ -152,7 +152,7 @@ export async function readAnswer(response: WholeAnswer): Promise<ProviderAnswer>
   return { status: response.status, body }
 }
 
-/** Made once: to make it takes longer than to use it. */
+/** Created once, because creating it takes longer than using it. */
 const STRICT_UTF8 = new TextDecoder('utf-8', { fatal: true })
 
 function decode(bytes: Uint8Array): string | undefined {
@@ -164,10 +164,10 @@ function decode(bytes: Uint8Array): string | undefined {
 }
 
 const LARGE_NUMBER = /\d{16}/
-/** No real answer has so many lists and objects. More of them may be nested too deep for later code. */
+/** No real answer has this many lists and objects. A larger one may be nested too deeply for later code. */
 const MOST_OPENED = 1000
 
-/** An integer that a number cannot hold stays text: it is an id. */
+/** An integer that a number cannot hold stays text, because it is an id. */
 export function readJson(text: string): unknown {
   try {
     // A reviver takes five times as long, and hardly any answer needs it. It throws if the nesting is too deep.
@@ -182,7 +182,7 @@ function openedIn(text: string): number {
   return (text.match(/[[{]/g) ?? []).length
 }
 
-/** The types of TypeScript do not have the third parameter of a reviver yet. */
+/** TypeScript's types do not have the third parameter of a reviver yet. */
 function keepDigits(_key: string, value: unknown, { source = '' }: { source?: string }): unknown {
   return typeof value === 'number' && !Number.isSafeInteger(value) && /^-?\d+$/.test(source) ? source : value
 }
@@ -205,7 +205,7 @@ const BEFORE_SENDING = new Set([
 
 function asMenshenError(error: unknown): MenshenError {
   if (error instanceof MenshenError) return error
-  // The error of a lookup is wrapped.
+  // An error of the lookup is wrapped.
   if (error instanceof Error && error.cause instanceof MenshenError) return error.cause
   const code = innermostCode(error)
   if (BEFORE_SENDING.has(code)) return new UnsentRequestError(code, error)
@@ -221,7 +221,7 @@ function innermostCode(error: unknown): string {
 
 // Sends one request over a connection and reads its whole answer, up to the size limit, and decompresses it.
 
-/** The part of a Response that is used. To create a whole one takes longer than to read the answer. */
+/** The part of a Response that is used. Creating a whole one takes longer than reading the answer. */
 export interface WholeAnswer extends Pick<Response, 'status' | 'bytes'> {
   readonly headers: Pick<Response['headers'], 'get'>
 }
@@ -268,7 +268,7 @@ function readingHandler({ resolve, reject }: PromiseWithResolvers<ReceivedAnswer
   let received: ReceivedHeaders = {}
   let size = 0
   return {
-    // Without it undici takes the handler for one of its old kind.
+    // Without it, undici treats the handler as one of its old kind.
     onRequestStart() {},
     onResponseStart(_controller, code, headers) {
       status = code
@@ -305,7 +305,7 @@ async function uncompress(bytes: Bytes, coding: string): Promise<Bytes> {
   }
 }
 
-/** The provider had begun to answer, so that it has received the request. */
+/** The provider had begun to answer, so it has received the request. */
 function brokenOff(error: Error): Error {
   if (error instanceof MenshenError) return error
   return phrasedError('provider_unreachable', phrase('answer_broke'), error)

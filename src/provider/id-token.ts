@@ -1,5 +1,5 @@
-// Checks an id_token whole (OpenID Connect Core 3.1.3.7): signature by the published keys, algorithm, issuer, audience,
-// authorised party, times, nonce, and the hash of the access token where there is one.
+// Checks an id_token completely (OpenID Connect Core 3.1.3.7): signature with the published keys, algorithm, issuer, audience,
+// authorised party, times, nonce, and the hash of the access token if there is one.
 
 import { hash } from 'node:crypto'
 import {
@@ -19,7 +19,7 @@ import type { Metadata } from './discovery.ts'
 import type { ProviderKeys } from './jwks.ts'
 import type { ProviderPlan } from './plan.ts'
 
-/** Signed with a key that only the provider has: never `none`, never a secret that we share with it. */
+/** Algorithms whose signing key only the provider has: never `none`, and never a secret that we share with it. */
 export const ALGORITHMS = [
   'RS256',
   'PS256',
@@ -36,9 +36,9 @@ export const ALGORITHMS = [
 /** Clocks differ. */
 export const TOLERANCE_SECONDS = 60
 export const LONGEST_TOKEN = 64 * 1024
-/** Three parts of base64url and nothing between or behind them: jose forgives white space. */
+/** Three parts of base64url with nothing between or after them: jose tolerates white space. */
 const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]+$/
-/** Entra writes this where the id of each tenant belongs. */
+/** Entra's issuer has this in place of the tenant's id. */
 const HOLE = '{tenantid}'
 const TENANT = /^[\w-]+$/
 
@@ -51,7 +51,10 @@ export interface TokenChecks {
 export interface IdTokenExpectation {
   readonly isNonce: (given: unknown) => boolean
   readonly accessToken: string
-  /** Not signed in before this, in milliseconds; absent where it does not matter (no `max_age`, or a refresh). */
+  /**
+   * The earliest time at which the user may have signed in, in milliseconds; absent where it does not matter (no `max_age`, or a
+   * refresh).
+   */
   readonly signedInSince?: number | undefined
 }
 
@@ -118,7 +121,7 @@ export function times(now: number): Pick<JWTVerifyOptions, 'currentDate' | 'cloc
   return { currentDate: new Date(now), clockTolerance: TOLERANCE_SECONDS }
 }
 
-/** If a signature does not match, its key may have been replaced under the same id: the keys are fetched again, once. */
+/** If a signature does not match, its key may have been replaced under the same id, so the keys are fetched again, once. */
 export async function verifyJwt(
   token: string,
   keys: ProviderKeys,
@@ -142,7 +145,7 @@ export function invalidPartOf(error: unknown): string {
   return error instanceof errors.JOSEAlgNotAllowed ? 'alg' : 'form'
 }
 
-/** Unavailable keys say nothing about the token. */
+/** If the keys are unavailable, the token may still be valid. */
 function invalid(name: TokenName, token: string, error: unknown, now: number): MenshenError {
   return error instanceof MenshenError
     ? error
@@ -177,7 +180,7 @@ function whyAlgorithm(algorithm: string | undefined): Phrase {
   return phrase('signed_by_other', { algorithm })
 }
 
-/** The header comes from outside: only a name of the usual form is shown. */
+/** The header is untrusted input: only a name of the usual form is shown. */
 function algorithmIn(token: string): string | undefined {
   try {
     const { alg } = decodeProtectedHeader(token)
@@ -196,14 +199,14 @@ function notCompact(name: TokenName, token: string): InvalidToken {
   return new InvalidToken(name, isUnsigned ? 'alg' : 'form', isUnsigned ? whyAlgorithm('none') : undefined)
 }
 
-/** Exactly the issuer of the metadata. If that has a placeholder, the tenant of the verified token replaces it. */
+/** Whether the token is from the issuer of the metadata. A placeholder in it stands for the tenant of the verified token. */
 export function isTokenIssuer({ iss, tid }: JWTPayload, { issuer }: Metadata, also: readonly string[]): boolean {
   if (issuer === undefined || typeof iss !== 'string') return false
   if (issuer.includes(HOLE)) return typeof tid === 'string' && TENANT.test(tid) && iss === issuer.replace(HOLE, tid)
   return matchesIssuer(iss, issuer, also)
 }
 
-/** Whether this is the issuer, or another name of it. A placeholder matches any tenant. */
+/** Whether `name` is the issuer, or another name of it. A placeholder matches any tenant. */
 export function matchesIssuer(name: string, issuer: string, also: readonly string[]): boolean {
   const [before = '', after] = issuer.split(HOLE)
   if (after === undefined) return name === issuer || also.includes(name)
@@ -211,8 +214,8 @@ export function matchesIssuer(name: string, issuer: string, also: readonly strin
 }
 
 /**
- * Whether it is one of the issuers that only access tokens have. Their placeholder is the tenant of the issuer; for an issuer of
- * several tenants, the tenant of the token, or any without a token.
+ * Whether `name` is one of the issuers that only access tokens have. Their placeholder stands for the tenant of the issuer. If
+ * the issuer has a placeholder itself, it stands for `tid`, the tenant of the token, or for any tenant without a `tid`.
  */
 export function isAccessTokenIssuer(
   name: unknown,
@@ -229,7 +232,7 @@ export function isAccessTokenIssuer(
   })
 }
 
-/** The part of a name at the placeholder of the template. */
+/** The part of a name that is at the placeholder of the template. */
 function tenantIn(name: string, template: string): string | undefined {
   const [before = '', after] = template.split(HOLE)
   if (after === undefined || !name.startsWith(before) || !name.endsWith(after)) return undefined
@@ -255,9 +258,9 @@ function wrong(claim: string): InvalidToken {
   return new InvalidToken('id_token', claim)
 }
 
-// The session of the provider in which a user signed in (`sid`): by it the provider can end the sessions of one device.
+// The provider's session in which a user signed in (`sid`). With it the provider can end the sessions of one device.
 
-/** The id is unique for an issuer only. */
+/** A `sid` is unique only within its issuer. */
 export interface ProviderSession {
   readonly issuer: string
   readonly sid: string
@@ -282,10 +285,10 @@ export interface IdTokenAuthentication {
 const LONGEST_REFERENCE = 200
 const MOST_REFERENCES = 32
 
-/** The authentication in a checked id_token, or in the claims of an access token. What is not of the usual form is left out. */
+/** The authentication in a checked id_token, or in the claims of an access token. Malformed values are left out. */
 export function authenticationIn(claims: Readonly<Record<string, unknown>>, now: number): IdTokenAuthentication {
   const { auth_time, acr, amr } = claims
-  // One in the future, such as in milliseconds, would be fresh for ever.
+  // A time in the future, such as one in milliseconds, would be fresh for ever.
   const isTime = typeof auth_time === 'number' && auth_time > 0 && auth_time <= now / 1000 + TOLERANCE_SECONDS
   const means = (Array.isArray(amr) ? amr : [amr]).filter(isReference).slice(0, MOST_REFERENCES)
   return {
@@ -299,7 +302,7 @@ function isReference(value: unknown): value is string {
   return typeof value === 'string' && value !== '' && value.length <= LONGEST_REFERENCE
 }
 
-/** Refuses rules that want something of an id_token where no provider gives one. */
+/** Refuses rules with `acr` or `amr` if no provider issues an id_token. */
 export function assertIdTokens(
   rules: readonly Rule[],
   plans: readonly Pick<ProviderPlan, 'kind' | 'preset'>[],
@@ -319,7 +322,7 @@ export function assertIdTokens(
   )
 }
 
-/** The claims of a token whose signature is not checked; `undefined` if it is not a JWT. */
+/** The claims of a token, without checking its signature; `undefined` if it is not a JWT. */
 export function unverifiedClaims(token: string): JWTPayload | undefined {
   try {
     return decodeJwt(token)

@@ -4,7 +4,7 @@ import type { APP_PRESETS } from '../config/provider-fields.ts'
 import type { ProviderPlan } from './plan.ts'
 
 interface App {
-  /** What its browser calls itself. */
+  /** The User-Agent of its browser. */
   readonly userAgent: RegExp
   /** The presets of its provider. */
   readonly presets: readonly (typeof APP_PRESETS)[number][]
@@ -25,7 +25,7 @@ export function isInAppOf({ preset }: Pick<ProviderPlan, 'preset'>, userAgent: s
 }
 
 /**
- * Inside its app WeCom signs in at another address; `undefined` for every other provider. The address wants its parameters in
+ * The address at which WeCom signs in inside its app; `undefined` for every other provider. The address needs its parameters in
  * this order and with this fragment.
  */
 export function inAppUrl(

@@ -1,6 +1,6 @@
 // The keys that a provider publishes. They are fetched again for an unknown key id, or for a signature that does not match (a key
-// may have been replaced under the same id). Made-up tokens could cause many fetches, so there are a few at once, then one every
-// 30 seconds.
+// may have been replaced under the same id). Made-up tokens could cause many fetches, so only a few are made at once, then one
+// every 30 seconds.
 import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose'
 import { z } from 'zod'
 import { phrase, phrasedError } from '../text/text.ts'

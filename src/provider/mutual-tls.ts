@@ -1,5 +1,5 @@
-// Mutual TLS (RFC 8705): the client proves itself by the certificate of its connections. The same certificate goes along with
-// every call to the provider, so that access tokens may be bound to it.
+// Mutual TLS (RFC 8705): the client authenticates with the certificate of its connections. Every call to the provider presents
+// the same certificate, so that access tokens can be bound to it.
 
 import { createSecureContext } from 'node:tls'
 import { withFullStop } from '../config/issue-text.ts'
@@ -9,7 +9,7 @@ import { MenshenError } from '../errors.ts'
 import { phrase, phrasedError, phrasedProblem } from '../text/text.ts'
 import { readClientKey } from './client-key.ts'
 
-/** Both in PEM. The certificate may be followed by those of its authorities. */
+/** Both in PEM. The certificate may be followed by those of its issuers. */
 export interface ClientCertificate {
   readonly cert: Secret
   readonly key: Secret
@@ -19,7 +19,7 @@ export function usesMutualTls({ clientAuth }: Pick<ProviderConfig, 'clientAuth'>
   return clientAuth === 'tls_client_auth' || clientAuth === 'self_signed_tls_client_auth'
 }
 
-/** `undefined` if one of the two is missing. Throws if TLS cannot use them; that they belong together is checked before. */
+/** `undefined` if one of the two is missing. Throws if TLS cannot use them. That they belong together is checked before. */
 export function certificateOf(key: Secret | undefined, cert: Secret | undefined): ClientCertificate | undefined {
   if (!key || !cert) return undefined
   const pem = readClientKey(key.reveal()).key.export({ type: 'pkcs8', format: 'pem' }).toString()
@@ -39,7 +39,7 @@ export function certificateOf(key: Secret | undefined, cert: Secret | undefined)
   return { cert, key: new Secret(pem) }
 }
 
-/** Without TLS no certificate is shown, and anyone could claim to be this client. */
+/** Without TLS no certificate is presented, and anyone could claim to be this client. */
 export function assertTls(url: string): void {
   if (new URL(url).protocol !== 'https:') throw phrasedError('bad_settings', phrase('mutual_tls_needs_https'))
 }

@@ -1,5 +1,5 @@
-// The plan of a provider: everything that is known about it before it is called. Settings come before the configuration, the
-// configuration before the preset, the preset before the defaults of provider-fields.ts. Then variables are filled in:
+// The plan of a provider: everything that is known about it before it is called. Settings override the configuration, the
+// configuration overrides the preset, and the preset overrides the defaults of provider-fields.ts. Then variables are filled in:
 //
 //   preset github       tokenUrl '{auth_url}/login/oauth/access_token', userInfoUrl '{api_url}/user', scope 'read:user user:email',
 //                       variables auth_url 'https://github.com' and api_url 'https://api.github.com', elsewhere '{auth_url}/api/v3'
@@ -40,7 +40,7 @@ export interface ProviderPlan extends Readonly<Pick<CompleteProvider, PlannedKey
   readonly callbackPath: string
   readonly preset: string
   readonly kind: ProviderKind
-  /** What users call it: the operator's name, otherwise the preset's in the language of the reader. */
+  /** The name shown to users: the operator's name, otherwise the preset's in the language of the reader. */
   readonly label: Phrase | undefined
   /** Settings without which no user can sign in. */
   readonly missing: readonly string[]
@@ -55,7 +55,7 @@ export interface ProviderPlan extends Readonly<Pick<CompleteProvider, PlannedKey
   /** How private_key_jwt is signed. */
   readonly assertion: {
     readonly audience: NonNullable<ProviderConfig['clientAssertionAudience']>
-    /** Replaces the key's own. */
+    /** Replaces the key's own id. */
     readonly keyId: string | undefined
     /** Absent: the key and the metadata decide. */
     readonly algorithm: string | undefined
@@ -63,7 +63,7 @@ export interface ProviderPlan extends Readonly<Pick<CompleteProvider, PlannedKey
     readonly thumbprint: string | undefined
   }
 
-  /** With mutual TLS: what the client shows to the provider. */
+  /** With mutual TLS: the certificate that the client presents to the provider. */
   readonly certificate: ClientCertificate | undefined
 
   readonly authorization: {
@@ -76,12 +76,12 @@ export interface ProviderPlan extends Readonly<Pick<CompleteProvider, PlannedKey
   readonly refreshes: boolean
   /** Whether a sign-out revokes the tokens. */
   readonly revoke: NonNullable<ProviderConfig['revoke']>
-  /** Where to find the fields of the user: those of the specification, and others of the operator. */
+  /** Where to find the fields of the user: those of the specification, and the operator's additional ones. */
   readonly fields: Readonly<Record<UserField, Sources>> & Readonly<Record<string, Sources>>
   /** The values by which an answer verifies its e-mail address; empty: every address is trusted. */
   readonly emailVerified: Accepted
   readonly require: Accepted
-  /** Anyone can have an account there: a public service, or one of several tenants. */
+  /** Anyone can have an account there: a public service, or one with several tenants. */
   readonly admitsAnyone: boolean
 }
 
@@ -95,7 +95,7 @@ export type ProviderSettings = Pick<Settings, FieldSettingName>
 
 export const ONLY_PROVIDER = 'default'
 
-/** The one provider of the setting PROVIDER and the configuration's `provider`. */
+/** The only provider, from the setting PROVIDER and the configuration's `provider`. */
 export function planProvider(given: ProviderConfig | string | undefined, settings: ProviderSettings): ProviderPlan {
   const config = typeof given === 'object' ? given : {}
   const name = settings.PROVIDER ?? (typeof given === 'string' ? given : config.preset)
@@ -108,7 +108,7 @@ export function planProvider(given: ProviderConfig | string | undefined, setting
   return plan(ONLY_PROVIDER, whole, preset, settings)
 }
 
-/** Without an address to send browsers to, only OpenID Connect can do something with an issuer. */
+/** Without an address to send browsers to, an issuer is useful only with OpenID Connect. */
 function isOnlyIssuer({ issuer, vars, authorizationUrl }: ProviderConfig): boolean {
   return issuer !== undefined && vars?.auth_url === undefined && authorizationUrl === undefined
 }
@@ -134,7 +134,7 @@ function presetNamed(name: string, where: Pick<Problem, 'setting' | 'path'>): Pr
   ])
 }
 
-/** The fields that settings fill. Secrets are left to the plan: a setting has the secret, a field the path of its file. */
+/** The fields that settings fill. Secrets are left to the plan: a setting contains the secret, a field the path of its file. */
 function fromEnvironment(settings: ProviderSettings): ProviderConfig {
   let config: ProviderConfig = {}
   for (const [path, { setting }] of FIELD_ROWS) {
@@ -171,7 +171,7 @@ function plan(id: string, config: ProviderConfig, named: Preset & { preset: stri
   const fill = (text: string | undefined) => text && fillIn(text, vars, open)
   const fillAll = (texts: Texts): Record<string, string> =>
     Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, fillIn(text, vars, open)]))
-  // One spelling of a name, so that a header of the operator replaces ours.
+  // One spelling of each name, so that an operator's header replaces ours.
   const fillHeaders = (texts: Readonly<Record<string, string | SecretReference>>): Record<string, string> =>
     Object.fromEntries(
       Object.entries(texts).map(([name, value]) => [
@@ -254,8 +254,8 @@ const ISSUING = ['authorizationUrl', 'tokenUrl', 'refreshUrl'] as const
 const RECEIVING = FIELD_ROWS.filter(([, { receives }]) => receives).map(([key]) => key as EndpointKey)
 
 /**
- * The preset without its addresses at the public service, if the operator's own server issues the codes and tokens: they must not
- * go to the public one. Those that a sign-in needs are missing then.
+ * The preset without its addresses at the public service, if the operator's own server issues the codes and tokens, which must
+ * not go to the public one. Addresses that a sign-in needs are then missing.
  */
 function withoutPublicService<P extends Preset>(preset: P, config: ProviderConfig, vars: Texts) {
   const publicOrigins = Object.values(preset.variables ?? {}).map(variable => urlOrigin(variable.default))
@@ -272,7 +272,7 @@ function urlOrigin(text: string | undefined): string | undefined {
   return text && URL.canParse(text) ? new URL(text).origin : undefined
 }
 
-/** A step that follows the user info address goes without it. */
+/** A step whose address is derived from the user info address is left out without one. */
 function emailStepOf(
   { emailStep }: ProviderConfig,
   vars: Readonly<Record<string, string | undefined>>,
@@ -330,7 +330,7 @@ function assertionOf(
   return {
     audience: clientAssertionAudience ?? preset.clientAssertionAudience ?? 'issuer',
     keyId: clientKeyId,
-    // The preset's is meant for RSA.
+    // The preset's algorithm is meant for RSA.
     algorithm: configured ?? (ofPreset && key?.algorithms.includes(ofPreset) ? ofPreset : undefined),
     thumbprint: key && clientCert && thumbprintOf(clientCert.reveal(), key),
   }
@@ -352,7 +352,7 @@ function fieldsOf({ fields }: CompleteProvider, fill: (path: string) => string):
   return Object.fromEntries(filled)
 }
 
-/** Settings by their names in the environment, everything else by its path in the configuration. */
+/** What is missing: settings by their names in the environment, everything else by its path in the configuration. */
 function missingOf(
   id: string,
   { clientId, clientAuth, issuer }: ProviderConfig,
@@ -391,7 +391,7 @@ function varsOf({ variables = {} }: Preset, given: ProviderConfig): Texts {
   return { ...Object.fromEntries(defaults), ...own }
 }
 
-/** An address to which a path is added, as AUTH_URL is. */
+/** For an address to which a path is added, such as AUTH_URL. */
 function withoutSlash(text: string): string {
   return /^https?:/i.test(text) ? text.replace(/\/+$/, '') : text
 }
@@ -423,8 +423,8 @@ export function receivingAddresses({ kind, endpoints, emailStep, logout, revoke 
 }
 
 /**
- * Whether a session with a refresh token lives on after its access token has expired. The specification of `idaas` ends it with
- * the token.
+ * Whether a session with a refresh token continues after its access token has expired. The specification of `idaas` ends the
+ * session with the token.
  */
 export function outlivesToken({ preset }: Partial<Pick<ProviderPlan, 'preset'>>): boolean {
   return preset !== 'idaas'

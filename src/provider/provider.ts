@@ -33,13 +33,13 @@ export interface SignInCalls {
   fetchUser(tokens: TokenSet, code: string): Promise<MappedUser>
 }
 
-/** The names that a token may be for by one interpretation of the path. */
+/** The audiences that a token may have, by one interpretation of the path. */
 export interface Audience {
-  /** From a rule or a setting; without them it is the client's identifier. */
+  /** From a rule or a setting; if absent, the client's identifier. */
   readonly configured?: readonly string[] | undefined
   /** `audience: 'any'` of the rule: introspected tokens of every client are accepted. */
   readonly isAny?: true
-  /** The addresses of what is asked for. */
+  /** The addresses of what was requested. */
   readonly addresses: readonly string[]
 }
 
@@ -50,7 +50,7 @@ export type Audiences = readonly Audience[]
 export interface Provider extends SignInCalls {
   readonly plan: ProviderPlan
   /**
-   * The URL at which the browser signs in. Throws while provider metadata is unavailable, or if the provider does not take a
+   * The URL at which the browser signs in. Throws while provider metadata is unavailable, or if the provider does not accept a
    * pushed request. `owner` is the network of the client: owners are served in turn.
    */
   authorizationUrl(attempt?: AuthorizationRequest, owner?: string): Promise<string>
@@ -63,32 +63,32 @@ export interface Provider extends SignInCalls {
   /** Whether its tokens may have this issuer. */
   hasIssuer(issuer: string): Promise<boolean>
   /**
-   * Runs a sign-in when a slot is free: it waits if many are under way, and is refused if there are too many. Its calls share a
+   * Runs a sign-in when a slot is free: it waits if many are in progress, and is refused if there are too many. Its calls share a
    * connection that no other sign-in uses. Owners, which are networks of clients, are served in turn.
    */
   withSlot<T>(signIn: (calls: SignInCalls) => Promise<T>, owner?: string): Promise<T>
   refresh(tokens: SessionTokens & { readonly refreshToken: string }): Promise<TokenSet>
   /**
-   * The response of the token endpoint to another grant, with the names of RFC 6749. The grant must change nothing at the provider:
-   * it is sent again if it cannot have arrived. It runs when a slot is free, and sign-ins do not wait for it.
+   * The response of the token endpoint to another grant, with the names of RFC 6749. The grant must change nothing at the
+   * provider, because it is sent again if it cannot have arrived. It runs when a slot is free, and sign-ins do not wait for it.
    */
   requestGrant(what: Work['provider'], grant: Texts): Promise<object>
   /**
-   * The user after a refresh, by one call at most. Throws `SubjectChanged` if it is another one, and `RequirementUnmet` if
-   * `require` does not let them in any more.
+   * The user after a refresh, with at most one call. Throws `SubjectMismatch` if it is another user, and `RequirementError` if
+   * `require` no longer admits them.
    */
   refreshUser(tokens: TokenSet, before: UserBefore): Promise<MappedUser>
-  /** Tells the provider by a direct call that a session has ended. */
+  /** Notifies the provider, by a direct call, that a session has ended. */
   signOut(tokens: SessionTokens): Promise<void>
-  /** Revokes these access tokens, where a sign-out does. */
+  /** Revokes these access tokens if a sign-out would. */
   revoke(tokens: readonly string[]): Promise<void>
-  /** Revokes tokens that will not be used, where tokens are revoked, in the background. A failure is reported. */
+  /** Revokes tokens that will not be used, in the background, if tokens are revoked at all. A failure is reported. */
   discard(tokens: SessionTokens): void
   /** The URL at which the browser signs out, which leads back to the login page; `undefined` if there is none. */
   signOutUrl(tokens: SessionTokens, state: string): Promise<string | undefined>
   /** Whether it publishes keys that verify its signatures. */
   readonly canVerify: boolean
-  /** The claims of a token that it signed for us; `name` is for messages. Throws if it is not valid. */
+  /** The claims of a token that the provider signed for us; `name` is for messages. Throws if it is not valid. */
   verify(token: string, requiredClaims: string[], name: TokenName): Promise<object>
   /** The introspection response for a token; `undefined` without that endpoint. */
   introspect(token: string): Promise<unknown>
@@ -105,7 +105,7 @@ export interface ProviderOptions {
   readonly now: () => number
   readonly report: Report
   readonly measure?: Measure
-  /** For each call; absent without tracing. */
+  /** Traces each call; absent without tracing. */
   readonly traceCall?: TraceCall | undefined
 }
 
@@ -157,15 +157,15 @@ export function createProvider(
   })
   const company = plan.kind === 'company_token' ? createCompanyToken(asking('user_info')) : undefined
   const parallel = settings.PROVIDER_PARALLEL_CALLS
-  /** Each kind of call has its own slots: none waits for another kind. */
+  /** Each kind of call has its own slots, so that none waits for another kind. */
   const slots = {
     signIn: createSlots(parallel, MOST_WAITING),
     grant: createSlots(parallel, MOST_WAITING),
     /** When many sign-ins fail, tokens beyond this number are left to expire. */
     discard: createSlots(parallel, MOST_WAITING),
-    /** Anyone can start an attempt: users who come back with a code do not wait for them. */
+    /** Anyone can start an attempt, so users who come back with a code do not wait for them. */
     push: createSlots(parallel, MOST_WAITING),
-    /** Made-up tokens must not take slots of machines in other networks. */
+    /** Made-up tokens must not take slots from machines in other networks. */
     bearer: createSlots(parallel, MOST_WAITING, Math.ceil(parallel * SHARE_OF_ONE_NETWORK)),
   }
 
@@ -232,7 +232,8 @@ export function createProvider(
         ({ issuer }) => issuer,
         () => undefined,
       )
-      // It decides about the final slash. That of several tenants is a template, which no client could use.
+      // The published issuer decides whether it has a final slash. That of several tenants is a template, which no client could
+      // use.
       return published?.replace(/\/$/, '') === configured?.replace(/\/$/, '') ? published : configured
     },
 
@@ -292,7 +293,7 @@ export function createProvider(
 /** Most tokens are opaque: an error for each would cost more than this check. */
 const JWT_SHAPE = /^[\w-]+\.[\w-]+\.[\w-]*$/
 
-/** The token came from the token endpoint, so that its claims are as trustworthy as that answer. Opaque tokens have none. */
+/** The token came from the token endpoint, so its claims are as trustworthy as that answer. Opaque tokens have none. */
 function claimsInToken(accessToken: string): object | undefined {
   return JWT_SHAPE.test(accessToken) ? unverifiedClaims(accessToken) : undefined
 }

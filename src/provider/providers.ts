@@ -19,7 +19,7 @@ export interface Providers {
   readonly all: readonly Provider[]
   /** The provider of a session or attempt, which has no id with a single provider. `undefined` if it is no longer configured. */
   get(id: string | undefined): Provider | undefined
-  /** The names for users by id; absent with a single provider. */
+  /** The names shown to users, by provider id; absent with a single provider. */
   readonly names: ReadonlyMap<string, Phrase> | undefined
   /** Settings without which no user can sign in. */
   readonly missing: readonly string[]
@@ -69,7 +69,7 @@ function problemsOf(plan: ProviderPlan, config: Config, settings: Settings): Pro
       ),
     )
   problems.push(...profileProblems(plan, config, settings, where))
-  // OpenID Connect: the metadata may have one.
+  // With OpenID Connect, the metadata may have a logout endpoint.
   if (kind !== 'oidc' && (logout.style === 'browser' || logout.style === 'server') && !endpoints.logout)
     problems.push(
       phrasedProblem(
@@ -138,7 +138,7 @@ function accessTokenOf(option: string | UpstreamConfig): UpstreamConfig['accessT
   return typeof option === 'string' ? undefined : option.accessToken
 }
 
-/** Where no provider has tokens of users, none can be exchanged. */
+/** If no provider issues tokens for users, none can be exchanged. */
 function exchangeProblems(plans: Plans, config: Config): Problem[] {
   if (plans.some(({ kind }) => kind !== 'company_token')) return []
   return placedUpstreams(config)
@@ -154,7 +154,7 @@ function planAll({ provider, providers }: Config, settings: Settings): Plans {
   if (!first) return [planProvider(provider, settings)]
   const problems = FIELD_ROWS.flatMap(([path]) => {
     const name = settingFor(path)
-    // The secret of CLIENT_SECRET_FILE is CLIENT_SECRET by now.
+    // By now the secret in CLIENT_SECRET_FILE is CLIENT_SECRET.
     if (name === undefined || name === 'CLIENT_SECRET_FILE' || !settings[name]) return []
     const instead = `providers.${first.id}.${path}`
     return [phrasedProblem({ setting: name }, phrase('config.setting_with_providers', { name, instead }))]

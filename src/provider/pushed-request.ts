@@ -1,4 +1,4 @@
-// Pushed authorization requests (RFC 9126): the parameters of an attempt go from server to server, with the proof of the client.
+// Pushed authorization requests (RFC 9126): the parameters of an attempt go from server to server, and the client authenticates.
 // The browser gets a reference to them and cannot change them.
 
 import { z } from 'zod'
@@ -11,7 +11,10 @@ import { readAnswer } from './fetch.ts'
 import type { ProviderPlan } from './plan.ts'
 import { descriptionIn, errorCodeIn, RefusalError, withCause } from './refusal.ts'
 
-/** Where requests are pushed to; `undefined` if they are not. Throws if they have to be and the provider has no such address. */
+/**
+ * The endpoint to push requests to; `undefined` if they are not pushed. Throws if they must be and the provider has no such
+ * endpoint.
+ */
 export function pushEndpoint({ par }: Pick<ProviderPlan, 'par'>, known: Metadata): string | undefined {
   const isWanted = par === 'on' || (par === 'auto' && known.document?.demandsPushedRequests)
   if (!isWanted) return undefined
@@ -27,11 +30,11 @@ const pushed = z.object({
     .string()
     .max(LONGEST_REFERENCE)
     .regex(/^[a-z][a-z\d+.-]*:[\x21-\x7e]+$/i),
-  /** Seconds. Each reference is for one attempt, whose browser is on its way with it at once. */
+  /** Seconds. Each reference is for one attempt, whose browser uses it immediately. */
   expires_in: z.number().positive(),
 })
 
-/** Pushes the attempt, and returns the URL at which the browser signs in. There is no way back to a request that is not pushed. */
+/** Pushes the attempt, and returns the URL at which the browser signs in. It never falls back to a request that is not pushed. */
 export async function pushedAuthorizationUrl(
   connection: ProviderConnection,
   known: Metadata,

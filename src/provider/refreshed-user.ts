@@ -1,15 +1,15 @@
-// The user after a token refresh: asked again by one call, and mapped from the new answers. Each claim has one fate:
+// The user after a token refresh: requested again with one call, and mapped from the new answers. Each claim has one fate:
 //
 //   fresh     the new answers have it
 //   carried   they do not, and the stored claim stays
 //   lost      it would stay, but there was no room to store it: it is unknown, gives no role and ends no session
 //   gone      every other claim that the new answers do not have
 //
-// These stay when the new answers leave them out without a word:
-//   groups                              Entra omits them above 200, others if they are not asked for; an empty list is a list
+// These stay if the new answers just leave them out:
+//   groups                              Entra omits them above 200, others if not asked for; an empty list is not an omission
 //   names in `_claim_names`             the provider says that they are elsewhere (OpenID Connect Core 5.6.2)
-//   claims of the id_token alone        if the refresh returned no id_token
-//   claims of the token response alone  a refresh rarely repeats them
+//   claims only in the id_token         if the refresh returned no id_token
+//   claims only in the token response   a refresh rarely repeats them
 // An address and the verdict on it stay or go together.
 //
 // Example: `dept` came only in the id_token, `groups`, `email` and `level` in user info. The refresh returns no id_token, and user
@@ -33,13 +33,13 @@ import {
   type UserMapping,
 } from './user.ts'
 
-/** The user as the session has them. */
+/** The user as stored in the session. */
 export interface UserBefore {
   readonly userInfo: UserInfo
   readonly groups: readonly string[]
-  /** The last one that was received. */
+  /** The last id_token that was received. */
   readonly idToken?: string | undefined
-  /** The stored ones. */
+  /** The stored claims. */
   readonly claims: Readonly<Record<string, unknown>>
   /** Whether the path may have had a claim that is not stored. */
   isLost(path: string): boolean
@@ -47,7 +47,7 @@ export interface UserBefore {
   readonly exclusiveClaims?: ExclusiveClaims | undefined
 }
 
-/** `accessClaims` are those in the access token, where it is a JWT. */
+/** `accessClaims` are those in the access token, if it is a JWT. */
 export async function askAgain(
   connection: ProviderConnection,
   tokens: TokenSet,
@@ -56,7 +56,7 @@ export async function askAgain(
   measure: Measure,
 ): Promise<MappedUser> {
   const { plan } = connection
-  // Some want to be told at user info what their token response says.
+  // Some providers want fields of their token response at user info.
   const answer = { ...pickClaims(before, before.exclusiveClaims?.token ?? []), ...Object(tokens.answer) }
   const asked = await measure('provider', 'user_info', () => requestUserInfo(connection, { ...tokens, answer }))
   if (asked && plan.kind === 'oidc') assertSameUser(asked, tokens.claims?.sub ?? claimsOf(before.idToken).sub)
@@ -93,7 +93,7 @@ export function mapRefreshedUser(claims: ProviderClaims, plan: UserMapping, befo
   const hasFreshGroups = plan.fields.groups.flat().some(path => fates.get(path) === 'fresh')
   return {
     ...user,
-    // By another of its paths the same user could have another name.
+    // By another of its paths, the same user could have another `sub`.
     userInfo: { ...user.userInfo, sub: before.userInfo.sub },
     groups: hasFreshGroups ? user.groups : before.groups,
     exclusiveClaims: exclusiveClaimsAfter(claims, plan, before),
@@ -141,12 +141,12 @@ function pickClaims({ claims }: UserBefore, paths: readonly string[]): Record<st
   return Object.fromEntries(found.filter(([, value]) => value !== undefined))
 }
 
-/** The names that only the id_token had. Without the list, all names in the last one. */
+/** The names that only the id_token had. Without that list, all names in the last id_token. */
 function idTokenNames({ exclusiveClaims, idToken }: UserBefore): readonly string[] {
   return exclusiveClaims ? (exclusiveClaims.id_token ?? []) : Object.keys(claimsOf(idToken))
 }
 
-/** With the names of before as far as their claims stay, and no other source has them now. */
+/** Includes the earlier names whose claims stay, unless another source has them now. */
 function exclusiveClaimsAfter(claims: ProviderClaims, plan: UserMapping, before: UserBefore): ExclusiveClaims {
   const now = exclusiveClaimsIn(claims, plan)
   const { id_token, token, ...others } = claims
@@ -157,7 +157,7 @@ function exclusiveClaimsAfter(claims: ProviderClaims, plan: UserMapping, before:
   return { ...(ofIdToken.length > 0 && { id_token: ofIdToken }), ...(ofToken.length > 0 && { token: ofToken }) }
 }
 
-/** Compared by the path that has named the user. Without a value there, the answers prove nothing. */
+/** Compares the path that has identified the user. If it has no value, the answers prove nothing. */
 function assertSameSubject(answers: readonly unknown[], { fields }: UserMapping, before: UserBefore): void {
   const { sub } = before.userInfo
   const source = fields.sub.find(source => textFrom([before.claims], [source]) === sub)

@@ -1,5 +1,5 @@
-// Tells an answer of the provider from a refusal: by its status, its error code and the values that the plan accepts. Errors never
-// repeat the answer, which can carry tokens and phone numbers.
+// Distinguishes a refusal of the provider from an answer: by its status, its error code and the values that the plan accepts.
+// Errors never repeat the answer, which can contain tokens and phone numbers.
 
 import { MenshenError } from '../errors.ts'
 import { type Phrase, phrase, phrasedError, phraseIn, phraseOf, quoted } from '../text/text.ts'
@@ -13,11 +13,11 @@ import type { ProviderPlan } from './plan.ts'
 export class RefusalError extends MenshenError {
   declare readonly code: RefusalCode
   readonly status: number
-  /** The error code of its answer, RFC 6749's or an envelope's, if it is one that can be shown. */
+  /** The error code of its answer, RFC 6749's or an envelope's, if it can be shown. */
   readonly errorCode: string | undefined
-  /** The sentence that came with it: to look for a cause, never to be shown. */
+  /** The description that came with it, which is searched for a cause and never shown. */
   readonly description: string | undefined
-  /** What is behind it and what to do, where that is known. */
+  /** The cause, and what to do, if that is known. */
   readonly remedy: Phrase | undefined
 
   constructor(code: RefusalCode, message: Phrase, status: number, errorCode?: string, more: RefusalDetails = {}) {
@@ -36,7 +36,7 @@ interface RefusalDetails {
   readonly remedy?: Phrase | undefined
 }
 
-/** Adds the cause to the refusal, where the metadata or the answer points to one. */
+/** Adds the cause to the refusal, if the metadata or the answer points to one. */
 export function withCause(refusal: RefusalError, plan: ProviderPlan, known: Metadata): RefusalError {
   const { code, status, errorCode, description } = refusal
   const cause = causeOf(plan, known, { error: errorCode ?? '', description })
@@ -50,7 +50,7 @@ interface SuccessFormat {
   readonly success: ProviderPlan['tokenAnswer']['success']
 }
 
-/** The answer proper. Its status and its body have to report success: status 200 alone does not. */
+/** The answer without its envelope. Both its status and its body must report success: status 200 is not enough. */
 export function readAccepted(
   { status, body }: ProviderAnswer,
   { at, success }: SuccessFormat,
@@ -79,7 +79,7 @@ function answered(status: number, error: string | undefined): Phrase {
   return error ? phrase('provider_answered_with', { status, error }) : phrase('provider_answered', { status })
 }
 
-/** The error code of an answer, if it is one that can be shown. */
+/** The error code of an answer, if it can be shown. */
 export function errorCodeIn(body: unknown): string | undefined {
   return errorCodes(body).find(canBeShown)
 }
@@ -105,7 +105,7 @@ export function descriptionIn(body: unknown): Pick<RefusalDetails, 'description'
   return typeof found === 'string' ? { description: found.slice(0, 1000) } : {}
 }
 
-/** `code` and `errcode` can mean anything, so they are errors only where `success` says what they have to be. */
+/** `code` and `errcode` can mean anything, so they are errors only if `success` lists the values that they must have. */
 function hasError(body: unknown): boolean {
   return !Array.isArray(body) && Boolean(getPath(body, 'error'))
 }

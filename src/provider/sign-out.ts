@@ -1,4 +1,4 @@
-// Tells the provider of a sign-out: by a direct call, by a redirect of the browser, or not at all. Revokes tokens where the
+// Notifies the provider of a sign-out: by a direct call, by a redirect of the browser, or not at all. Revokes tokens where the
 // provider supports it.
 import { MenshenError } from '../errors.ts'
 import { quoted } from '../text/text.ts'
@@ -35,13 +35,13 @@ export async function signOutCalls(
   const { logout, revocation } = known.endpoints
   const calls: SignOutCall[] = []
   if (logout && plan.logout.style === 'server') calls.push(() => callLogout(logout, plan, tokens, fetch))
-  // In the flow with a company token there is no token of the user.
+  // In the flow with a company token, users have no tokens.
   if (revocation && plan.revoke === 'always' && tokens.accessToken)
     calls.push(() => revoke(connection, known, revocation, tokens, fetch))
   return calls
 }
 
-/** For tokens whose session goes on, or never began: the user stays signed in at the provider. */
+/** For tokens whose session continues, or never began: the user stays signed in at the provider. */
 export async function revocationCalls(
   connection: ProviderConnection,
   unused: readonly SessionTokens[],

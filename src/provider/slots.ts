@@ -1,5 +1,5 @@
-// Slots for calls to the provider: a number at once, a number waiting, and more are refused at once. Owners, which are networks of
-// clients, are served in turn, so that an owner with a thousand calls delays only itself.
+// Slots for calls to the provider: a limited number run, a limited number wait, and any more are refused immediately. Owners,
+// which are networks of clients, are served in turn, so that an owner with a thousand calls delays only itself.
 
 import { MenshenError } from '../errors.ts'
 import { createWaitingLine } from '../util/waiting-line.ts'
@@ -42,7 +42,7 @@ export function createSlots(parallel: number, waiting: number, share = parallel)
     next.begin()
   }
 
-  /** If the line is full, replaces the last call of the owner with most of them. */
+  /** If the line is full, replaces the last call of the owner with the most waiting calls. */
   function wait(owner: string): Promise<void> {
     const busy = () => new MenshenError('provider_busy', `${parallel} calls are in flight and ${waiting} are waiting`)
     const last = line.size < waiting ? undefined : line.lastOfLargest(owner)

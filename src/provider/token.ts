@@ -41,11 +41,11 @@ export interface TokenSet {
   /** The claims of the id_token, once it has been checked. */
   readonly claims?: Readonly<Record<string, unknown>>
   readonly providerSession?: ProviderSession
-  /** When and how the user authenticated, by the same id_token. */
+  /** When and how the user authenticated, according to the same id_token. */
   readonly authentication?: IdTokenAuthentication
   /** The key to which the access token is bound; absent if it is not (DPoP). */
   readonly dpopKey?: DpopKey
-  /** The whole answer, for providers that say in it who the user is. */
+  /** The whole answer, for providers that identify the user in it. */
   readonly answer?: unknown
   /** Present if the keys for its id_token are not available: verifies it, and resolves to all tokens; see late-verification.ts. */
   readonly verify?: () => Promise<TokenSet>
@@ -58,13 +58,13 @@ export class SubjectMismatch extends MenshenError {
   }
 }
 
-/** What came back from a trip to the provider, and what was remembered of its beginning. */
+/** The parameters of a callback, and what was stored when its attempt started. */
 export interface Redemption {
   readonly code: string
   readonly state: string
   readonly verifier?: string | undefined
   readonly nonce?: string | undefined
-  /** When it began; absent where nothing was remembered. */
+  /** When the attempt started; absent if nothing was stored. */
   readonly startedAt?: number | undefined
 }
 
@@ -116,7 +116,7 @@ async function readTokens(
   }
 }
 
-/** With `max_age`, the user has to have proved who they are not longer ago than that (OpenID Connect Core 3.1.2.1). */
+/** With `max_age`, the earliest time at which the user may have authenticated (OpenID Connect Core 3.1.2.1). */
 function oldestSignIn({ authorization }: ProviderPlan, startedAt: number): number | undefined {
   const { max_age: maxAge = '' } = authorization.params
   return /^\d{1,10}$/.test(maxAge) ? startedAt - Number(maxAge) * 1000 : undefined
@@ -140,9 +140,9 @@ async function withProviderSession(
 
 interface RefreshedTokens {
   readonly refreshToken: string
-  /** The one of the sign-in: a refreshed one has to be about the same user. */
+  /** The id_token of the sign-in: a refreshed one must be about the same user. */
   readonly idToken?: string | undefined
-  /** To which the tokens are bound. Tokens without one stay without, unless the provider demands it. */
+  /** The key to which the tokens are bound. Unbound tokens stay unbound unless the provider demands DPoP. */
   readonly dpopKey?: DpopKey | undefined
 }
 
@@ -154,7 +154,7 @@ export async function refreshTokens(
   const known = await connection.metadata.get()
   const url = known.endpoints.refresh ?? endpointOf(known, 'token')
   const grant = { grant_type: 'refresh_token', refresh_token: refreshToken, ...refreshParams(connection) }
-  // Before the refresh token is spent: its answer is of no use without them.
+  // Before the refresh token is spent, because its answer is of no use without the keys.
   if (plan.kind === 'oidc') await connection.keys.warm()
   const request = () => askForTokens(connection, known, url, grant, { key: dpopKey })
   const answered = await retryUnarrived(request, connection.timeoutMs)
@@ -174,19 +174,22 @@ export async function refreshTokens(
   }
 }
 
-/** The keys cannot be fetched, or the provider has not published its new one yet: that proves nothing of the token. */
+/** The keys cannot be fetched, or the provider has not published its new one yet, which proves nothing about the token. */
 function lacksKeys(error: unknown): boolean {
   if (error instanceof InvalidToken) return error.claim === 'key'
   return error instanceof MenshenError && error.code !== 'provider_refused'
 }
 
-/** `$redirect_uri` is ours: some want it at the refresh too. */
+/** `$redirect_uri` is our redirect address, which some providers also want in a refresh. */
 function refreshParams({ plan, redirectUri }: ProviderConnection): Record<string, string> {
   const entries = Object.entries(plan.refreshParams)
   return Object.fromEntries(entries.map(([name, text]) => [name, text === '$redirect_uri' ? redirectUri : text]))
 }
 
-/** The claims of a valid one. It keeps the issuer and the user, and the nonce if it has one (OpenID Connect Core 12.2). */
+/**
+ * The claims of a valid refreshed id_token. It must have the same issuer and user, and the same nonce if it has one (OpenID
+ * Connect Core 12.2).
+ */
 async function checkRefreshed(
   connection: ProviderConnection,
   known: Metadata,
@@ -207,13 +210,16 @@ async function checkRefreshed(
     assertSame(claims)
     return claims
   } catch (error) {
-    // One that is not even valid proves nothing, but what it says decides whether the session can live on.
+    // An invalid id_token proves nothing, but its claims decide whether the session can continue.
     assertSame(unverifiedClaims(idToken) ?? old)
     throw error
   }
 }
 
-/** Another grant at the token endpoint. It must change nothing at the provider: it is sent again if it cannot have arrived. */
+/**
+ * Sends another grant to the token endpoint. It must change nothing at the provider, because it is sent again if it cannot have
+ * arrived.
+ */
 export async function requestGrant(connection: ProviderConnection, grant: Texts): Promise<object> {
   const { tokenAnswer } = connection.plan
   const known = await connection.metadata.get()
@@ -226,8 +232,8 @@ export async function requestGrant(connection: ProviderConnection, grant: Texts)
 const RETRY_AFTER_MS = [100, 300]
 
 /**
- * Sends a request again only where it cannot have arrived: a refresh token that rotates must not be spent twice. And only while
- * there is time: all tries together take no longer than two calls may.
+ * Sends a request again only if it cannot have arrived, because a refresh token that rotates must not be spent twice, and only
+ * while there is time: all tries together take no longer than two calls may.
  */
 async function retryUnarrived<T>(request: () => Promise<T>, timeoutMs: number): Promise<T> {
   const startedAt = performance.now()
@@ -248,7 +254,7 @@ interface AnsweredTokens {
   readonly key: DpopKey | undefined
 }
 
-/** Sends any grant. `state` is the one that came back with the code, `key` the one that the tokens are to be bound to. */
+/** Sends any grant. `state` is the one that came back with the code; `key` is the one that the tokens are to be bound to. */
 function askForTokens(
   connection: ProviderConnection,
   known: Metadata,
@@ -287,7 +293,7 @@ export const lifetime = z
 const token = z.string().regex(/^[\x21-\x7e]+$/)
 const tokenTypes = z.string().regex(/^(bearer|dpop)$/i)
 
-// Made once: to make a schema takes longer than to use it.
+// Created once, because creating a schema takes longer than using it.
 const tokenAnswer = z.object({
   access_token: token,
   token_type: tokenTypes.nullish(),
@@ -296,25 +302,25 @@ const tokenAnswer = z.object({
   id_token: z.unknown().optional(),
 })
 
-/** Keycloak, Authing and others; GitHub, Feishu and others. */
+/** The first is used by Keycloak, Authing and others; the second by GitHub, Feishu and others. */
 const REFRESH_LIFETIMES = ['refresh_expires_in', 'refresh_token_expires_in']
 
-/** Keycloak says 0 for one that never expires. What is not a lifetime says nothing. */
+/** Keycloak sends 0 for a refresh token that never expires. A value that is not a lifetime is ignored. */
 function refreshEnd(body: object, hasRefreshToken: boolean, now: number): number | undefined {
   const known = REFRESH_LIFETIMES.map(name => lifetime.safeParse(getPath(body, name))).find(({ success }) => success)
   if (known?.data !== undefined) return now + known.data * 1000
   return hasRefreshToken ? now + LONGEST_LIFETIME * 1000 : undefined
 }
 
-/** Verdicts on a code or a refresh token; everything else may be different in a moment. */
+/** Errors that are final for a code or a refresh token; anything else may be different a moment later. */
 const VERDICTS = ['invalid_grant', 'invalid_token']
 
-/** With the names of RFC 6749, where the provider has others. */
+/** The response with the names of RFC 6749, if the provider has others. */
 function withStandardNames(body: object, names: Texts): Readonly<Record<string, unknown>> {
   return { ...body, ...Object.fromEntries(Object.entries(names).map(([name, path]) => [name, getPath(body, path)])) }
 }
 
-/** `key` is the one that the token request was proven by; the token is bound to it if the answer says so. */
+/** `key` signed the proof of the token request; the token is bound to it if the answer says so. */
 export function readTokenSet(answer: ProviderAnswer, plan: ProviderPlan, now: number, key?: DpopKey): TokenSet {
   const body = readAccepted(answer, plan.tokenAnswer, [...VERDICTS, ...plan.refreshEnds])
   const { names, lifetimeSeconds, tokenType } = plan.tokenAnswer
@@ -352,7 +358,7 @@ function checkFields(given: Readonly<Record<string, unknown>>, required: readonl
   const odd = result.error?.issues.map(issue => issue.path.join('.') || 'the whole') ?? []
   const missing = required.filter(name => given[name] === undefined || given[name] === null)
   const idToken = typeof given.id_token === 'string' ? given.id_token : undefined
-  // Without OpenID Connect, one that is not text is ignored.
+  // Without OpenID Connect, an id_token that is not text is ignored.
   const oddIdToken = isOidc && idToken === undefined && (given.id_token ?? undefined) !== undefined ? ['id_token'] : []
   const unusable = new Set([...odd, ...missing, ...oddIdToken])
   if (!result.success || unusable.size > 0)

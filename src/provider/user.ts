@@ -16,7 +16,7 @@ import type { ProviderPlan, UserInfoSource } from './plan.ts'
 import { readAccepted } from './refusal.ts'
 import type { TokenSet } from './token.ts'
 
-/** Not an interface: those are not assigned to a type with an index, which `UserInfo<string>` is. */
+/** Not an interface, because an interface cannot be assigned to a type with an index signature, which `UserInfo<string>` is. */
 type SpecifiedUserInfo = {
   readonly sub: string
   readonly ou_id: string
@@ -33,10 +33,10 @@ export type UserInfo<F extends string = never> = SpecifiedUserInfo & { readonly 
 export interface MappedUser {
   readonly userInfo: UserInfo
   readonly groups: readonly string[]
-  /** All claims. Where several sources have one, the first source's. */
+  /** All claims. If several sources have one, it is the first source's. */
   readonly claims: Readonly<Record<string, unknown>>
   readonly exclusiveClaims?: ExclusiveClaims
-  /** Paths of claims that an earlier answer had, and that were not stored. */
+  /** Paths of claims that an earlier answer had and that were not stored. */
   readonly unknownClaims?: readonly string[]
   /** The provider sent an address that it has not verified. */
   readonly hasUnverifiedEmail?: true
@@ -77,7 +77,7 @@ export function exclusiveClaimsIn(
   return Object.fromEntries(named.filter(([, names]) => names.length > 0))
 }
 
-/** The user by these answers; the first that has a value decides. A `require` by an unknown claim is not checked. */
+/** The user in these answers; the first answer with a value decides. A `require` on an unknown claim is not checked. */
 export function mapAnswers(
   given: readonly unknown[],
   plan: UserMapping,
@@ -118,7 +118,7 @@ function assertNoMachine({ username, sub }: UserInfo): void {
 
 /** The user does not meet `require` of the configuration. */
 export class RequirementError extends MenshenError {
-  /** The user's. */
+  /** The `sub` of that user. */
   readonly sub: string
 
   constructor(name: string, sub: string) {
@@ -138,7 +138,7 @@ const OURS: ReadonlySet<string> = new Set(USER_FIELDS)
 
 function assertTexts(answers: readonly unknown[], { fields }: UserMapping): void {
   for (const [field, sources] of Object.entries(fields)) {
-    // Specification 5.4 has no groups: a provider that sends some sends a list.
+    // Specification 5.4 has no groups; a provider that sends groups sends a list.
     if (field === 'groups') continue
     const isOdd = (path: string) => answers.some(answer => typeof (getPath(answer, path) ?? '') !== 'string')
     if (sources.some(source => (typeof source === 'string' ? isOdd(source) : source.some(isOdd))))
@@ -146,7 +146,7 @@ function assertTexts(answers: readonly unknown[], { fields }: UserMapping): void
   }
 }
 
-/** Names and types, never values: they are about a person. */
+/** Lists names and types, never values, because those are about a person. */
 function missing(
   field: UserField,
   answers: readonly unknown[],
@@ -162,7 +162,7 @@ function missing(
   return phrasedError('provider_answer', problem)
 }
 
-// Asks the provider who the user is: the token and the parameters where the plan wants them.
+// Asks the provider who the user is, with the token and the parameters where the plan wants them.
 
 /** The user info response; `undefined` if the provider has no such endpoint, or the plan does not use it. */
 export async function askUserInfo(connection: ProviderConnection, tokens: TokenSet): Promise<object | undefined> {
@@ -174,7 +174,7 @@ export async function askUserInfo(connection: ProviderConnection, tokens: TokenS
   return plan.emailStep ? { ...userInfo, email: await emailOrNone(connection, plan.emailStep, tokens) } : userInfo
 }
 
-/** The call alone: the caller checks whose user info it is. */
+/** Only makes the call: the caller checks whose user info it is. */
 export async function requestUserInfo(connection: ProviderConnection, tokens: TokenSet): Promise<object | undefined> {
   const { plan } = connection
   const known = await connection.metadata.get()
@@ -184,7 +184,7 @@ export async function requestUserInfo(connection: ProviderConnection, tokens: To
   return readAccepted(answer, plan.userInfoAnswer, [])
 }
 
-/** A sign-in needs no address. */
+/** A sign-in needs no e-mail address, so a failure is only reported. */
 async function emailOrNone(
   connection: ProviderConnection,
   step: NonNullable<ProviderPlan['emailStep']>,
@@ -199,7 +199,7 @@ async function emailOrNone(
   }
 }
 
-/** OpenID Connect Core 5.3.2: some sign it. Then it has to be signed by one of their keys, and for us. */
+/** Some providers sign user info (OpenID Connect Core 5.3.2). It must then be signed with one of their keys, and for us. */
 async function readUserInfo(
   connection: ProviderConnection,
   known: Metadata,
@@ -207,7 +207,7 @@ async function readUserInfo(
 ): Promise<ProviderAnswer> {
   const isSigned = /^application\/(jwt|jose)\b/i.test(response.headers.get('content-type') ?? '')
   if (!isSigned || connection.plan.kind !== 'oidc' || response.status !== 200) return readAnswer(response)
-  // What the metadata promises is for id_tokens.
+  // The algorithms in the metadata are those of id_tokens.
   const { signingAlgorithms: _, ...anyAlgorithm } = known
   const signed = new TextDecoder().decode(await response.bytes()).trim()
   return { status: 200, body: await verifySigned(connection, anyAlgorithm, signed, ['sub'], { name: 'user info' }) }
@@ -237,7 +237,7 @@ function fetchWithProof({ fetch, dpop, now }: ProviderConnection, { accessToken,
     )
 }
 
-/** `$client_id`, or `$openid`: what the token answer has under that name. Anything else is the text itself. */
+/** Fills in `$client_id`, or a field of the token answer such as `$openid`. Any other text is returned as it is. */
 function filled(text: string, { clientId }: ProviderPlan, { answer }: TokenSet): string {
   if (!text.startsWith('$')) return text
   if (text === '$client_id') return clientId
@@ -245,7 +245,7 @@ function filled(text: string, { clientId }: ProviderPlan, { answer }: TokenSet):
   return typeof found === 'string' || typeof found === 'number' ? String(found) : ''
 }
 
-/** The user's address by one more call; `undefined` if no element fits. */
+/** The user's e-mail address, which takes one more call; `undefined` if no element matches. */
 async function askForEmail(
   connection: ProviderConnection,
   { url, where, take }: NonNullable<ProviderPlan['emailStep']>,

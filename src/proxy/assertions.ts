@@ -14,12 +14,14 @@ interface Assertions {
 
 export interface SignedAssertion {
   readonly token: string
-  /** Claims that were too long; of the groups some may be included. */
+  /** Claims that were too long; some of the groups may be included. */
   readonly leftOut: readonly string[]
 }
 
 const LIFE_SECONDS = 300
-/** As JSON. All claims together then fit into one header. A claim is left out rather than cut: half a name would be a lie. */
+/**
+ * As JSON. All claims together then fit into one header. A claim is left out rather than cut, because half a name would be wrong.
+ */
 const LONGEST_CLAIM_BYTES = 512
 const LONGEST_GROUPS_BYTES = 1024
 
@@ -47,8 +49,8 @@ export function createAssertions(issuer: string, keys: SigningKeys, now: () => n
 }
 
 /**
- * RFC 7515. By hand, because jose signs through WebCrypto: that takes more than twice the time (170 µs against 75, where the
- * signature itself is 60), and a promise. Applications verify it with jose.
+ * RFC 7515, written by hand because jose signs with WebCrypto: that takes more than twice the time (170 µs against 75, of which
+ * the signature takes 60), and a promise. Applications verify it with jose.
  */
 function compactJws(claims: object, { id, key }: SigningKey): string {
   const signed = `${base64urlJson({ alg: 'ES256', kid: id })}.${base64urlJson(claims)}`
@@ -85,10 +87,10 @@ export interface PublishedKeySet {
   readonly keys: readonly object[]
 }
 
-/** The next key is published a month before it signs, so a set of a minute ago contains the key that signs now. */
+/** The next key is published a month before it signs, so a set from a minute ago contains the key that signs now. */
 const KEPT_MS = 60_000
 
-/** Any client may request the set at any rate: the store is read once a minute at most. */
+/** Any client may request the set at any rate, so the store is read at most once a minute. */
 export function createPublishedKeys(keys: SigningKeys, now: () => number): () => Promise<PublishedKeySet> {
   async function load(): Promise<PublishedKeySet> {
     const jwks = (await keys.all()).map(async ({ id, key }) => ({

@@ -3,8 +3,8 @@
 // as long as the number of streams allows it.
 //
 // One user may have all slots while no other user needs one. The queue is served owner by owner; when it is full, the owner with
-// the most entries loses the last. Where one owner holds so many slots that others would wait for the end of a slow page, a
-// quarter more slots exist for those who hold few.
+// the most entries loses the last one. If one owner holds so many slots that others would wait for a slow page to end, the owners
+// who hold few can use a quarter more slots.
 
 import { createWaitingLine } from '../util/waiting-line.ts'
 import { createWatchList, type WatchItem } from '../util/watch-list.ts'
@@ -16,11 +16,11 @@ export interface SlotHolder extends WatchItem, StreamCandidate {
    * slot to another owner, and leaves when its connection is free.
    */
   stage: 'outside' | 'waiting' | 'slot' | 'stream' | 'ending'
-  /** It has a slot. */
+  /** Called when it gets a slot. */
   start(): void
-  /** There is no room for it: too many came before it, or its owner holds most and others need room. */
+  /** Called when there is no room: too many came before it, or its owner holds the most and others need room. */
   reject(reason: 'queue_full' | 'no_slot_in_time' | 'streams_full' | 'holds_most_streams'): void
-  /** Called regularly while it has a slot. Returns whether it waits for its client, and not for the application. */
+  /** Called regularly while it has a slot. Returns whether it waits for its client rather than for the application. */
   checkSlow(): boolean
   cutOff(): void
 }
@@ -30,7 +30,7 @@ export interface Capacity {
   enter(holder: SlotHolder): void
   /** For a WebSocket, which is a stream from the start. */
   enterAsStream(holder: SlotHolder): void
-  /** Gives its slot to another. If there are too many streams, an endless one is rejected, any other keeps its slot. */
+  /** Gives its slot to another. If there are too many streams, an endless one is rejected, and any other keeps its slot. */
   becomeStream(holder: SlotHolder): void
   /** Does nothing if it has left already. */
   leave(holder: SlotHolder): void
@@ -53,13 +53,13 @@ export interface Limits {
   readonly queueMs: number
 }
 
-/** A slot is given back after one to two of these. */
+/** A slot is given back after one to two of these intervals. */
 const CHECK_EVERY_MS = 100
 /** The share of slots that are added for owners who hold few while another holds many. */
 const RESERVE_SHARE = 1 / 4
 /** An owner with this share of the slots delays others. */
 const MANY_SHARE = 1 / 8
-/** An owner with less than this share of the reserve may have a slot of it. */
+/** An owner with less than this share of the reserve may use one of its slots. */
 const FEW_SHARE = 1 / 8
 
 export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capacity {
@@ -86,7 +86,7 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
     present.add(holder)
   }
 
-  /** Beyond all slots: another owner holds many, and this one few. */
+  /** Whether the owner may have a slot beyond the regular ones: another owner holds many, and this one few. */
   function mayHaveReserve(owner: string): boolean {
     return slotsTaken < slots + reserve && shares.hasHeavyUser && shares.hasFew(owner)
   }
@@ -113,7 +113,7 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
     holder.reject('no_slot_in_time')
   }
 
-  /** If the queue is full, it takes the place of the owner with the most entries. */
+  /** If the queue is full, it takes the place of an entry of the owner with the most entries. */
   function waitOrReject(holder: SlotHolder): void {
     const last = waiting.size < queue ? undefined : waiting.lastOfLargest(holder.owner)
     if (last) leaveQueue(last)
@@ -222,7 +222,7 @@ function startIfThere(holder: SlotHolder): void {
 // How many slots each owner holds. Counted only while slots are short: a request that finds a free slot needs no owner.
 
 export interface SlotShares {
-  /** Begins to count, with these. Does nothing if it counts already. */
+  /** Starts to count, with these owners. Does nothing if it is counting already. */
   begin(owners: () => Iterable<string>): void
   end(): void
   add(holder: Holder): void
@@ -333,7 +333,7 @@ export function createStreamSlots<Item extends StreamCandidate>(most: number): S
   }
 }
 
-/** An ordinary answer that flows is never ended. */
+/** Never picks an ordinary answer that flows. */
 function pickEvicted<Item extends StreamCandidate>(held: Iterable<Item>): Item | undefined {
   let endless: Item | undefined
   for (const item of held) {

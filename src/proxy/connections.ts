@@ -16,7 +16,7 @@ export interface Connections {
   /** For a request whose body waits until the application asks for it. */
   takeExpecting(onContinue: () => void): UpstreamConnection
   giveBack(connection: UpstreamConnection): void
-  /** From now on idle connections are closed. A request that still comes opens a new one. */
+  /** From now on, idle connections are closed. A later request opens a new one. */
   keepNone(): void
   /** Cuts off requests that still use one. */
   close(): Promise<void>
@@ -28,7 +28,9 @@ export interface Destination extends Http1Destination {
   readonly isH2c?: true
 }
 
-/** The application speaks another protocol than before. Nothing was sent: the request may begin again on a new connection. */
+/**
+ * The application speaks a different protocol than before. Nothing was sent, so the request can start again on a new connection.
+ */
 export class ProtocolChange extends Error {
   readonly code = 'ERR_PROTOCOL_CHANGED'
 }
@@ -68,7 +70,7 @@ export function createConnections(
   // The one that was used last is the least likely to have been closed by the application.
   const idle: Client[] = []
   let mostIdle = settings.UPSTREAM_CONNECTIONS
-  /** Not known before the first connection: that one serves all who wait, if it is HTTP/2. */
+  /** Not known before the first connection, which serves all waiting requests if it speaks HTTP/2. */
   let speaksHttp2 = isSecure || destination.isH2c === true
   const http2 = createHttp2Pool({
     origin,

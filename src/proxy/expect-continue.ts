@@ -1,5 +1,5 @@
-// A request with `Expect: 100-continue` goes to the application as one: the application says whether it wants the body. undici
-// does not have that header, so node:http sends these requests, each on its own connection.
+// A request with `Expect: 100-continue` reaches the application with that header, so that the application decides whether it
+// wants the body. undici does not support the header, so node:http sends these requests, each on its own connection.
 
 import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
@@ -48,7 +48,10 @@ export function dispatchExpecting(
   const outgoing = dial(request)
   let state: 'connecting' | 'asking' | 'sending' | 'answered' | 'over' = 'connecting'
   let answer: IncomingMessage | undefined
-  /** Until the application is connected, has asked for the body, and then has done the next step. */
+  /**
+   * The deadline of the current step: until the application is connected, until it asks for the body, and then for each further
+   * step.
+   */
   let timer: NodeJS.Timeout | undefined
   setDeadline(deadlines.connectMs, () => end(new errors.ConnectTimeoutError('no connection')))
 
@@ -70,13 +73,13 @@ export function dispatchExpecting(
     outgoing.destroy()
   }
 
-  /** In place of the one before; 0 for none. */
+  /** Replaces the previous deadline; 0 sets none. */
   function setDeadline(ms: number, onDeadline: () => void): void {
     clearTimeout(timer)
     timer = ms > 0 ? setTimeout(onDeadline, ms) : undefined
   }
 
-  /** While we wait for the client, the application has time. */
+  /** The application's deadline does not pass while we wait for the client. */
   function onNoAnswer(): void {
     if (outgoing.writableEnded || outgoing.writableNeedDrain) end(new errors.HeadersTimeoutError())
     else timer?.refresh()
@@ -170,7 +173,7 @@ function drained(outgoing: ClientRequest): Promise<void> {
   })
 }
 
-/** As undici gives them: a list for a name that comes several times. */
+/** As undici returns them: a list for a name that occurs several times. */
 function headersIn(rawHeaders: readonly string[]): IncomingHttpHeaders {
   const headers: Record<string, string | string[]> = Object.create(null)
   for (let i = 0; i < rawHeaders.length; i += 2) {

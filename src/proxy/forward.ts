@@ -19,7 +19,7 @@ import { headersForDocument, takesSessionScript } from './session-script.ts'
 import { pathForUpstream } from './stripped-prefix.ts'
 import type { ExchangedTokenFor, Upstream } from './upstreams.ts'
 
-/** Sends a request to an application. A promise only until the request has left: the answer comes when it comes. */
+/** Sends a request to an application. A promise only if sending has to wait; it does not wait for the answer. */
 export type Forward = (
   upstream: Upstream,
   request: ProxyRequest,
@@ -37,7 +37,7 @@ export interface ForwardOptions {
   /** Once the process is about to end, every answer closes its connection. */
   readonly lifecycle: { readonly closing: boolean }
   readonly report: Report
-  /** The head of the application's answer is here; with 0 there is none. */
+  /** The head of the application's answer has arrived; with 0 there is none. */
   answered(observed: ObservedRequest, status: number): void
   /** Answers in place of an application that failed. The response is destroyed if a part of the answer was sent. */
   answerFailure(
@@ -71,7 +71,7 @@ export function createForward(options: ForwardOptions): Forward {
   }
 }
 
-/** The methods whose body servers read. With any other many do not, and leave the body on the connection. */
+/** The methods whose bodies servers read. With any other method many servers leave the body on the connection. */
 const EXPECTS_BODY = new Set(['POST', 'PUT', 'PATCH'])
 
 /**
@@ -95,9 +95,9 @@ class ForwardedRequest implements RelayOptions, AnswerSender {
   readonly #request: ProxyRequest
   readonly #identification: Identification
   #body: AsyncIterableIterator<Buffer> | null = null
-  /** The client waits until it is asked for its body, and was not asked yet. */
+  /** The client waits until it is asked for its body, and has not been asked yet. */
   #awaitsContinue: boolean
-  /** Ends the watch over a request that lasts. */
+  /** Ends the watch over a long request. */
   #forget: (() => void) | undefined
 
   constructor(
@@ -122,7 +122,7 @@ class ForwardedRequest implements RelayOptions, AnswerSender {
       hasBody && length !== '0' && request.headers.expect !== undefined && response.req.httpVersion !== '1.0'
     this.#awaitsContinue = this.expectsContinue
     this.isGrpc = isGrpc(request.headers)
-    // The application may have stopped reading the body when it breaks off. Streams of HTTP/2 have such a listener.
+    // The body may break off after the application has stopped reading it. Streams of HTTP/2 have such a listener.
     if (hasBody && !(response.req instanceof Http2Request)) response.req.on('error', () => {})
     this.response = response
     this.#options = options
@@ -143,7 +143,7 @@ class ForwardedRequest implements RelayOptions, AnswerSender {
     this.#options.report('client_cut_off', { ...fields, reason: 'too_much_unread' })
   }
 
-  /** Made when it is asked for: HTTP/2 reads the stream itself. */
+  /** Created on demand, because HTTP/2 reads the stream itself. */
   get body(): AsyncIterableIterator<Buffer> | null {
     if (this.hasBody) this.#body ??= this.incoming.iterator({ destroyOnReturn: false })
     return this.#body
@@ -197,7 +197,7 @@ class ForwardedRequest implements RelayOptions, AnswerSender {
     })
   }
 
-  /** A client that was not asked for its body may send it or leave it out: where the next request begins is unknown. */
+  /** A client that was not asked for its body may send it or leave it out, so it is unknown where the next request begins. */
   #closeWithoutBody(): void {
     if (this.#awaitsContinue) this.response.shouldKeepAlive = false
   }
@@ -210,7 +210,7 @@ class ForwardedRequest implements RelayOptions, AnswerSender {
     if (!hasTakenAll(this.response) || !this.incoming.complete) this.#watchClient()
   }
 
-  /** Most clients have taken all of their answer after a moment: to watch each costs 2 % where each opens a new connection. */
+  /** Most clients have read all of their answer after a moment; watching each costs 2 % if each opens a new connection. */
   #watchClient(): void {
     this.#options.slowClients.watch(this.#request.observed, this.response)
   }
@@ -233,14 +233,14 @@ class ForwardedRequest implements RelayOptions, AnswerSender {
 }
 
 /**
- * Asks for the body. Not while an earlier answer of the same connection is still on its way: Node would put the words
- * between the head and the body of that answer.
+ * Asks for the body. Not while an earlier answer of the same connection is still on its way, because Node would write the interim
+ * answer between the head and the body of that answer.
  */
 export function sendContinue(response: ServerResponse): void {
   if (response.socket) response.writeContinue()
 }
 
-/** An application that answered early has left the rest of the body. Nothing is discarded while it can still read it. */
+/** Discards the rest of a body after the application has answered early. Nothing is discarded while it can still read the body. */
 function discardRest(incoming: IncomingMessage, body: AsyncIterator<Buffer> | null): void {
   if (!body?.return) return void incoming.resume()
   body.return().then(
@@ -249,7 +249,7 @@ function discardRest(incoming: IncomingMessage, body: AsyncIterator<Buffer> | nu
   )
 }
 
-/** The event for an application without an answer that can be used; `reason` is undici's code, or Node's. */
+/** The event for an application that gave no usable answer; `reason` is undici's code, or Node's. */
 export function failureEvent(reason: unknown): 'upstream_head_too_large' | 'upstream_failed' {
   const isTooLarge = reason === 'UND_ERR_HEADERS_OVERFLOW' || reason === 'HPE_HEADER_OVERFLOW'
   return isTooLarge ? 'upstream_head_too_large' : 'upstream_failed'

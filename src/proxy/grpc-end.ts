@@ -1,12 +1,12 @@
-// How a gRPC call ends that we end in place of the application: with a status that its client can read. Over HTTP/1.1, which
-// knows no such end, the answer breaks off.
+// Ends a gRPC call in place of the application, with a status that its client can read. HTTP/1.1 has no such end, so the answer
+// breaks off there.
 
 import type { ServerResponse } from 'node:http'
 import { Http2Response } from '../server/http2-messages.ts'
 import { destroyAfter } from '../util/deadline.ts'
 import { encodeGrpcMessage, type GrpcStatus } from '../util/grpc.ts'
 
-/** A client that does not read loses it. */
+/** A client that does not read within this time loses it. */
 const READ_MS = 1000
 
 export function endGrpc(response: ServerResponse, status: GrpcStatus, message: string): void {

@@ -1,11 +1,11 @@
-// The connections to an application that speaks HTTP/2: one serves many exchanges at once. undici's own HTTP/2 sends no
-// trailers, and does not tell an answer without a body from one whose body is empty: both are what gRPC is made of.
+// The connections to an application that speaks HTTP/2, each of which serves many exchanges at once. undici's own HTTP/2 sends no
+// trailers, and does not distinguish an answer without a body from one with an empty body; gRPC needs both.
 //
 // An exchange whose client leaves is reset, and applications close a connection on which too many streams are reset (rapid
 // reset, CVE-2023-44487): users share connections, so one user must not reach that limit for others. Known limits: Jetty 50 a
 // second, Netty and Undertow 200 in 30 seconds, Envoy 500 in all, nghttp2 (Node, Apache) 1,000 at once. Therefore
-// - a connection that has sent 20 resets is retired: it gets no new exchanges, and ends with those that it has;
-// - a retired connection sends 10 more each second at most, and is closed as soon as no other exchange needs it;
+// - a connection that has sent 20 resets is retired: it gets no new exchanges, and is closed after its last one;
+// - a retired connection sends at most 10 more each second, and is closed as soon as no other exchange needs it;
 // - an owner with many recent resets has connections that no other owner uses (a `Lane`).
 //
 //   opening ──▶ open ──▶ retired ──▶ closed
@@ -38,9 +38,9 @@ import {
 export interface Http2Pool {
   /** Calls the handler as undici does. */
   dispatch(request: UpstreamHttp2Request, handler: Dispatcher.DispatchHandler): void
-  /** Takes over a connection that was opened for something else, and turned out to speak HTTP/2. */
+  /** Takes over a connection that was opened for another purpose, and turned out to speak HTTP/2. */
   adopt(socket: Socket): void
-  /** From now on a connection is closed with its last exchange. */
+  /** From now on, a connection is closed after its last exchange. */
   keepNone(): void
   destroy(): void
 }
@@ -53,21 +53,21 @@ export interface Http2PoolOptions {
   dial(done: (error: Error | null, socket: Socket | null) => void): void
 }
 
-/** As many as most servers allow, if this one does not say how many. */
+/** The limit of most servers, used if this one does not announce its own. */
 const DEFAULT_STREAMS = 100
-/** How long the application has to say how many: its first frame does. */
+/** How long the application has to announce its limit, which is in its first frame. */
 const SETTINGS_MS = 1000
-/** A connection without exchanges is closed after this time: a dead one would not be noticed. */
+/** A connection without exchanges is closed after this time, because a dead one would not be noticed. */
 const IDLE_MS = 60_000
 const PING_EVERY_MS = 20_000
 const PING_MS = 10_000
 const MOST_HEADERS = 1000
-/** An answer whose client does not read may occupy as much memory. */
+/** An answer that its client does not read may occupy this much memory. */
 const STREAM_WINDOW = 128 * 1024
 const CONNECTION_WINDOW = 4 * 1024 * 1024
-/** An answer with a larger head is refused by us up to this many times of the limit, and beyond by nghttp2. */
+/** We refuse an answer whose head is larger than the limit, up to this many times the limit; beyond that, nghttp2 does. */
 const READ_HEADS = 4
-/** The bodies of requests that wait for an answer, and can be sent again until then. */
+/** The most bytes of request bodies that are kept until their answers begin, so that they can be sent again. */
 const MOST_KEPT_OF_BODIES = 16 * 1024 * 1024
 
 /** Resets after which a connection is retired. */
@@ -77,7 +77,7 @@ const LATER_RESETS_EVERY_MS = 100
 const OWN_CONNECTION_AFTER = 10
 const RESETS_FORGOTTEN_MS = 60_000
 const MOST_RESETTING_OWNERS = 10_000
-/** How many owners have their own connections. Any others with many resets share theirs. */
+/** How many owners have their own connections. Any other owners with many resets share theirs. */
 const MOST_OWN_LANES = 16
 
 const EVERYONE = 'everyone'
@@ -144,7 +144,7 @@ export function createHttp2Pool(options: Http2PoolOptions): Http2Pool {
 
 /** What lanes and connections share. */
 interface Pool extends Http2PoolOptions {
-  /** All that are open. */
+  /** All open connections. */
   readonly connections: Set<PooledConnection>
   keepsIdle: boolean
   /** Called when a lane may be empty. */
@@ -154,7 +154,7 @@ interface Pool extends Http2PoolOptions {
 /** Connections for the same owners. */
 class Lane {
   readonly name: string
-  /** They wait for the connection that is being opened. */
+  /** Exchanges that wait for the connection that is being opened. */
   readonly waiting: Http2Exchange[] = []
   readonly #pool: Pool
   /** The connections that get new exchanges. */
@@ -234,10 +234,10 @@ class PooledConnection implements Http2Connection {
   #streams = 0
   #mostStreams = DEFAULT_STREAMS
   #resets = 0
-  /** Streams that are to be reset, in the order in which their exchanges ended. */
+  /** Streams that wait to be reset, in the order in which their exchanges ended. */
   readonly #abandoned = new Set<ClientHttp2Stream>()
   #laterResets: NodeJS.Timeout | undefined
-  /** The last one that the application processes, after GOAWAY. */
+  /** The last stream that the application processes, after GOAWAY. */
   #lastStream = Number.POSITIVE_INFINITY
 
   constructor(pool: Pool, socket: Socket, events: ConnectionEvents) {
@@ -248,7 +248,7 @@ class PooledConnection implements Http2Connection {
       createConnection: () => socket,
       settings: { enablePush: false, initialWindowSize: STREAM_WINDOW, maxHeaderListSize: maxHeaderSize * READ_HEADS },
       maxHeaderListPairs: MOST_HEADERS,
-      // A client may send a header twice that should come once. HTTP/1.1 passes that on, too.
+      // A client may repeat a header that should occur once. HTTP/1.1 passes that on, too.
       strictSingleValueFields: false,
     }
     const session = connect(origin, options)
@@ -257,12 +257,12 @@ class PooledConnection implements Http2Connection {
     this.#idle = setTimeout(() => this.closeIfIdle(), IDLE_MS).unref()
     this.#pings = setInterval(() => this.#streams > 0 && this.#ping(), PING_EVERY_MS).unref()
     const silent = setTimeout(() => this.#open(), SETTINGS_MS)
-    // The exchanges hear of it by their streams.
+    // The exchanges learn of it from their streams.
     session.on('error', () => {})
     socket.on('error', () => {})
     session.once('connect', () => session.setLocalWindowSize(CONNECTION_WINDOW))
     session.on('remoteSettings', ({ maxConcurrentStreams = DEFAULT_STREAMS }) => {
-      // None at all is what some say while they start; nghttp2 holds back what is more than allowed.
+      // Some applications announce 0 while they start; nghttp2 holds back streams beyond the limit.
       this.#mostStreams = Math.max(1, maxConcurrentStreams)
       clearTimeout(silent)
       this.#open()
@@ -291,7 +291,7 @@ class PooledConnection implements Http2Connection {
     const stream = exchange.send(this)
     if (!stream) return
     this.#streams++
-    // Not once: it comes once in any case, and taking a listener off a stream takes a microsecond.
+    // Not `once`: it comes once in any case, and removing a listener from a stream takes a microsecond.
     stream.on('close', () => this.#onStreamClose(stream))
   }
 
@@ -313,7 +313,7 @@ class PooledConnection implements Http2Connection {
   }
 
   isUnprocessed({ id, rstCode }: ClientHttp2Stream): boolean {
-    // nghttp2 has this code for a stream beyond GOAWAY, too.
+    // nghttp2 also uses this code for a stream beyond GOAWAY.
     return id === undefined || rstCode === constants.NGHTTP2_REFUSED_STREAM || id > this.#lastStream
   }
 
@@ -364,14 +364,14 @@ class PooledConnection implements Http2Connection {
     this.#laterResets = undefined
   }
 
-  /** The end of the connection ends all of its streams without a reset. */
+  /** Closing the connection ends all of its streams without a reset. */
   #closeIfAbandoned(): void {
     if (this.#state !== 'retired' || this.#abandoned.size < this.#streams) return
     this.#state = 'closed'
     this.destroy()
   }
 
-  /** An application that is silent may be dead, or its machine. */
+  /** An application that is silent, or its machine, may be dead. */
   #ping(): void {
     const session = this.#session
     const deadline = setTimeout(() => session.destroy(new errors.SocketError('no answer to a PING')), PING_MS).unref()

@@ -1,4 +1,4 @@
-// One exchange with an application by HTTP/2, from its dispatch to its end. It calls its handler as undici does.
+// One exchange with an application over HTTP/2, from its dispatch to its end. It calls its handler as undici does.
 //
 //   queued ──▶ expecting ──▶ sent ──▶ answered ──▶ over
 //     ▲        (the client    │
@@ -64,7 +64,7 @@ export interface Http2ExchangeOptions {
   onReset(owner: string): void
 }
 
-/** How long the application has to ask for a body that waits. */
+/** How long the application has to ask for a body. */
 const CONTINUE_MS = 1000
 const MOST_REPEATS = 3
 /** Node's codes for a connection that takes no new streams. */
@@ -84,7 +84,7 @@ export class Http2Exchange {
   #state: 'queued' | 'expecting' | 'sent' | 'answered' | 'over' = 'queued'
   #connection: Http2Connection | undefined
   #stream: ClientHttp2Stream | undefined
-  /** The rest of the answer; not a number if its length is unknown. */
+  /** The bytes that are left of the answer; NaN if its length is unknown. */
   #bytesLeft = Number.NaN
   #trailers: IncomingHttpHeaders = {}
   #timer: NodeJS.Timeout | undefined
@@ -106,9 +106,9 @@ export class Http2Exchange {
     return this.#request.owner()
   }
 
-  // What a handler may do with it: it is undici's controller, too.
+  // What a handler may do with the exchange, which is undici's controller, too.
 
-  /** Where the reset has to wait, the exchange lasts until it is sent: it still occupies the application. */
+  /** If the reset has to wait, the exchange lasts until it is sent, because it still occupies the application. */
   abort(reason: Error): void {
     if (this.isOver) return
     const isReset = this.#release(constants.NGHTTP2_CANCEL)
@@ -161,7 +161,7 @@ export class Http2Exchange {
     }
   }
 
-  /** With an error, unless it is over. */
+  /** Ends it with an error, unless it is over. */
   end(error: Error): void {
     if (this.isOver) return
     this.#release(constants.NGHTTP2_CANCEL)
@@ -194,7 +194,7 @@ export class Http2Exchange {
       this.#trailers = headers
     })
     stream.on('error', error => this.#onFailure(stream, error))
-    // An error object costs more than all else here.
+    // Creating an error object costs more than all else here.
     stream.on('close', () => this.isOver || this.#onFailure(stream, new errors.SocketError('the stream was closed')))
   }
 
@@ -226,7 +226,7 @@ export class Http2Exchange {
     } catch (error) {
       return void this.end(error as Error)
     }
-    // In the same turn: what gRPC calls trailers-only has to be passed on as such.
+    // In the same turn, because what gRPC calls trailers-only must be passed on as such.
     if (flags & constants.NGHTTP2_FLAG_END_STREAM) this.#complete()
     stream.on('data', (chunk: Buffer) => {
       if (this.isOver) return
@@ -245,7 +245,7 @@ export class Http2Exchange {
     this.#handler.onResponseEnd?.(this.#controller, this.#trailers)
   }
 
-  /** Nothing more happens to it. With a code its stream is reset; false if that has to wait. */
+  /** Nothing more happens to the exchange. With a code its stream is reset; returns false if that has to wait. */
   #release(code?: number): boolean {
     this.#state = 'over'
     this.#stopTimers()
@@ -289,7 +289,7 @@ export class Http2Exchange {
     this.#timer = setTimeout(() => this.#onDeadline(), ms)
   }
 
-  /** While the exchange waits for its client, the application has time. */
+  /** The application's deadline does not pass while the exchange waits for its client. */
   #onDeadline(): void {
     const isAnswered = this.#state === 'answered'
     const waitsForClient = isAnswered
@@ -306,7 +306,7 @@ export interface KeptBytes {
 }
 
 const MOST_KEPT_OF_BODY = 256 * 1024
-/** A client may send its body byte by byte: each part takes this much besides its bytes. */
+/** A client may send its body byte by byte: each part takes this much memory in addition to its bytes. */
 const BYTES_PER_PART = 256
 
 /** The body of a request. Its first part is kept until the application answers, so that it can be sent again. */
@@ -333,7 +333,7 @@ class RepeatableBody {
     return this.#state === 'unread'
   }
 
-  /** More of it is awaited from the client. */
+  /** Whether the client has to send more of it. */
   get waitsForClient(): boolean {
     return this.#state === 'awaited'
   }
@@ -342,7 +342,7 @@ class RepeatableBody {
     return this.#kept !== undefined
   }
 
-  /** With events: an iterator of the body costs as much as the rest of a gRPC call. */
+  /** With events, because an iterator of the body costs as much as the rest of a gRPC call. */
   sendTo(stream: ClientHttp2Stream): void {
     this.#stream = stream
     for (const chunk of this.#kept ?? []) stream.write(chunk)
@@ -391,7 +391,7 @@ class RepeatableBody {
   }
 
   #finish(): void {
-    // Node ends the body of a stream that its client has reset like a whole one. The exchange is aborted in a moment.
+    // If its client resets a stream, Node ends the body as if it were complete. The exchange is aborted in a moment.
     if ('aborted' in this.#source && this.#source.aborted) return
     this.#state = 'ended'
     this.#onProgress()
@@ -409,7 +409,7 @@ class RepeatableBody {
   }
 }
 
-/** Whether a length is that of a body that follows. */
+/** Whether a content-length is that of a body that follows. */
 function mayHaveBody(method: string, status: number): boolean {
   return method !== 'HEAD' && status !== 204 && status !== 304
 }

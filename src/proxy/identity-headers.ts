@@ -12,7 +12,7 @@ import { type EncodedValue, encodeBounded, encodeHeaderValue, encodeNames } from
 import { andThen, type MaybePromise } from '../util/maybe-promise.ts'
 import { createAssertions, createPublishedKeys, type PublishedKeySet, type SignedAssertion } from './assertions.ts'
 
-/** `headersFor` gives every header, so that a forged one cannot survive; all empty for a visitor. */
+/** `headersFor` returns every header, so that a forged one cannot survive; all are empty for a visitor. */
 export interface IdentityIssuer extends IdentitySource {
   publicKeys(): Promise<PublishedKeySet>
 }
@@ -36,7 +36,7 @@ export function createIdentityIssuer({ settings, keys, now, report }: IdentityPa
   const assertionName = isSigned ? IDENTITY_ASSERTION : ASSERTION_HEADER
   const plainNames = [IDENTITY_USER, IDENTITY_EMAIL, IDENTITY_NAME, IDENTITY_ROLE, IDENTITY_GROUPS]
   const names = new Set([...plainNames, assertionName])
-  // Where nothing is signed, another header may have this name.
+  // If nothing is signed, another header may have this name.
   const hasAssertion = !plainNames.includes(assertionName)
   const visitorHeaders: IdentityHeaders = { pairs: [...names].flatMap(name => [name, '']), sent: [] }
   const assertions = createAssertions(settings.BASE_URL, keys, now)

@@ -1,6 +1,6 @@
-// Answers that stay open: sockets and event streams. They end with the session that opened them, wherever that ended, when the
-// hours of their rule end, and after a reload if the new rules do not admit their caller. `maxAge` of a rule ends none: it is
-// about the moment at which a stream is opened.
+// Answers that stay open: sockets and event streams. They are closed when the session that opened them ends, in whichever
+// process, when the hours of their rule end, and after a reload if the new rules do not admit their caller. `maxAge` of a rule
+// closes none: it applies at the moment at which a stream is opened.
 import { type Conditions, meets } from '../access/conditions.ts'
 import type { Subject } from '../access/roles.ts'
 import { admits, type Rules } from '../access/rules.ts'
@@ -17,7 +17,7 @@ import { createWatchList, type WatchItem } from '../util/watch-list.ts'
 export interface OpenStreams {
   /** Watches a stream until the returned function is called. */
   add(opened: OpenedRequest, owner: StreamOwner, close: () => void): () => void
-  /** For a user with a session. */
+  /** Watches a stream of a user with a session. */
   addSession(opened: OpenedRequest, ticket: string, loaded: LoadedSession, close: () => void): () => void
   stop(): void
 }
@@ -26,7 +26,7 @@ export interface OpenStreams {
 interface OpenedRequest {
   readonly request: ProxyRequest
   readonly rules: Rules
-  /** At a host of `hosts`: its rules in the configuration that is in use by then; `undefined` if the host is gone. */
+  /** At a host of `hosts`: its rules in the configuration in use at that time; `undefined` if the host was removed. */
   readonly currentRules?: (() => Rules | undefined) | undefined
 }
 
@@ -44,7 +44,7 @@ interface StreamCaller extends Pick<Caller, 'authentication'> {
 
 const VISITOR: StreamOwner = { isCurrent: () => true, identify: async () => ({ who: undefined }) }
 
-/** For a user, a machine, or a visitor of a public page. */
+/** Watches a stream of a user, a machine, or a visitor of a public page. */
 export function watchCaller(
   streams: OpenStreams,
   opened: OpenedRequest,
@@ -92,7 +92,7 @@ export function createOpenStreams(
     if (!stream.isWatched && !isAsItWas(stream)) void watch(stream)
   })
 
-  /** Whatever the store and the provider say: an outage does not keep a stream open. */
+  /** Independent of the store and the provider: an outage does not keep a stream open. */
   function isWithinHours(stream: Stream): boolean {
     stream.timed ??= timedConditions(stream)
     return stream.timed.length === 0 || stream.timed.every(({ hours }) => hours?.isOpen(now()))
@@ -135,7 +135,7 @@ export function createOpenStreams(
     }
   }
 
-  /** Once for an outage, not for each stream and second of it. */
+  /** Reports once per outage, not for each stream and second of it. */
   function noteUnchecked(stream: Stream, error: unknown): void {
     if (unchecked.size === 0) report('streams_unchecked', errorFields(error))
     unchecked.add(stream)

@@ -1,4 +1,4 @@
-// The way to the applications: chooses one by the path, forwards requests and joins sockets.
+// The proxy to the applications: chooses one by the path, forwards requests and joins sockets.
 
 import type { Rules } from '../access/rules.ts'
 import type { Settings } from '../config/settings.ts'
@@ -18,8 +18,8 @@ export interface ReverseProxy {
   readonly forward: Forward
   readonly openTunnel: OpenTunnel
   /**
-   * Calls `close` when the session or token that opened a stream has ended, or the rules do not admit its caller any more.
-   * Until the returned function is called.
+   * Until the returned function is called, watches an open stream: calls `close` when the session or token that opened it has
+   * ended, or the rules no longer admit its caller.
    */
   watch(request: ProxyRequest, identification: Identification, close: () => void): () => void
 }
@@ -36,7 +36,7 @@ export interface ProxyOptions
   /** `Strict-Transport-Security` for answers that have none; absent without https. */
   readonly transportSecurity: string | undefined
   readonly rules: Rules
-  /** At a host of `hosts`: its rules in the configuration that is in use by then; `undefined` if the host is gone. */
+  /** At a host of `hosts`: its rules in the configuration in use at that time; `undefined` if the host was removed. */
   readonly currentRules?: (() => Rules | undefined) | undefined
   readonly streams: OpenStreams
   readonly slowClients: SlowClients

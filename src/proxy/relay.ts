@@ -39,26 +39,26 @@ export interface RelayOptions {
   readonly hasBody: boolean
   /** For HTTP/1.1. */
   readonly body: AsyncIterable<Buffer> | null
-  /** An application may leave this body unread, and take it for the next request on the connection. */
+  /** An application may leave this body unread, and treat it as the next request on the connection. */
   readonly isBodyUnusual: boolean
   /** The client waits until it is asked for the body. */
   readonly expectsContinue: boolean
-  /** A document gets session.js. */
+  /** If the answer is a document, it gets session.js. */
   readonly takesScript: boolean
   /** A call may be silent for as long as it is open. */
   readonly isGrpc: boolean
   readonly response: ServerResponse
-  /** The application is about to be asked. */
+  /** Called before the application is sent the request. */
   onStart(): void
   /** The request trailers that the application gets, after the body. Only HTTP/2 sends them. */
   trailers(): Record<string, string[]>
   /** The client may send its body now. */
   onContinue(): void
-  /** The head of its answer is here; the status is 0 if there will be none. */
+  /** The head of its answer has arrived; the status is 0 if there will be none. */
   onAnswer(status: number, isEndless: boolean): void
   /** It will not end on its own. */
   onEndless(): void
-  /** It has been open for more than a moment, in which its caller may sign out. Called several times. */
+  /** It stays open for more than a moment, during which its caller may sign out. Called several times. */
   onLasting(): void
   /** The headers for the browser. */
   answerHeaders(headers: IncomingHttpHeaders): HeaderList
@@ -98,12 +98,12 @@ class Relay implements SlotHolder, Dispatcher.DispatchHandler {
   #connection: UpstreamConnection | undefined
   #controller: Dispatcher.DispatchController | undefined
   #owner: string | undefined
-  /** It is sent again at most once for each of two reasons. */
+  /** The request is sent again at most once for each of two reasons. */
   #mayRepeat = true
   #maySwitch = true
   /** How many checks in a row found it waiting for its client, or for more of an answer that has begun. */
   #slowChecks = 0
-  /** The rest of the body whose last part ends the answer; not a number if its length is unknown or trailers may follow. */
+  /** The bytes that are left of a body whose last part ends the answer; NaN if its length is unknown or trailers may follow. */
   #bodyLeft = Number.NaN
   #suffix: Buffer | undefined
 
@@ -231,7 +231,7 @@ class Relay implements SlotHolder, Dispatcher.DispatchHandler {
     if (this.#isDone) return
     this.#bodyLeft -= chunk.length
     if (this.#bodyLeft === 0) {
-      // Together with the end; a page that came in one chunk goes together with its head, too.
+      // Together with the end; a page that came in one chunk is sent together with its head, too.
       const last = this.#suffix ? Buffer.concat([chunk, this.#suffix]) : chunk
       response.end(last)
       return
@@ -264,7 +264,7 @@ class Relay implements SlotHolder, Dispatcher.DispatchHandler {
   #maySendAgain(error: Error & { code?: unknown }): boolean {
     const { method, hasBody, response } = this.#options
     if (this.#isDone || response.destroyed) return false
-    // Nothing was sent: the application is asked by the other protocol.
+    // Nothing was sent: the request is repeated with the other protocol.
     if (error instanceof ProtocolChange) return this.#maySwitch
     // The application may have closed an idle connection just now: a request that changes nothing is sent again.
     const isHarmless = (method === 'GET' || method === 'HEAD') && !hasBody
@@ -327,7 +327,7 @@ function flush(response: ServerResponse): void {
 function inform(response: ServerResponse, status: number, { link }: IncomingHttpHeaders): void {
   // While an earlier answer of the same connection is still on its way, Node would write it between that answer's head and body.
   if (response.req.httpVersion === '1.0' || !response.socket || response.headersSent) return
-  // The oldest supported Node does not have it: there the hints of an application get lost.
+  // The oldest supported Node does not have it, so that an application's hints get lost there.
   response.writeInformation?.(status, link ? { link } : {})
 }
 

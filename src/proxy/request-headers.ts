@@ -1,5 +1,5 @@
-// The headers of a forwarded request: the browser's, without those that are only for the connection, that could be a lie about
-// the user, or that are ours.
+// The headers of a forwarded request: the browser's, without those that are only for the connection, that could misrepresent the
+// user, or that are ours.
 
 import type { IncomingMessage } from 'node:http'
 import { needsDestination } from '../access/affected-paths.ts'
@@ -61,7 +61,7 @@ export function createRequestHeaders(options: RequestHeadersOptions): RequestHea
     const named = listed && new Set([...listed].map(plainName))
     const configured = upstream.headers
     const token = bearer?.who.keyKind ? undefined : bearer
-    // A token of a machine was for us; with `accessToken` this header is ours.
+    // A token of a machine was meant for us; with `accessToken` this header is ours.
     const isTokenOurs = token !== undefined || upstream.accessToken || upstream.tokenExchange !== undefined
     const headers = ['host', upstream.hostHeader ?? (host || upstream.host)]
     for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -155,13 +155,13 @@ function bearerOf({ accessToken, dpopKey }: { accessToken: string; dpopKey?: str
   return accessToken && dpopKey === undefined ? `Bearer ${accessToken}` : undefined
 }
 
-// Headers by which some application believes a client about who it is, where it comes from or what it asks for. None of
-// them reaches an application: we send the truth under our own names.
+// Headers that some application trusts to tell who a client is, where it comes from or what it asks for. None of them reaches an
+// application: we send the truth under our own names.
 
 interface Claims {
   /** What a client could do with them. */
   readonly reason: string
-  /** In their plain form (see plainName); one that ends in `*` means all that begin so. */
+  /** In their plain form (see plainName); one that ends in `*` means all names that begin with it. */
   readonly names: readonly string[]
 }
 
@@ -311,7 +311,7 @@ export interface KnownHeader {
 
 /** Browsers use a few dozen names; a client that makes up new ones must not fill the memory. */
 const MOST_HEADERS = 1000
-/** No browser sends as many. */
+/** No browser sends this many. */
 const MOST_COMPARED = 64
 
 /** The name as it was sent, and its index in the request. */

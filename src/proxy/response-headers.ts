@@ -30,7 +30,7 @@ const NOT_IN_TRAILERS = new Set([
 ])
 
 interface AnsweringUpstream extends WithPrefix {
-  /** The hosts and ports under which it knows itself. */
+  /** The hosts and ports by which it refers to itself. */
   readonly authorities: readonly string[]
 }
 
@@ -38,12 +38,15 @@ interface AnsweringUpstream extends WithPrefix {
 export interface AnswerAdditions {
   /** Which application answers. */
   readonly upstream: AnsweringUpstream
-  /** What the browser asked for. */
+  /** The path that the browser requested. */
   readonly path: string
   readonly requestId: string
   readonly signedIn: boolean
   readonly cookies: readonly string[]
-  /** The request may be for an image or a script, which browsers cache. Our cookies would prevent that, and can come with the next page. */
+  /**
+   * The request may be for an image or a script that browsers cache. Our cookies would prevent that, and can come with the next
+   * page.
+   */
   readonly cookiesCanWait?: boolean
 }
 
@@ -108,7 +111,7 @@ export function createResponseHeaders({
     if (!hasSecurity && transportSecurity) kept.push(TRANSPORT_SECURITY, transportSecurity)
     if (isPersonal)
       kept.push('cache-control', cookies.length > 0 ? 'no-store' : forOneUser(oneText(headers['cache-control']) ?? ''))
-    // Last: after a length, Node takes the bytes of a Content-Disposition for UTF-8, and refuses to send them.
+    // Last, because after a length Node treats the bytes of a Content-Disposition as UTF-8, and refuses to send them.
     if (length !== undefined) kept.push('content-length', length)
     return kept
   }
@@ -130,7 +133,7 @@ function clearsCookies(header: string | string[]): boolean {
   return /"cookies"|"\*"/.test(String(header))
 }
 
-/** For a header that comes in several lines undici gives a list, whatever its type says. */
+/** undici returns a list for a header that occurs several times, whatever its type says. */
 function oneText(value: string | readonly string[] | undefined): string | undefined {
   return typeof value === 'object' ? value.join(', ') : value
 }
@@ -158,10 +161,10 @@ function withoutSharing(cacheControl: string): string {
 /** An absolute address, with or without its scheme: the authority, and the rest. */
 const ABSOLUTE = /^(?:https?:)?\/\/([^/\\?#]+)(.*)$/is
 
-/** The path below `baseUrl` and the prefix of its application; an address of no application stays as it is. */
+/** The path below `baseUrl`, with the prefix of its application; the address of anything else stays as it is. */
 function ownLocation(location: string, prefixOf: (authority: string) => string | undefined, baseUrl: string): string {
   const [, authority, rest = ''] = ABSOLUTE.exec(location) ?? []
-  // An address with a user name is not simply ours.
+  // An address with a user name is not ours to rewrite.
   if (authority === undefined || authority.includes('@')) return location
   const url = URL.parse(location, baseUrl)
   const prefix = url ? prefixOf(authorityOf(url)) : undefined

@@ -9,7 +9,7 @@ import { isForPage } from '../util/fetch-metadata.ts'
 import { splitList } from '../util/header-list.ts'
 
 const ADDRESS = `${OWN_PATHS.assets}session.js`
-/** A part of a document cannot be appended to, and a compressed one cannot either. */
+/** Nothing can be appended to a part of a document, nor to a compressed one. */
 const NOT_FOR_DOCUMENTS = new Set(['accept-encoding', 'range', 'if-range'])
 
 /** The script is for a page that a signed-in user looks at. */
@@ -42,7 +42,7 @@ export function sessionScriptFor(status: number, headers: IncomingHttpHeaders): 
   return Buffer.from(`<script type="module" src="${ADDRESS}"${nonce ? ` nonce="${nonce}"` : ''}></script>\n`)
 }
 
-/** The headers of an answer that gets longer by so many bytes. */
+/** The headers of an answer that gets longer by this many bytes. */
 export function headersOfLonger(headers: IncomingHttpHeaders, bytes: number): IncomingHttpHeaders {
   const { 'content-length': length, 'content-md5': _md5, digest: _digest, 'accept-ranges': _ranges, ...kept } = headers
   const { 'content-digest': _contentDigest, 'repr-digest': _reprDigest, ...others } = kept
@@ -66,7 +66,7 @@ function sourcesOf(policy: Policy, name: 'script-src' | 'connect-src'): readonly
   return specific ?? policy.get(name) ?? policy.get('default-src')
 }
 
-/** Whether our own origin is allowed, as far as it can be told without knowing it. */
+/** Whether our own origin is allowed, as far as that can be decided without knowing it. */
 function allows(policy: Policy, name: 'script-src' | 'connect-src'): boolean {
   const sources = sourcesOf(policy, name)
   if (sources === undefined) return true

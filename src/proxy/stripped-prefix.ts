@@ -9,8 +9,8 @@ export interface WithPrefix {
 }
 
 /**
- * The path for the application. The rules have judged the one with the prefix. Several slashes after the prefix become one:
- * a path that begins with two is the address of another host.
+ * The path for the application. The rules have judged the path with the prefix. Several slashes after the prefix become one,
+ * because a path that begins with two is the address of another host.
  */
 export function pathForUpstream(upstream: WithPrefix, path: string): string {
   if (upstream.strippedPrefix === '') return path
@@ -18,7 +18,10 @@ export function pathForUpstream(upstream: WithPrefix, path: string): string {
   return end < 0 ? '/' : path.slice(end).replace(/^\/+/, '/')
 }
 
-/** The slash after the prefix. Its letters can be escaped in the path, its slashes cannot. Negative if nothing follows. */
+/**
+ * The index of the slash after the prefix; negative if nothing follows. The prefix's letters can be escaped in the path, its
+ * slashes cannot.
+ */
 function endOfPrefix({ prefix }: WithPrefix, path: string): number {
   let slash = 0
   for (let at = prefix.indexOf('/'); at >= 0 && slash >= 0; at = prefix.indexOf('/', at + 1))
@@ -26,13 +29,13 @@ function endOfPrefix({ prefix }: WithPrefix, path: string): number {
   return slash
 }
 
-/** A path of the application for the browser. One that has the prefix already stays, and so do our own. */
+/** A path of the application as the browser sees it. A path that has the prefix already stays as it is, and so do our own. */
 export function prefixedPath(strippedPrefix: string, path: string): string {
   if (hasPrefix(strippedPrefix, path) || hasPrefix(OWN_PREFIX, path)) return path
   return strippedPrefix + path
 }
 
-/** The address of one of our pages for the application, for example a Referer. */
+/** The path of one of our pages as the application sees it, for example in a Referer. */
 export function withoutPrefix(strippedPrefix: string, path: string): string {
   if (!hasPrefix(strippedPrefix, path)) return path
   const rest = path.slice(strippedPrefix.length)
@@ -40,8 +43,8 @@ export function withoutPrefix(strippedPrefix: string, path: string): string {
 }
 
 /**
- * The Destination of COPY and MOVE as the application knows it: without the prefix, and with the host that it is sent. The rules
- * have judged it, and it leads to this upstream.
+ * The Destination of COPY and MOVE as the application sees it: without the prefix, and with the host that the application is
+ * sent. The rules have judged it, and it leads to this upstream.
  */
 export function destinationForUpstream(
   upstream: WithPrefix & { readonly hostHeader: string | undefined; readonly destination: { readonly origin: string } },
@@ -61,7 +64,10 @@ function hasPrefix(prefix: string, path: string): boolean {
   return next === undefined || next === '/' || next === '?' || next === '#'
 }
 
-/** A relative Location in the answer to the prefix itself, which the application takes for `/`. */
+/**
+ * A Location for the browser: an absolute path gets the prefix, and so does a relative one in the answer to the prefix itself,
+ * which the application takes for `/`.
+ */
 export function prefixedLocation(upstream: WithPrefix, location: string, path: string): string {
   const { strippedPrefix } = upstream
   if (strippedPrefix === '' || /^(?:[a-z][a-z\d+.-]*:|\/\/)/i.test(location)) return location
@@ -83,6 +89,6 @@ export function prefixedCookie(upstream: WithPrefix, cookie: string, path: strin
     hasPath = true
     return name + (path === '/' ? strippedPrefix : prefixedPath(strippedPrefix, path))
   })
-  // For a cookie without a path the browser takes the folder of the request's, which for the prefix itself is `/`.
+  // For a cookie without a path the browser uses the folder of the request, which for the prefix itself is `/`.
   return hasPath || endOfPrefix(upstream, path) >= 0 ? mapped : `${mapped}; Path=${strippedPrefix}`
 }

@@ -34,10 +34,10 @@ export interface TunnelOptions {
   readonly responseHeaders: ResponseHeaders
   isOwnCookie(setCookie: string): boolean
   watch(request: ProxyRequest, identification: Identification, close: () => void): () => void
-  /** Sockets would keep a process from its end. */
+  /** Open sockets would keep the process from ending. */
   readonly lifecycle: { readonly closing: boolean }
   readonly report: Report
-  /** The head of the application's answer is here; with 0 there is none. */
+  /** The head of the application's answer has arrived; with 0 there is none. */
   answered(observed: ObservedRequest, status: number): void
   /** Refuses the socket in place of an application that failed. It may be destroyed already. */
   refuseFailure(
@@ -66,7 +66,7 @@ export function createTunnels(options: TunnelOptions): OpenTunnel {
       (await options.exchangedToken(upstream, upstream.tokenExchange, request, identification))
     if (exchanged === 'failed') return options.refuseFailure('no_token', request, identification, socket)
     const headers = await options.requestHeaders(upstream, incoming, request, identification, exchanged?.token)
-    // The sockets that were open have ended in the meantime.
+    // The sockets that were open have been closed in the meantime.
     if (options.lifecycle.closing) return options.refuseFailure('closing', request, identification, socket)
     if (!socket.destroyed) enter(options, { upstream, request, identification, socket, head, headers })
   }
@@ -168,7 +168,7 @@ function dial({ upstream, request, headers }: Tunnel): ClientRequest {
   })
 }
 
-// Answers on a socket that node:http has given away: the upgrade, a refusal, or what else the application has answered.
+// Answers on a socket that node:http has handed over: the upgrade, a refusal, or any other answer of the application.
 
 /** How long a refused client may take to read the answer and to close. */
 const CLOSE_MS = 1000
@@ -199,7 +199,7 @@ export interface SocketRefusal {
   readonly cookies?: readonly string[]
 }
 
-/** Discards what still comes: unread bytes would make the system drop our answer. */
+/** Discards further input, because unread bytes would make the system drop our answer. */
 export function answerSocket(
   socket: Socket,
   observed: ObservedRequest,
@@ -247,7 +247,7 @@ function headOf(lines: readonly string[]): string {
 /** When one side has ended, the other has this long to send the rest. */
 const HALF_CLOSED_MS = 5000
 
-/** Only a socket that is read shows that it was closed. The returned function gives what the browser has sent early. */
+/** A socket shows that it was closed only if it is read. The returned function returns what the browser has sent early. */
 function readEarly(socket: Duplex, head: Buffer): () => Buffer {
   let early = head
   const keep = (chunk: Buffer) => {

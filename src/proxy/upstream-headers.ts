@@ -1,4 +1,4 @@
-// The headers that the configuration gives to one application, and those of its answers.
+// The headers that the configuration adds to the requests to one application, and its changes to the headers of the answers.
 
 import type { IncomingHttpHeaders } from 'node:http'
 import { parseTemplate, type Template, type UpstreamConfig } from '../config/upstreams.ts'
@@ -18,9 +18,9 @@ import {
 type Pairs = readonly string[]
 
 export interface UpstreamHeaders {
-  /** In their plain form: what a client sends under one of them is removed. */
+  /** In their plain form; headers with these names that a client sends are removed. */
   readonly names: ReadonlySet<string>
-  /** Without those that have no value. */
+  /** Headers without a value are left out. */
   headersFor(caller: Caller | undefined, report: Report): Pairs
 }
 
@@ -69,7 +69,7 @@ export function createUpstreamHeaders(
   return upstreamHeaders
 }
 
-/** Empty if one of the fields is: a half of a value could be another value. */
+/** Empty if one of the fields is empty: a part of a value could be another value. */
 function fill({ texts, fields }: Template, caller: Caller): EncodedValue {
   let left = LONGEST_VALUE - texts.join('').length
   let value = texts[0] ?? ''
@@ -84,7 +84,7 @@ function fill({ texts, fields }: Template, caller: Caller): EncodedValue {
   return { value, isCut }
 }
 
-/** As the identity headers tell them: with the provider's id where there are several. */
+/** Encoded as in the identity headers: with the provider's id if there are several. */
 function encodeField(field: string, { who, user }: Caller, longest: number): EncodedValue {
   if (field === 'groups') return encodeNames(who.groups, longest)
   if (field === 'nickname') return encodeBounded(user.userInfo.nickname, encodeURIComponent, longest)
@@ -93,9 +93,9 @@ function encodeField(field: string, { who, user }: Caller, longest: number): Enc
   return encodeBounded(text ?? '', encodeHeaderValue, longest)
 }
 
-// The headers of its answers.
+// Changes to the headers of its answers.
 
-/** Keyed by name in lower case; `null` removes. */
+/** Keyed by name in lower case; `null` removes the header. */
 export type ResponseChanges = Readonly<Record<string, string | null>>
 
 /** `undefined` without any. */

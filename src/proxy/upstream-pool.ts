@@ -7,7 +7,7 @@ import { openUpstreams, type Upstream, type Upstreams } from './upstreams.ts'
 export interface UpstreamPool {
   /** The applications of a configuration, which `use` then puts in use. */
   choose(settings: Settings, config: Pick<Config, 'upstreams'>): Upstreams
-  /** From now on requests go to these. Requests to others finish. */
+  /** From now on, requests go to these. Requests to others finish. */
   use(upstreams: Pick<Upstreams, 'all'>): void
   /** How many requests wait for one of them. */
   readonly waiting: number

@@ -35,31 +35,31 @@ export interface Upstream {
   readonly fingerprint: string
   readonly capacity: Capacity
   readonly connections: Connections
-  /** As browsers send it, if the application does not see it; else empty. */
+  /** The prefix as browsers send it, if the application does not see it; otherwise empty. */
   readonly strippedPrefix: string
   /** Its HTML documents get session.js. */
   readonly sessionScript: boolean
-  /** Headers that the configuration gives to it; `undefined` without any. */
+  /** Headers that the configuration adds to its requests; `undefined` if none. */
   readonly headers: UpstreamHeaders | undefined
   /** What the configuration changes in the headers of its answers; `undefined` if nothing. */
   readonly responseChanges: ResponseChanges | undefined
   /** It is sent the access token of the user. */
   readonly accessToken: boolean
-  /** The token that it is sent in place of that one; `undefined` if none. */
+  /** The token that it is sent instead of that one; `undefined` if none. */
   readonly tokenExchange: TokenExchangeConfig | undefined
   /** How long it may take until its answer begins. */
   readonly headersTimeoutMs: number
   /** The host of its address. */
   readonly host: string
-  /** The Host that it is sent; `undefined` for the browser's. */
+  /** The Host that it is sent; `undefined` if it is the browser's. */
   readonly hostHeader: string | undefined
   /** The origin that is sent to it in place of ours; `undefined` if it sees ours. */
   readonly sentOrigin: string | undefined
-  /** The hosts and ports under which it knows itself. */
+  /** The hosts and ports by which it refers to itself. */
   readonly authorities: readonly string[]
   /** The audience of its assertions. */
   readonly audience: string
-  /** The name that its certificate has to show, whatever Host it is sent. */
+  /** The name that its certificate must have, whatever Host it is sent. */
   readonly servername: string
   readonly destination: Destination
 }
@@ -107,7 +107,7 @@ export function openUpstreams(
 function fingerprintFor(prefix: string, option: UpstreamConfig, settings: Settings, files: UpstreamFiles): string {
   const limits = Object.entries(settings).filter(([name]) => name.startsWith('UPSTREAM_'))
   const { FORWARD_ACCESS_TOKEN, MAX_HEADER_KB, BASE_URL } = settings
-  // Applications of two hosts have each their own queue, also at the same address.
+  // Applications of two hosts each have their own queue, even at the same address.
   return fingerprintOf([
     prefix,
     withoutPortalKeys(option),

@@ -1,5 +1,5 @@
-// Every trick that relies on how Node or V8 work inside, with its reason, its figure, and what happens without it. A trick that
-// saves less than 2 % goes. Figures are of a signed-in check or page on one core; bench/ measures both.
+// Every trick that relies on the internals of Node or V8, with its reason, its figure, and what happens without it. A trick that
+// saves less than 2 % is removed. Figures are of a signed-in check or page on one core; bench/ measures both.
 //
 // | trick                | saves                                        | if Node or V8 change                                |
 // |----------------------|----------------------------------------------|-----------------------------------------------------|
@@ -37,9 +37,9 @@ export function setV8Flags(version = process.versions.v8): void {
   setFlagsFromString(`--max-inlined-bytecode-size-cumulative=${INLINED_BYTECODE}`)
 }
 
-/** Whether an earlier version knows the flag was not tried. */
+/** Earlier versions were not tested for the flag. */
 const WITH_GC_COUNT = [14, 6] as const
-/** More than the largest space for new objects is of the smallest. */
+/** More than the ratio of the largest space for new objects to the smallest. */
 const GROWTH_FACTOR = 32
 
 /**
@@ -47,8 +47,8 @@ const GROWTH_FACTOR = 32
  * 63 µs. Probably it drops hidden classes that only requests have, and the machine code that relies on them.
  *
  * V8 also gives the space for new objects back when there are few. Under load it takes it again by doubling, each time after many
- * collections: 250 instead of 15 for 40,000 checks, 5 % of their work. With the factor it takes all of it at once. From the
- * beginning that would be 45 MB more at the start, so that this is called when the start is over.
+ * collections: 250 instead of 15 for 40,000 checks, 5 % of their work. With the factor it takes all of it in one step. At startup
+ * that would be 45 MB more, so this is called when the start is over.
  */
 export function disableIdleGc(version = process.versions.v8): void {
   if (!isBefore(version, WITH_GC_COUNT)) setFlagsFromString('--memory-reducer-gc-count=0')
@@ -60,8 +60,8 @@ export function isBefore(version: string, [atMajor, atMinor]: readonly [number, 
   return major < atMajor || (major === atMajor && minor < atMinor)
 }
 
-// Reads the headers of a request by those of the request before. The next request of a client has the same names, and comparing
-// them is faster than creating them: 8 of 71 µs of a signed-in check.
+// Reads the headers of a request with the help of the request before. The next request of a client has the same names, and
+// comparing them is faster than creating them: 8 of 71 µs of a signed-in check.
 
 /** The names of a request's headers, each once. */
 interface HeaderNames {
@@ -79,8 +79,8 @@ export class ServerRequest extends IncomingMessage {
   #headers: IncomingHttpHeaders | undefined
 
   static {
-    // In Node the headers are an accessor, read when they are asked for; to TypeScript they are a field. Where they are a field in
-    // Node, too, it stays.
+    // In Node the headers are an accessor, read when they are asked for; to TypeScript they are a field. If they are a field in
+    // Node, too, it is left alone.
     if (Object.getOwnPropertyDescriptor(IncomingMessage.prototype, 'headers')?.get)
       Object.defineProperty(ServerRequest.prototype, 'headers', {
         get(this: ServerRequest) {
@@ -129,7 +129,7 @@ function areHeaders(names: readonly string[]): boolean {
 // Sends heads whose common headers were written and checked once. Node writes and checks every header of every answer: 7 of 69 µs
 // of a signed-in check.
 
-/** A response of our own HTTP server: no application has set headers of it. */
+/** A response of our own HTTP server: no application has set headers on it. */
 export class PreparedResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
   /** Node keeps the head there until it sends it. */
   declare _header: string | null
@@ -150,7 +150,7 @@ export type SendPrepared = <Answer extends PreparedAnswer<Answer>>(response: Pre
 const DATE = 'Date: '
 
 /**
- * Once a second Node writes a whole head. The others of that second end like that one, with what Node adds: the date, and how
+ * Once a second Node writes a whole head. The other heads of that second get the same end, which Node adds: the date, and how
  * long the connection is kept. If that head is not where or what we expect, Node writes the next one, too.
  */
 export function createSendPrepared(now: () => number): SendPrepared {
@@ -175,8 +175,8 @@ export function createSendPrepared(now: () => number): SendPrepared {
 }
 
 /**
- * Headers as the lines of a head. Throws what `writeHead` would. Joined, not added up: V8 would keep all the pieces, and put them
- * together again for each answer: 2 % of a check with 8,000 users, 8 % with 100,000.
+ * Headers as the lines of a head. Throws what `writeHead` would. Joined rather than concatenated, because V8 would keep all the
+ * pieces, and put them together again for each answer: 2 % of a check with 8,000 users, 8 % with 100,000.
  */
 export function headerLines(list: readonly string[]): string {
   const pieces: string[] = []
@@ -192,7 +192,7 @@ export function headerLines(list: readonly string[]): string {
 
 // For correct behaviour, not for speed.
 
-/** Node keeps an address once it was read; after a reset it cannot be read any more. */
+/** Node keeps an address once it was read; after a reset it can no longer be read. */
 export function rememberAddress({ remoteAddress: _ }: Socket): void {}
 
 /** In a cluster, Node calls `close` as well: then it does the same as `stopAccepting`. */
@@ -205,8 +205,8 @@ export function closeWithoutLoss<HttpServer extends Server>(server: HttpServer):
 }
 
 /**
- * Closes the socket, after accepting the connections that the system has taken for us: it would reset them. Unlike the HTTP
- * server's own `close`, this leaves idle connections open for what may be on its way on them.
+ * Closes the socket, after accepting the connections that the system has queued for us, which it would otherwise reset. Unlike
+ * the HTTP server's own `close`, this leaves idle connections open for what may be on its way on them.
  */
 export async function stopAccepting(server: Server, callback?: (error?: Error) => void): Promise<void> {
   await acceptWaiting(server)

@@ -1,5 +1,5 @@
-// A stream of HTTP/2 as the request and the response that node:http gives, so that one pipeline serves both protocols. Node's
-// own classes for that make eleven listeners and a second stream for each request; these have only what the gateway uses.
+// A stream of HTTP/2 as the request and the response that node:http gives, so that one pipeline serves both protocols. Node's own
+// classes for that create eleven listeners and a second stream for each request; these have only what the gateway uses.
 
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http'
 import {
@@ -104,7 +104,7 @@ export class Http2Request {
   }
 }
 
-/** Node ends the body of a stream that its client has reset like a whole one. Here it fails, once the client has left. */
+/** If its client resets a stream, Node ends the body as if it were complete. Here the body fails, once the client has left. */
 class WholeBody implements AsyncIterableIterator<Buffer> {
   readonly #stream: ServerHttp2Stream
   readonly #chunks: AsyncIterator<Buffer>
@@ -131,7 +131,7 @@ class WholeBody implements AsyncIterableIterator<Buffer> {
   }
 }
 
-/** Valid for a connection of HTTP/1.1 only: in HTTP/2 they make an answer malformed. */
+/** Valid only for a connection of HTTP/1.1: in HTTP/2 they make an answer malformed. */
 const CONNECTION_HEADERS = new Set([
   ...['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade', 'http2-settings', 'te'],
 ])
@@ -143,8 +143,8 @@ const BROKEN_OFF = new Error('the answer was broken off')
 const NOT_REMEMBERED: readonly string[] = [REQUEST_ID]
 
 /**
- * Both sides of a connection remember headers, and send them again by their number. An id comes once, and would displace
- * others there, which are then sent in full again.
+ * Both sides of a connection remember headers, and refer to them by number. An id occurs only once, and would displace others
+ * there, which are then sent in full again.
  */
 function forgetId(head: HeaderList): void {
   const marked = head as HeaderList & Record<symbol, readonly string[]>
@@ -164,7 +164,7 @@ export class Http2Response implements UnreadAnswer {
   isWatched = false
   /** Its client has left too much unread. */
   isRefused = false
-  /** Trailers may follow a body of a known length. Set before the head; without a length they may always. */
+  /** Trailers may follow a body of a known length. Set before the head; without a length they always may. */
   takesTrailers = false
   /** For an application's answer; set by forward.ts. */
   sender: AnswerSender | undefined
@@ -185,7 +185,7 @@ export class Http2Response implements UnreadAnswer {
     this.#unread = unread
   }
 
-  /** Whether a body of our own is to be sent. Otherwise the stream is reset: its client reads nothing, and asks for more. */
+  /** Whether a body of our own may be sent. If not, the stream is reset, because its client reads nothing and keeps asking. */
   admits(bytes: number): boolean {
     if (!this.#unread || this.#unread.admits(this, bytes)) return true
     this.refuse()
@@ -196,7 +196,7 @@ export class Http2Response implements UnreadAnswer {
   refuse(): void {
     this.isRefused = this.#isDestroyed = true
     this.#stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM)
-    // The reset itself waits for a connection that is not read.
+    // Even the reset waits for a connection that is not read.
     if (this.writableLength > 0) this.#stream.destroy()
   }
 
@@ -208,7 +208,7 @@ export class Http2Response implements UnreadAnswer {
     return this.#isDestroyed || this.#stream.destroyed
   }
 
-  /** Answered whole, with nothing that its client could be slow to take or to send: a head needs no window. */
+  /** The answer is complete, and nothing is left that its client could be slow to read or to send: a head needs no window. */
   get isOver(): boolean {
     return this.writableEnded && this.bytesWritten === 0 && !this.#isWaitingForTrailers && this.req.complete
   }
@@ -251,7 +251,7 @@ export class Http2Response implements UnreadAnswer {
     return this
   }
 
-  /** The head alone if there is nothing to write. */
+  /** Writes only the head if there is no body to write. */
   write(chunk: string | Uint8Array, encoding: BufferEncoding = 'utf8'): boolean {
     if (!this.headersSent) this.writeHead(this.statusCode)
     if (this.#head) this.#sendHead(this.#isWithoutBody)
@@ -264,7 +264,7 @@ export class Http2Response implements UnreadAnswer {
     return isTaken
   }
 
-  /** Tells that what waits of an application's answer has changed. */
+  /** Returns the function to call when the waiting part of an application's answer has changed. */
   #unreadOfApplication(): (() => void) | undefined {
     const unread = this.#unread
     if (!unread || !this.sender) return undefined
@@ -326,7 +326,7 @@ export class Http2Response implements UnreadAnswer {
   }
 
   once(event: string, listener: (...args: unknown[]) => void): this {
-    // It comes once in any case, and taking a listener off a stream takes a microsecond.
+    // It comes once in any case, and removing a listener from a stream takes a microsecond.
     if (event === 'close') this.#stream.on(event, listener)
     else this.#stream.once(event, listener)
     return this
@@ -410,7 +410,7 @@ interface RequestHead {
 
 const KNOWN_METHODS = new Set(METHODS.filter(method => method !== 'CONNECT'))
 
-/** What node:http would not have let in either. */
+/** A head that node:http would not have accepted either. */
 export class BadHead extends Error {
   readonly status: 400 | 417
 
@@ -433,7 +433,7 @@ export function readHttp2Request(
   const { ':method': method = '', ':path': path = '', ':authority': authority, expect } = received
   const { host = authority } = received
   if (!KNOWN_METHODS.has(method) || path === '') throw new BadHead(400)
-  // A proxy in front may have believed the one, and an application the other.
+  // A proxy in front may have used one of them, and an application the other.
   if (host === undefined || host === '' || (authority !== undefined && authority !== host)) throw new BadHead(400)
   if (expect !== undefined && String(expect).toLowerCase() !== '100-continue') throw new BadHead(417)
   let hosts = 0

@@ -21,9 +21,9 @@ import { createUnreadAnswers, type UnreadAnswers } from './unread-answers.ts'
 export interface Http2Server {
   /** Takes over a connection. */
   accept(socket: TLSSocket): void
-  /** Tells clients to send their next requests elsewhere. Those on their way are answered; a connection ends after the last. */
+  /** Clients send their next requests elsewhere. Those on their way are answered; a connection ends with the last of them. */
   announceEnd(): void
-  /** Closes idle connections, and others after their last answer. */
+  /** Idle connections end; others end with their last answer. */
   endConnections(): void
 }
 

@@ -1,5 +1,5 @@
-// An http or https server that stops gracefully: it stops accepting, finishes what is in flight, and gives up on what takes
-// too long. With https, a connection speaks what its client has negotiated: HTTP/2, or HTTP/1.1.
+// An http or https server that stops gracefully: it stops accepting, finishes what is in flight, and gives up on what takes too
+// long. With https, a connection uses the protocol that its client has negotiated: HTTP/2, or HTTP/1.1.
 
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
@@ -17,7 +17,7 @@ import { createServer } from '../util/node-http.ts'
 import { closeWithoutLoss, PreparedResponse, rememberAddress, ServerRequest, stopAccepting } from './fast-path.ts'
 import { createHttp2Server, type Http2Server } from './http2.ts'
 
-/** What the server hands its events to. */
+/** The handlers of the server's events. */
 export interface ServedApplication {
   readonly listener: RequestListener
   /** Whether a request that asks for an upgrade gets one; otherwise `listener` answers it. */
@@ -50,18 +50,18 @@ interface ListenAddress {
   readonly http2?: boolean
   /** They send the requests of many clients. */
   readonly trustedProxies?: Networks | undefined
-  /** Called with the end of every certificate that is used, in milliseconds since the epoch. */
+  /** Called with the expiry of every certificate that is used, in milliseconds since the epoch. */
   readonly onCertificate?: (expiresAt: number) => void
-  /** How long certificate and key may differ before that is reported. */
+  /** How long certificate and key may mismatch before that is reported. */
   readonly certificateGraceMs?: number
 }
 
 /**
- * How long requests on open connections are still answered: until none has arrived for this time. Each answer closes its connection.
- * So a proxy under load uses up the idle ones that it keeps, and sends no request on one that is just being closed.
+ * Requests on open connections are answered until none has arrived for this time. Each answer closes its connection, so that a
+ * proxy under load uses up the idle ones that it keeps, and sends no request on one that is just being closed.
  */
 const LAST_REQUESTS_MS = 200
-/** While requests go on, at most so many times that. */
+/** At most this many times that, while requests keep coming. */
 const LAST_REQUESTS_ROUNDS = 10
 const IDLE_CHECK_MS = 50
 /** Long enough for a slow phone, short enough for a client that only keeps a connection busy. */
@@ -200,13 +200,14 @@ const OPTIONS = {
   ServerResponse: PreparedResponse<ServerRequest>,
   headersTimeout: HEADERS_TIMEOUT_MS,
   connectionsCheckingInterval: TIMEOUT_CHECK_MS,
-  // Most have no body: Node need not make a stream of nothing for each, which costs as much as finding a session.
+  // Most requests have no body. With this, Node does not create an empty stream for each, which costs as much as finding a
+  // session.
   optimizeEmptyRequests: true,
-  // A body may take as long as the application behind lets it.
+  // A body may take as long as the application allows.
   requestTimeout: 0,
 }
 
-// The certificate of our own server: read again when its files change, and when everything is.
+// The certificate of our own server: read again when its files change, and at a reload.
 
 export interface CertificateFiles {
   readonly certFile: string
@@ -214,13 +215,13 @@ export interface CertificateFiles {
 }
 
 const LOOK_EVERY_MS = 2000
-/** Certificate and key are written one after the other: in between they do not match. */
+/** Certificate and key are written one after the other, and do not match in between. */
 const PAIR_GRACE_MS = 10_000
 
 interface CertificateWatch {
   readonly files: CertificateFiles
   readonly report: Report
-  /** Called with the end of every certificate that is used. */
+  /** Called with the expiry of every certificate that is used. */
   readonly onCertificate?: ((expiresAt: number) => void) | undefined
   readonly graceMs?: number | undefined
 }
@@ -250,7 +251,7 @@ export function watchCertificate(server: Server, options: CertificateWatch) {
     }
   }
 
-  /** Compared with what was read at the start: fs.watchFile misses what changes before its first look. */
+  /** Compared with what was read at the start, because fs.watchFile misses changes before its first look. */
   function look(): void {
     const text = readableText(files)
     if (text === seen && failingSince === undefined) return

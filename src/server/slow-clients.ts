@@ -38,7 +38,7 @@ interface ClientConnection extends WatchItem {
   delivered: number
   /** What the kernel held at the last check, if it was asked. */
   queued: number | undefined
-  /** Whether a check waits for the kernel's table: those that follow until it is read would count the same bytes again. */
+  /** Whether a check waits for the kernel's table: until it is read, further checks would count the same bytes again. */
   isReading: boolean
   received: number
   /** How many checks in a row found the same bytes waiting for the client to read them. */
@@ -93,8 +93,8 @@ export function createSlowClients({ settings, report }: SlowClientsOptions): Slo
   }
 
   /**
-   * What waits may wait for the connection, which other streams use as well, or because the client takes nothing of this
-   * stream. Nothing shows which one it is while the connection flows.
+   * Data may wait because other streams use the connection as well, or because the client reads nothing of this stream. Nothing
+   * shows which it is while the connection flows.
    */
   async function lookAtWindow(stream: ClientStream): Promise<void> {
     const queueOf = await sendQueues(stream)
@@ -226,7 +226,7 @@ export function createSlowClients({ settings, report }: SlowClientsOptions): Slo
 
 const CLOSE_LISTENERS = new WeakMap<Socket, (() => void)[]>()
 
-/** One listener for all instances of the process: Node warns of more than ten. */
+/** One listener for all instances of the process, because Node warns of more than ten. */
 function onceClosed(socket: Socket, listener: () => void): void {
   const listeners = CLOSE_LISTENERS.get(socket)
   if (listeners) return void listeners.push(listener)
@@ -249,7 +249,7 @@ function lacksBody(stream: ClientStream): boolean {
   return stream.unsent >= LOOKS
 }
 
-/** A stream without data is not idle: only bytes that wait to be read count. */
+/** A stream without data is not unread: only bytes that wait to be read matter. */
 function seemsUnread(connection: ClientConnection): boolean {
   const { socket } = connection
   const pending = socket.writableLength

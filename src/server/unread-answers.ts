@@ -1,8 +1,8 @@
-// A client by HTTP/2 that opens no window, or does not read its connection, gets no byte of its answers, and each of them waits
-// in memory until slow-clients.ts cuts it off. One connection has at most 128 streams, and an application's answer pauses once
-// 64 KB of it and the chunk after them wait: 16 MB for a connection. What waits for all connections of one network is bounded
-// here. Our own responses are refused beyond their limit. Answers of applications may be many and large on a slow line: beyond
-// their limit the owner who holds most loses the oldest, so that users who share an address do not lose theirs for one of them.
+// An HTTP/2 client that opens no window, or does not read its connection, gets no byte of its answers, and each of them waits in
+// memory until slow-clients.ts cuts it off. One connection has at most 128 streams, and an application's answer pauses once 64 KB
+// of it and the chunk after them wait: 16 MB for a connection. What waits for all connections of one network is bounded here. Our
+// own responses are refused beyond their limit. Answers of applications may be many and large on a slow line: beyond their limit
+// the owner who holds the most loses the oldest, so that users who share an address do not lose theirs because of one of them.
 
 import type { Socket } from 'node:net'
 import { network, plainAddress } from '../config/networks.ts'
@@ -11,11 +11,11 @@ import { network, plainAddress } from '../config/networks.ts'
 export interface AnswerSender {
   /** Whose request it is. */
   readonly owner: string
-  /** Too much of what its owner asked for was not read: its answer is cut off. */
+  /** Called when its answer is cut off, because too much of what its owner asked for is unread. */
   onUnread(): void
 }
 
-/** An answer by HTTP/2, as far as it is used here. */
+/** The parts of an HTTP/2 answer that are used here. */
 export interface UnreadAnswer {
   readonly socket: Socket
   readonly destroyed: boolean
@@ -33,7 +33,7 @@ export interface UnreadAnswer {
 export interface UnreadAnswers {
   /** Whether a body of our own may be sent; false if this client leaves too much unread. */
   admits(response: UnreadAnswer, bytes: number): boolean
-  /** A part of an application's answer begins to wait, was taken, or is discarded. */
+  /** Called when a part of an application's answer begins to wait, was taken, or is discarded. */
   update(response: UnreadAnswer): void
 }
 
@@ -47,7 +47,7 @@ const MOST_OWN_OF_CONNECTION = 1024 * 1024
 const MOST_OWN_OF_NETWORK = 16 * 1024 * 1024
 /** The answers of applications that wait for all connections of one network. */
 const MOST_FORWARDED_OF_NETWORK = 64 * 1024 * 1024
-/** The memory of a stream, besides its body. */
+/** The memory of a stream, in addition to its body. */
 const BYTES_PER_STREAM = 8 * 1024
 /** What has arrived from the application and is not written yet, while an answer pauses. */
 const BYTES_PER_PAUSED = 128 * 1024

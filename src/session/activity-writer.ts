@@ -1,11 +1,11 @@
 // Writes the last activity of sessions into their records, for SESSION_IDLE_MINUTES. With a setting of 20 minutes:
 //
-//   0:00   sign-in: the record says 0:00
+//   0:00   sign-in: the record has 0:00
 //   0:03   a request: less than a quarter of the setting (5 minutes) has passed, and nothing is written
-//   0:07   a request: the activity waits here, is written within a tenth of a second, and the record says 0:07
-//   0:13   a request while the store is away: the activity waits here, and is tried again until it is written
+//   0:07   a request: the activity waits here and is written within a tenth of a second; the record has 0:07
+//   0:13   a request while the store is unavailable: the activity waits here, and the write is retried until it succeeds
 //
-// Until it is written, an activity is known to this process alone (`unwrittenAt`).
+// Until it is written, only this process knows of an activity (`unwrittenAt`).
 
 import { errorFields } from '../errors.ts'
 import type { LoadedSession } from './cache.ts'
@@ -16,11 +16,11 @@ import { unpackRecord } from './sealing.ts'
 import type { StoredSessionsOptions } from './stored-sessions.ts'
 
 export interface ActivityWriter {
-  /** When the last activity was that is not written yet. */
+  /** The time of the last activity that is not written yet. */
   unwrittenAt(key: string): number | undefined
-  /** Whether activity at `at` is worth a write to a record that has `seenAt`, by the clock now. */
+  /** Whether activity at `at` is worth a write to a record that has `seenAt`. `clock` is the current time. */
   isDue(seenAt: number, at: number, clock: number): boolean
-  /** Writes the activity soon. False if too many others wait: a later activity of the session is written. */
+  /** Writes the activity soon. False if too many others are waiting; a later activity of the session is written instead. */
   write(activity: Activity): boolean
   /** Activity is written when this time has passed since the last one. `Infinity` turns it off. */
   use(quarterMs: number): void
@@ -33,13 +33,13 @@ export interface Activity {
   readonly at: number
 }
 
-/** A session without its tokens: those do not stay in memory for it. */
+/** A session without its tokens, so that they do not stay in memory. */
 export type ActiveSession = Pick<LoadedSession, 'key' | 'signedInAt'> & { readonly session: SummarizedSession }
 
-/** Clocks of instances differ by this much at most. It is a tenth of a quarter for short settings. */
+/** The largest difference expected between the clocks of two instances. For short settings, a tenth of a quarter applies. */
 const CLOCK_SKEW_MS = 5000
 const TICK_MS = 100
-/** Writes per tick at least: enough for 100,000 users and 20 minutes. With more to write, half a quarter is enough time for all. */
+/** The minimum number of writes per tick: enough for 100,000 users and 20 minutes. With more to write, all are written within half a quarter. */
 const LEAST_PER_TICK = 35
 const RETRY_MS = 1000
 const MOST_UNWRITTEN = 200_000
@@ -98,7 +98,7 @@ export function createActivityWriter({
     }
   }
 
-  /** Also if the clock was set back since: otherwise the session would live on for that long. */
+  /** Also if the clock was set back since then; otherwise the session would live on for that long. */
   function isDue(seenAt: number, at: number, clock: number): boolean {
     return at - seenAt >= stepMs || seenAt - clock >= stepMs
   }

@@ -1,5 +1,5 @@
-// A bounded cache of sessions that this process has opened. An entry proves nothing: its user asks the store whether it still
-// holds that version.
+// A bounded cache of sessions that this process has opened. An entry does not prove that the session is still valid: the caller
+// asks the store whether it still holds that version.
 //
 // There are two queues (as in S3-FIFO). A new session joins the newcomers and moves to the regulars if it is used again. A hit
 // only sets a mark, which is read when the cache is full: unmarked newcomers are evicted first. So a crowd of visitors who come
@@ -21,28 +21,28 @@ export interface LoadedSession extends Freshness {
   readonly signedInAt: number
   readonly seenAt: number
   readonly session: Session
-  /** The session's user: `session` itself, under the name that all callers have in common. */
+  /** The session's user: `session` itself, under the property name that all kinds of callers share. */
   readonly user: SessionUser
   /** The user as rules and applications see them. */
   readonly who: Identity
-  /** The configuration gives the user another role than the record has. */
+  /** Whether the role in the current configuration differs from the one in the record. */
   readonly hasNewRole?: boolean
   /** When the store was last known to hold this version. */
   confirmedAt: number
-  /** Headers for the applications that were visited last. They are dropped with the session. */
+  /** Headers for the most recently visited applications. They are dropped with the session. */
   identityHeaders?: readonly CachedHeaders[] | undefined
-  /** Headers that the configuration gives to applications. */
+  /** Configured headers for applications. */
   upstreamHeaders?: readonly CachedUpstreamHeaders[] | undefined
-  /** What this process has done about the device of the session. */
+  /** What this process remembers about the session's device. */
   deviceNotes?: DeviceNotes | undefined
-  /** Tokens for the applications that were visited last (src/token-exchange). A refresh loads another session, without them. */
+  /** Tokens for the most recently visited applications (src/token-exchange). A refresh loads another session, without them. */
   exchangedTokens?: readonly CachedToken[] | undefined
 }
 
 export interface DeviceNotes {
-  /** It is being written that the browser has shown its second cookie. */
+  /** A write is in flight that records that the browser has shown its second cookie. */
   isSeen?: boolean
-  /** When a request without the second cookie was reported last. */
+  /** When a request without the second cookie was last reported. */
   reportedAt?: number
 }
 
@@ -58,17 +58,17 @@ export interface CachedToken {
 export interface CachedUpstreamHeaders {
   /** The application's, compared by identity: a new configuration has new ones. */
   readonly of: object
-  /** Names and values in turn. */
+  /** Alternating names and values. */
   readonly pairs: readonly string[]
 }
 
 /** The headers that tell an application who the caller is. */
 export interface IdentityHeaders {
-  /** All of them, names and values in turn: a proxy that copies an empty one replaces what a client has sent. */
+  /** All of them, as alternating names and values: a proxy that copies an empty one overwrites what a client has sent. */
   readonly pairs: readonly string[]
-  /** For an application behind the gateway: without the groups of a user who has none. */
+  /** For an application behind the gateway: without the groups header if the user has no groups. */
   readonly sent: readonly string[]
-  /** `pairs` as lines of HTTP/1.1, once an answer has needed them. */
+  /** `pairs` as HTTP/1.1 header lines, once a response has needed them. */
   lines?: string | undefined
 }
 
@@ -101,13 +101,13 @@ interface CacheSlot {
 }
 
 /**
- * Memory besides the texts: objects, keys, and the headers for one application. Measured with the signed JWT (1700; without it,
+ * Memory besides the strings: objects, keys, and the headers for one application. Measured with the signed JWT (1700; without it,
  * 900 less), minus the names of fields, which are in the serialized length and take no memory per session.
  */
 const OVERHEAD_BYTES = 1450
-/** Texts take up to two bytes per character, and a header. */
+/** Strings take up to two bytes per character, plus a header. */
 const BYTES_PER_WRITTEN = 1.5
-/** Share of V8's heap limit: on a small machine the cache must leave memory to requests. */
+/** Share of V8's heap limit: on a small machine the cache must leave memory for requests. */
 const SHARE_OF_HEAP = 1 / 3
 const NEWCOMERS_SHARE = 0.1
 

@@ -1,5 +1,5 @@
-// The provider's claims of a user, at sign-in or after the last refresh, kept with the session. Roles are derived from them by the current configuration,
-// so that a change of it applies to every session.
+// The provider's claims about a user, at sign-in or after the last refresh, kept with the session. The current configuration derives
+// roles from them, so that a change to it applies to every session.
 import { z } from 'zod'
 import type { RoleConfig } from '../config/file.ts'
 import type { TokenSet } from '../provider/token.ts'
@@ -32,7 +32,7 @@ export const storedClaimsSchema: z.ZodType<StoredClaims> = z.object({
     .exactOptional(),
 })
 
-/** The claims to store, and the names of those without room. Claims that a role depends on come first. */
+/** The claims to store, and the names of those that do not fit. Claims that a role depends on come first. */
 export function selectClaims(
   { claims, exclusiveClaims, unknownClaims = [] }: Pick<MappedUser, 'claims' | 'exclusiveClaims' | 'unknownClaims'>,
   roles: readonly RoleConfig[],
@@ -76,7 +76,7 @@ function bytesOf(value: object): number {
   return Buffer.byteLength(JSON.stringify(value))
 }
 
-/** Claims about a token: a change of them says nothing about the user, and needs no write. */
+/** Claims about a token. A change to them is not a change to the user, and needs no write. */
 const TOKEN_CLAIMS: ReadonlySet<string> = new Set(['iat', 'exp', 'nbf', 'jti', 'at_hash', 'nonce', 'expires_in'])
 
 export function withoutTokenClaims(claims: Claims): Claims {
@@ -102,7 +102,7 @@ export function sealClaims(claims: StoredClaims, ticket: string, key: string): B
   return seal(sealingKey(ticket), encodeJson(claims), aadOf(key))
 }
 
-/** Without claims, or with those of another record, all are unknown: no user gets a role by what cannot be read. */
+/** If claims are missing or belong to another record, all are unknown: unreadable claims never give a user a role. */
 export function openClaims(sealed: Uint8Array, ticket: string, key: string): StoredClaims {
   return decodeJson(storedClaimsSchema, unseal(sealingKey(ticket), sealed, aadOf(key))) ?? NO_CLAIMS
 }

@@ -1,11 +1,11 @@
-// Changes of the application's data in a session. Calls at the same time would write over each other's versions and begin again,
-// each of them as often as there are others. So a process has one write per session under way, and one that waits for it:
+// Changes to the application's data in a session. Concurrent calls would overwrite each other's versions and start over, each as
+// often as there are others. So a process has at most one write per session in flight, and one that waits for it:
 //
 //   call 1    writes
 //   call 2    waits for call 1
 //   call 3    joins call 2, whose write now has the data of call 3: the last one wins
 //
-// A burst of any size is two writes.
+// A burst of any size takes two writes.
 
 import type { LoadedSession } from './cache.ts'
 import type { SessionData } from './record.ts'

@@ -1,11 +1,11 @@
-// The data keys: made once and kept in the store, wrapped under each of our secrets. So a secret can be replaced without
+// The data keys: created once and kept in the store, wrapped under each of our secrets, so that a secret can be replaced without
 // relabelling or resealing anything. A replacement, with the data keys D in the record `data-keys`:
 //
-//   SECRET=a     first start: D is made               a wraps D (created at 1)
+//   SECRET=a     first start: D is created            a wraps D (created at 1)
 //   SECRET=b,a   a restart adds a wrapper for b       a wraps D (1), b wraps D (2)
-//   SECRET=a     an instance that still has a alone   the same: b is newer than a, and about to replace it
-//   SECRET=b     a is older than b and not ours       b wraps D (2): a opens nothing any more
-//   SECRET=x     a start by mistake: x opens nothing  b wraps D (2), x wraps E (3): new data keys, reported as data_keys_closed
+//   SECRET=a     an instance that still has only a    the same: b is newer than a, and about to replace it
+//   SECRET=b     a is older than b and not ours       b wraps D (2): a no longer opens anything
+//   SECRET=x     a mistaken start: x opens nothing    b wraps D (2), x wraps E (3): new data keys, reported as data_keys_closed
 //   SECRET=b     D again                              the same: x holds other data keys, which may still be needed
 
 import { createHash, randomBytes } from 'node:crypto'
@@ -35,8 +35,8 @@ interface DataKeyringOptions {
 }
 
 /**
- * The data keys of a store, read without changing it. Empty if none of our secrets opens them. New ones if the store has none
- * yet, and so nothing that they would have to open. Several, the oldest first, after a start with another secret.
+ * Reads the data keys of a store without changing it. Empty if none of our secrets opens them; new ones if the store has none yet,
+ * because then nothing is sealed with them; several, the oldest first, after a start with another secret.
  */
 export async function readDataKeys(
   store: Pick<Store, 'read'>,
@@ -92,7 +92,7 @@ export function createDataKeyring({ store, keys, now, report }: DataKeyringOptio
   /** A store that was emptied gets the keys that this process has. */
   async function create(): Promise<void> {
     const dataKeys = known?.dataKeys ?? newDataKeys()
-    // Of all instances that try, one succeeds, and the others open its keys.
+    // If several instances try, one succeeds, and the others open its keys.
     await store.create(STORE_KEY, toEntry(renewWrappers([], wrapping, dataKeys, now())))
   }
 
@@ -103,8 +103,8 @@ export function createDataKeyring({ store, keys, now, report }: DataKeyringOptio
     const opened = wrappers && openWrappers(wrappers, [...wrapping, ...formerWrapping])
     if (wrappers && !opened) reportOnce('data_keys_closed')
     const dataKeys = opened ?? known?.dataKeys ?? newDataKeys()
-    // Once for each change of our secrets: instances with different lists would overwrite each other for ever, and a secret
-    // that others have removed must stay removed.
+    // Once per change of our secrets: instances with different lists would overwrite each other forever, and a secret that
+    // others have removed must stay removed.
     const renewed = wrappers && !isRenewed ? renewWrappers(wrappers, wrapping, dataKeys, now()) : undefined
     const isChanged = wrappers && renewed && !sameWrappers(renewed, wrappers)
     if (isChanged && !(await store.replace(STORE_KEY, toEntry(renewed), version))) return undefined
@@ -142,7 +142,7 @@ interface Wrapper {
   readonly id: string
   /** Identifies the data keys. */
   readonly set: string
-  /** When the secret came into use. No two secrets have the same time, whatever the clocks of instances say. */
+  /** When the secret came into use. No two secrets have the same time, even if the clocks of instances differ. */
   readonly createdAt: number
   /** In base64. */
   readonly sealed: string
@@ -175,7 +175,7 @@ function decodeWrappers(value: Uint8Array): Wrapper[] | undefined {
   return decodeJson(wrappersSchema, Buffer.from(value.subarray(1)))?.sort(oldestFirst) ?? []
 }
 
-/** The data keys of the oldest wrapper that one of these keys opens. If two differ, more was made with the older ones. */
+/** The data keys of the oldest wrapper that one of these keys opens. If two differ, more data depends on the older ones. */
 function openWrappers(wrappers: readonly Wrapper[], keys: readonly WrappingKey[]): DataKeys | undefined {
   return wrappers
     .map(wrapper => keys.map(key => open(wrapper, key)).find(opened => opened !== undefined))
@@ -210,8 +210,8 @@ function renewWrappers(
 }
 
 /**
- * The wrappers of secrets that are not ours, except for those that our first secret has replaced: older ones that hold our data
- * keys. The secret of a newer one is about to replace ours. Other data keys may still be needed.
+ * The wrappers of secrets that are not ours, except for those that our first secret has replaced (older wrappers of our data keys).
+ * A newer wrapper is kept because its secret is about to replace ours; other data keys are kept because they may still be needed.
  */
 function foreignWrappers(
   wrappers: readonly Wrapper[],

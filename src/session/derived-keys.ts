@@ -60,7 +60,7 @@ export function sameSecrets(one: DerivedKeys, other: DerivedKeys): boolean {
   return ids(one).join() === ids(other).join()
 }
 
-/** During a change of secrets, the previous ones still open, so that everything can be sealed again. */
+/** While secrets change, the previous ones can still open values, so that everything can be sealed again. */
 export function withFormer(keys: DerivedKeys, before: DerivedKeys): DerivedKeys {
   return {
     ...keys,

@@ -1,5 +1,5 @@
-// Why a session ended, for the login page of its browser. A small sealed record under a key that only the holder of the ticket
-// can ask for; it has no data of the user, and lives no longer than the session would have.
+// Why a session ended, for the login page of its browser: a small sealed record under a key that only the holder of the ticket
+// can ask for. It contains no user data and lives no longer than the session would have.
 
 import { z } from 'zod'
 import type { Entry, Store, StoredEntry } from '../stores/store.ts'
@@ -29,9 +29,9 @@ export type EndReason = (typeof END_REASONS)[number]
 export interface EndReasons {
   /** Keeps the reason for the browser of a session that has just been removed. */
   note(key: string, ended: Pick<Entry, 'expiresAt'>, reason: EndReason): Promise<void>
-  /** Removes a session unless it has changed since it was read. True for one of all callers. */
+  /** Removes a session unless it has changed since it was read. Only one of several callers gets true. */
   endUnchanged(stored: StoredEntry, reason: EndReason): Promise<boolean>
-  /** Why the session of this ticket ended; the second time `undefined`. */
+  /** Why the session of this ticket ended; `undefined` the second time. */
   take(ticket: string): Promise<EndReason | undefined>
 }
 
@@ -73,7 +73,7 @@ export function createEndReasons({
   }
 }
 
-/** Removes a session, and keeps the reason. False if it is gone already. */
+/** Removes a session, and keeps the reason. False if it is already gone. */
 export async function endWithReason(
   records: { readonly store: Pick<Store, 'create' | 'take'>; readonly keyring: Keyring },
   key: string,
@@ -84,7 +84,7 @@ export async function endWithReason(
   return ended !== undefined
 }
 
-/** The session has ended in any case: a login page without the sentence is better than a failure. */
+/** The session has ended in any case: a login page without the reason is better than a failure. */
 async function noteReason(
   { store, keyring }: { readonly store: Pick<Store, 'create'>; readonly keyring: Keyring },
   sessionKey: string,

@@ -1,5 +1,5 @@
 // The end of a session as an AbortSignal, for applications that embed Menshen. A session has one signal in a process, however
-// many requests ask for it. It is made and watched from the first time that it is read until the session ends.
+// many requests ask for it. It is created when it is first read, and watched until the session ends.
 
 import { getEventListeners } from 'node:events'
 import { errorFields } from '../errors.ts'
@@ -24,16 +24,16 @@ interface FollowedBy {
 }
 
 /**
- * A session that something follows without requests: a stream, or a signal. It stays in the memory of this process, whatever else
- * the cache has to hold. A refresh takes as long as the provider does, and the session may end in the meantime: it is started,
- * and the next look sees what has become of it. A class, because every answer of an application makes one.
+ * A session that a stream or a signal follows without requests. It stays in the memory of this process even if the cache evicts it.
+ * A refresh takes as long as the provider does, and the session may end in the meantime, so it is only started here; the next check
+ * sees its result. A class, because every response of an application creates one.
  */
 export class FollowedSession {
   readonly #ticket: string
   readonly #by: FollowedBy
   #loaded: LoadedSession
   #isRefreshing = false
-  /** Of the last refresh. */
+  /** The failure of the last refresh. */
   #failure: { readonly error: unknown } | undefined
 
   constructor(opened: LoadedSession, ticket: string, by: FollowedBy) {
@@ -42,14 +42,14 @@ export class FollowedSession {
     this.#by = by
   }
 
-  /** Whether nothing has changed, as far as this process knows without waiting; mostly true. */
+  /** Whether nothing has changed, as far as this process knows without waiting; usually true. */
   isCurrent(): boolean {
     const isUnchanged = this.#by.isCurrent(this.#loaded)
     if (isUnchanged) this.#failure = undefined
     return isUnchanged
   }
 
-  /** The session as the store has it; `undefined` if it has ended. Rejects if that, or the last refresh, has failed. */
+  /** The session as the store has it; `undefined` if it has ended. Rejects if the read or the last refresh failed. */
   async latest(): Promise<LoadedSession | undefined> {
     const latest = await this.#by.get(this.#ticket)
     if (!latest) return undefined
@@ -80,7 +80,7 @@ interface WatchedSignal extends WatchItem {
 }
 
 const LOOK_EVERY_MS = 1000
-/** Reads of the store at a time: the others wait for their turn. */
+/** Concurrent reads of the store; the other checks wait for their turn. */
 const MOST_CHECKS = 50
 
 export function createEndSignals(
@@ -123,7 +123,7 @@ export function createEndSignals(
     })
   }
 
-  /** A store or a provider that cannot answer proves nothing. */
+  /** A store or provider that cannot answer does not prove that the session has ended. */
   async function check(signal: WatchedSignal): Promise<void> {
     try {
       const latest = await signal.session.latest()

@@ -1,12 +1,12 @@
-// Which sessions this process has ended recently. While the store cannot be asked, a session that was confirmed a moment ago is
-// still in the cache, and this table is all that is known of its end.
+// Which sessions this process has ended recently. While the store is unavailable, a recently confirmed session is still in the
+// cache, and only this table shows that it has ended.
 
 import { LRUCache } from 'lru-cache'
 import type { Store } from '../stores/store.ts'
 import { atMost } from '../util/recent.ts'
 
 export interface SessionEnds {
-  /** The store, whose removals are noted. */
+  /** The given store, wrapped to note removals. */
   readonly store: Store
   /** Whether this process has ended, or tried to end, the session of this key since that time. */
   hasEndedSince(key: string, time: number): boolean
@@ -17,7 +17,7 @@ const MOST_KEPT = 20_000
 export function watchEnds(store: Store, now: () => number): SessionEnds {
   const endedAt = new LRUCache<string, number>(atMost(MOST_KEPT))
 
-  /** Before the store is asked: a removal whose answer is lost may have happened. */
+  /** Called before the store is asked: a removal whose answer is lost may have happened. */
   function note(key: string): void {
     endedAt.set(key, now())
   }
@@ -26,7 +26,7 @@ export function watchEnds(store: Store, now: () => number): SessionEnds {
     store: {
       ...store,
       replace(key, entry, version) {
-        // An empty record is that of a session that has ended, see end-reasons.ts.
+        // An empty record means that the session has ended, see end-reasons.ts.
         if (entry.value.length === 0) note(key)
         return store.replace(key, entry, version)
       },

@@ -26,7 +26,7 @@ export function userFields({ userInfo, provider }: Pick<Session, 'userInfo' | 'p
   return provider === undefined ? { user, sub } : { user, sub, provider }
 }
 
-/** The fields of a caller. A program has no session, and so no key of one. */
+/** The fields of a caller. A program has no session, and so no session key. */
 export function identityFields({ key, user }: { key?: string; user: Pick<Session, 'userInfo' | 'provider'> }) {
   return key === undefined ? userFields(user) : sessionFields({ key, session: user })
 }
@@ -39,7 +39,7 @@ export function sessionFields({ key, session }: { key: string; session: Pick<Ses
 
 export interface Identity extends Subject {
   readonly sub: string
-  /** The provider's id where there are several. */
+  /** The provider's id if there are several. */
   readonly provider?: string
 }
 

@@ -1,8 +1,8 @@
 // After a token refresh: asks the provider who the user is now, and saves what has changed. The tokens are saved before, so that a
-// failure here leaves the session as it is. Only an answer ends it: another user, or a `require` that is not met.
+// failure here leaves the session as it is. The session ends only if the answer is about another user or fails a `require`.
 //
-// The request that refreshed waits for WAIT_MS at most. Usually it sees the new identity already. After that it goes on with
-// the old one, and the call with its deadline. Open streams are judged again when the session is saved.
+// The request that refreshed waits for at most WAIT_MS, and usually sees the new identity. After that it continues with the old
+// one, while the call runs until its deadline. Open streams are checked again when the session is saved.
 
 import type { Settings } from '../config/settings.ts'
 import { errorFields, MenshenError } from '../errors.ts'
@@ -29,11 +29,11 @@ export interface IdentityProvider extends Partial<Pick<Provider, 'refreshUser' |
 }
 
 export interface IdentityRefreshes {
-  /** Begins after new tokens were saved, if the provider is to be asked. */
+  /** Called after new tokens were saved: starts an identity refresh if the settings want one. */
   begin(ticket: string, saved: LoadedSession, tokens: TokenSet, provider: IdentityProvider): void
-  /** The session with the identity that is being asked for, if that does not take long. */
+  /** The session with its refreshed identity, if the provider answers soon. */
   latest(ticket: string, refreshed: RefreshResult): Promise<RefreshResult>
-  /** Resolves when none is under way. */
+  /** Resolves when none is in flight. */
   settle(): Promise<void>
 }
 
@@ -53,26 +53,26 @@ export interface IdentityRefreshOptions {
   readonly settings: Pick<Settings, 'PROVIDER_PARALLEL_CALLS'> & Partial<Pick<Settings, 'IDENTITY_REFRESH'>>
   readonly report: Report
   readonly reasons?: Pick<EndReasons, 'note'>
-  /** Called at a sign-in and after a refresh, when the provider has said who the user is. */
+  /** Called at a sign-in and after a refresh, when the provider has confirmed who the user is. */
   onUserConfirmed?(user: ConfirmedUser): Promise<void>
-  /** Called when the user does not meet a `require` of the provider's configuration any more. */
+  /** Called when the user no longer meets a `require` of the provider's configuration. */
   onUserRefused?(loaded: LoadedSession): Promise<void>
   /** The session as the store has it; without reading it, if the store provably still holds `seen`. */
   reload(ticket: string, seen: LoadedSession): Promise<LoadedSession | undefined>
   readClaims(ticket: string): Promise<StoredClaims>
-  /** Which of the claims are stored. */
+  /** Selects the claims to store. */
   readonly selectClaims: SelectClaims
   save(ticket: string, seen: LoadedSession, change: SessionChange): Promise<LoadedSession | undefined>
 }
 
 /** How long a request waits. A user info endpoint answers within a fraction of it. */
 const WAIT_MS = 2000
-/** More than these are not asked: a provider that hangs must not fill the memory. */
+/** Refreshes beyond this number are skipped: a provider that hangs must not fill the memory. */
 const MOST_WAITING = 2000
 
 export function createIdentityRefreshes(options: IdentityRefreshOptions): IdentityRefreshes {
   const { settings } = options
-  /** Not those of token refreshes: user info that hangs must not delay them. */
+  /** Separate from the slots of token refreshes, which a hanging user info endpoint must not delay. */
   const slots = createSlots(settings.PROVIDER_PARALLEL_CALLS, MOST_WAITING)
   const underWay = new Map<string, Promise<RefreshResult>>()
 
@@ -91,7 +91,7 @@ export function createIdentityRefreshes(options: IdentityRefreshOptions): Identi
       const result = typeof refreshed === 'object' ? underWay.get(refreshed.key) : undefined
       if (!result) return refreshed
       const latest = await withDeadline(result, WAIT_MS, () => refreshed)
-      // A sign-out during the wait wins, whatever came of the call.
+      // A sign-out during the wait wins, whatever the result of the call.
       return typeof latest === 'object' ? options.reload(ticket, latest) : latest
     },
 
@@ -140,18 +140,18 @@ async function askAndSave(options: IdentityRefreshOptions, refresh: IdentityRefr
   const answer = await orVerdict(
     ask({ userInfo, groups, idToken, claims, exclusiveClaims, isLost: path => isUnknownClaim(before, path) }),
   )
-  // The answer was mapped by the former configuration, which does not apply any more.
+  // The answer was mapped by the previous configuration, which no longer applies.
   if (providers.get(session.provider) !== provider)
     throw new MenshenError('provider_answer', 'the provider configuration changed during the call')
   if (answer === 'requirement_failed') await options.onUserRefused?.(saved)
   if (typeof answer === 'string') return endSession(options, saved, answer)
-  // The tokens of the session, which a refresh may leave out.
+  // Includes the session's tokens, because a refresh may leave some out.
   const { storedClaims, droppedClaims } = selectClaims(answer, { ...session, ...tokens })
   await options.onUserConfirmed?.({ ...session, ...answer, claims: storedClaims })
   const isSame = sameUser(session, answer) && claimsText(before) === claimsText(storedClaims)
   if (isSame) return saved
   const latest = await save(ticket, saved, { user: { ...answer, claims: storedClaims } })
-  // A later refresh has asked later.
+  // A later refresh has asked the provider more recently.
   if (!latest || !sameTokens(latest.session, session)) return latest
   const changed = changedNames(session, latest.session)
   if (changed.length > 0) report('identity_changed', { ...sessionFields(latest), changed: changed.join(', ') })
@@ -172,7 +172,7 @@ async function orVerdict(answer: Promise<MappedUser>): Promise<MappedUser | Verd
   }
 }
 
-/** A session that is gone already ended for another reason. The browser keeps its ticket: the login page tells it why. */
+/** If the session is already gone, it ended for another reason. The browser keeps its ticket, so the login page can show why. */
 export async function endSession(
   { store, report, reasons, providers }: Pick<IdentityRefreshOptions, 'store' | 'report' | 'reasons' | 'providers'>,
   loaded: LoadedSession,

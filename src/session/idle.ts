@@ -1,11 +1,11 @@
-// SESSION_IDLE_MINUTES: a session without activity ends. The record has the time of the last activity, exact to a quarter of the
+// SESSION_IDLE_MINUTES: a session without activity ends. The record has the time of the last activity, accurate to a quarter of the
 // setting (activity-writer.ts). With a setting of 20 minutes:
 //
 //   0:00   the last activity that was written; the user may have been active until just before 0:05
-//   0:25   20 minutes and a quarter later the session ends, and never early: by a request that finds it idle, or by the watch,
-//          which looks every second at the sessions that were active in this process
+//   0:25   20 minutes plus a quarter later, and never early, the session ends: at a request that finds it idle, or by the watch,
+//          which checks every second the sessions that were active in this process
 //
-// An activity that is not written yet is known to this process alone.
+// Only this process knows of an activity that is not written yet.
 
 import { z } from 'zod'
 import { MenshenError } from '../errors.ts'
@@ -22,15 +22,15 @@ export interface IdleSessions {
   isIdle(seen: SeenSession): boolean
   /** When it ends without further activity; `undefined` if it does not. */
   endsAt(seen: SeenSession): number | undefined
-  /** There was activity just now. */
+  /** Notes that there was activity just now. */
   note(loaded: LoadedSession): void
-  /** A session was opened: its end is noticed without a further request. */
+  /** Watches a session that was opened: its end is noticed without a further request. */
   watch(loaded: LoadedSession): void
   /** Ends the session, unless there was activity elsewhere; true if it is gone. */
   end(seen: SeenSession, fields: object): Promise<boolean>
-  /** The setting after a start. */
+  /** Applies the setting after a start. */
   begin(minutes: number): Promise<void>
-  /** The setting after a reload. */
+  /** Applies the setting after a reload. */
   use(minutes: number): void
   /** Writes the activity that is not written yet, and stops. */
   close(): Promise<void>
@@ -52,17 +52,17 @@ export function idleEndAfter(seenAt: number, minutes: number): number | undefine
 const CHECK_EVERY_MS = 1000
 /** Sessions per check. */
 const MOST_PER_CHECK = 100
-/** Per process: about 30 MB. Sessions beyond are noticed by their next request, or expire. */
+/** Per process: about 30 MB. The end of further sessions is noticed at their next request, or they expire. */
 const MOST_WATCHED = 100_000
 
 export function createIdleSessions({ store, keyring, now, report, reasons }: IdleOptions): IdleSessions {
   let minutes = 0
-  /** After the last activity that was written. */
+  /** How long a session lives after its last written activity. */
   let longestMs = Number.POSITIVE_INFINITY
-  /** Before this, times were not written for this setting: they may be older than the last activity. */
+  /** Times before this were not written for this setting: they may be older than the last activity. */
   let exactSince = 0
   const writer = createActivityWriter({ store, keyring, now, report })
-  /** The last activity of each, the oldest first. */
+  /** The last activity of each session, the oldest first. */
   const watched = new Map<string, Activity>()
   let timer: NodeJS.Timeout | undefined
   let isChecking = false
@@ -81,12 +81,12 @@ export function createIdleSessions({ store, keyring, now, report, reasons }: Idl
     return Math.max(seenAt, writer.unwrittenAt(key) ?? 0, countsSince()) + longestMs
   }
 
-  /** A time of before the clock was set back says nothing. */
+  /** A time from before the clock was set back is ignored. */
   function countsSince(): number {
     return exactSince <= now() ? exactSince : 0
   }
 
-  /** Nearly every request ends with the first comparison. */
+  /** Nearly every request needs only the first comparison. */
   function isIdle(seen: SeenSession): boolean {
     const at = now()
     return at >= seen.seenAt + longestMs && at >= endsAt(seen)
@@ -124,7 +124,7 @@ export function createIdleSessions({ store, keyring, now, report, reasons }: Idl
       }
       await Promise.all(due.map(checkWatched))
     } catch {
-      // The store fails. They are checked again.
+      // The store failed. The sessions are checked again.
     }
     isChecking = false
   }
@@ -180,14 +180,14 @@ function withoutTokens({ key, signedInAt, session }: LoadedSession): ActiveSessi
   return { key, signedInAt, session: { userInfo, userRole, ...(provider === undefined ? {} : { provider }) } }
 }
 
-// Since when the store has times for this setting. The idle time of an older session starts then: a longer setting, or none, was
-// less exact.
+// The time since which the store has times for this setting. The idle time of an older session starts then, because a longer setting,
+// or none, was less accurate.
 
 const KEY = 'idle'
 const exactSchema = z.object({ minutes: z.number(), since: z.number() })
 const KEPT_MS = 10 * 365 * 24 * 3_600_000
 
-/** Without an answer of the store, from now on. */
+/** From now on if the store does not answer. */
 async function readExactSince(
   { store, keyring }: Pick<IdleOptions, 'store' | 'keyring'>,
   minutes: number,

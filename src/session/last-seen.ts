@@ -1,5 +1,5 @@
 // When a session was last seen, for the console. It is written every few minutes, and no request waits for it. With
-// SESSION_IDLE_MINUTES idle.ts writes it instead, for activity alone.
+// SESSION_IDLE_MINUTES, idle.ts writes it instead, and only for activity.
 import { errorFields } from '../errors.ts'
 import type { Entry, StoredEntry } from '../stores/store.ts'
 import type { LoadedSession } from './cache.ts'
@@ -11,8 +11,8 @@ const NOTE_AGAIN_MS = 10_000
 /** The precision of "last seen": a request must not cost a write. */
 const SEEN_STEP_MS = 5 * 60_000
 /**
- * Enough for 100,000 users who are always active. If far more return at once, a write for each would cost several times what
- * their requests do. Those that are left out are written at a later request.
+ * Enough for 100,000 users who are always active. If far more return at the same time, a write for each would cost several times
+ * what their requests do. Sessions that are left out are written at a later request.
  */
 const MOST_A_SECOND = 350
 

@@ -1,12 +1,12 @@
-// The id_token of a refresh whose keys are not available. The refresh token is spent, so that the new tokens are saved; who the
-// user is stays as it was until the id_token is verified.
+// Verifies the id_token of a refresh later if its keys are not available. The refresh token is spent, so the new tokens are saved;
+// the user's identity stays as it was until the id_token is verified.
 //
 //   0:00  a refresh returns an id_token with an unknown key, and the keys cannot be fetched: its tokens are saved without it
 //   0:01  the keys are tried again, then after pauses of up to 30 seconds, until the access token expires
 //   0:31  the id_token is valid: it is saved, and the provider is asked who the user is now
-//         or it is not: the session ends, as it would have with the refresh
+//         or it is invalid: the session ends, as it would have at the refresh
 //
-// It is verified by the process that refreshed. If that ends, or if the keys stay unavailable, the next refresh returns another id_token.
+// The process that refreshed verifies it. If that process stops, or the keys stay unavailable, the next refresh returns another id_token.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import { InvalidToken } from '../provider/id-token.ts'
@@ -16,7 +16,7 @@ import type { LoadedSession } from './cache.ts'
 export interface LateVerifications {
   /** Verifies `tokens` in the background. */
   begin(work: LateVerification): void
-  /** Gives up what is under way, and resolves when nothing is. */
+  /** Abandons what is in flight, and resolves when nothing is. */
   stop(): Promise<void>
 }
 
@@ -26,13 +26,13 @@ interface LateVerification {
   verify(): Promise<TokenSet>
   /** The id_token is valid. */
   done(verified: TokenSet): Promise<void>
-  /** It is not. */
+  /** The id_token is not valid. */
   failed(error: InvalidToken | SubjectMismatch): Promise<void>
 }
 
 const FIRST_PAUSE_MS = 1000
 const LONGEST_PAUSE_MS = 30_000
-/** More than these are left to their next refresh. */
+/** Beyond this number, verification is left to the next refresh. */
 const MOST = 2000
 
 export function createLateVerifications({ now }: { readonly now: () => number }): LateVerifications {
@@ -54,7 +54,7 @@ export function createLateVerifications({ now }: { readonly now: () => number })
   return {
     begin(work) {
       if (underWay.size >= MOST || stopped.signal.aborted) return
-      // Its end is not awaited: a failure leaves the session as it is.
+      // Not awaited: a failure leaves the session as it is.
       const result = run(work)
         .catch(() => {})
         .finally(() => underWay.delete(result))

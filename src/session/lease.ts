@@ -5,7 +5,7 @@
 //   0.1 s  B cannot take it, and waits: it looks for the result every 100 ms
 //   0.4 s  A saves the result and releases the lease     B sees the result: `done`
 //          or A fails and releases the lease             B sees neither result nor lease: `failed`, the same for all who wait
-//          or A dies; its lease ends 15 s later          B sees that the lease has run out: `expired`, and takes it
+//          or A dies; its lease expires 15 s later       B sees that the lease has expired: `expired`, and takes it
 
 import { setTimeout as pause } from 'node:timers/promises'
 import { errorFields } from '../errors.ts'

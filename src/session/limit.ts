@@ -1,8 +1,8 @@
 // SESSIONS_PER_USER: a sign-in beyond the limit ends the oldest sessions of its user, at this provider.
 //
-// Every process ends what is beyond the limit in the same order, by `since` and key of the records, and after its own record is
-// in the store. So parallel sign-ins leave the newest sessions, and as many as the limit says. A new session gets a `since` above
-// that of all others: clocks of instances differ, and may have been set back.
+// Every process ends sessions beyond the limit in the same order, by `since` and key of the records, and only after its own record
+// is in the store. So parallel sign-ins leave the newest sessions, and as many as the limit allows. A new session gets a `since`
+// above all others, because the clocks of instances differ, and may have been set back.
 
 import type { Report } from '../events.ts'
 import { allEntries } from '../stores/pages.ts'
@@ -38,7 +38,7 @@ export function createSessionLimit({ store, keyring, reasons, idle, report }: Li
 
   const labelOf = async (session: Session) => userLabel(userIdOf(session), await keyring.current())
 
-  /** A session that has ended already is not counted. */
+  /** A session that has already ended is not counted. */
   async function isAlive({ key, value }: StoredEntry, session: Session): Promise<boolean> {
     const seenAt = unpackRecord(value)?.seenAt
     if (seenAt === undefined || !idle.isIdle({ key, seenAt })) return true
@@ -60,7 +60,7 @@ export function createSessionLimit({ store, keyring, reasons, idle, report }: Li
   }
 
   async function endOne(key: string, session: Session): Promise<void> {
-    // Of parallel callers one gets it.
+    // Only one of several parallel callers gets it.
     const ended = await store.take(key)
     if (!ended) return
     await reasons.note(key, ended, 'session_limit')
@@ -92,8 +92,8 @@ function newestFirst(one: StoredEntry, other: StoredEntry): number {
 }
 
 /**
- * Work that has begun after a call serves it, and all other calls that wait. A user who signs in a hundred times at once costs
- * a few looks at the sessions, not a hundred looks at a hundred sessions.
+ * Work that starts after a call serves that call, and all others that wait. If a user signs in a hundred times at the same time,
+ * that takes a few scans of their sessions, not a hundred scans of a hundred sessions.
  */
 function createTurns<T>(): { join(name: string, work: () => Promise<T>): Promise<T> } {
   const running = new Map<string, Promise<T>>()
@@ -108,7 +108,7 @@ function createTurns<T>(): { join(name: string, work: () => Promise<T>): Promise
   }
 
   async function startAfter(before: Promise<T>, name: string, work: () => Promise<T>): Promise<T> {
-    // Its failure is its callers'.
+    // Its own callers handle its failure.
     await before.catch(() => {})
     waiting.delete(name)
     return start(name, work)

@@ -24,7 +24,7 @@ import {
 export interface ListedSession {
   readonly key: string
   readonly expiresAt: number
-  /** The same for all sessions of one user: the label that lists them. */
+  /** The label under which all sessions of this user are listed. */
   readonly owner?: string
   /** Absent if it was sealed under a secret that is gone. */
   readonly summary?: SessionSummary
@@ -42,25 +42,25 @@ export interface SessionListing {
   /** The sessions of one username or of all, in pages of any order, each with the newest first. */
   list(query: { username?: string; after?: string | undefined; limit: number }): Promise<SessionPage>
   /**
-   * The sessions of one username, the newest first. Of a user with more than ten thousand, those among the first ten thousand
-   * keys come first. A `before` that is not the `next` of an earlier page is ignored.
+   * The sessions of one username, the newest first. If there are more than ten thousand, those among the first ten thousand keys
+   * come first. A `before` that is not the `next` of an earlier page is ignored.
    */
   newestNamed(username: string, query: { before?: string | undefined; limit: number }): Promise<SessionPage>
   /** The sessions of one user, in pages of any order, each with the newest first. */
   listOf(user: UserId, query: { after?: string | undefined; limit: number }): Promise<SessionPage>
-  /** The sessions of the user of this listed one, in the same way. */
+  /** The sessions of the user of this listed session, in the same way as `listOf`. */
   listLike(session: ListedSession, query: { after?: string | undefined; limit: number }): Promise<SessionPage>
-  /** How many `newest` lists. */
+  /** The number of sessions that `newest` lists. */
   count(): Promise<number>
   /** One session as the list shows it. */
   getListed(key: string): Promise<ListedSession | undefined>
-  /** Ends a session that was listed. The login page of its browser says why. */
+  /** Ends a session that was listed. The login page of its browser shows why. */
   end(key: string, reason?: EndReason): Promise<boolean>
   /** Ends all sessions of the users with this name, at every provider, and yields each as soon as it has ended. */
   endNamed(username: string, reason?: EndReason): AsyncGenerator<ListedSession>
   /** Ends all sessions of the user, on every device. */
   endAllOf(user: UserId, reason?: EndReason): Promise<EndedSessions>
-  /** Ends them all except for one session. */
+  /** Ends all sessions of the user except one. */
   endOthersOf(user: UserId, keptKey: string): Promise<EndedSessions>
   /** Ends a session if it belongs to this user. */
   endOneOf(user: UserId, key: string): Promise<boolean>
@@ -68,9 +68,9 @@ export interface SessionListing {
   endProviderSession(providerSession: ProviderSession): Promise<EndedSessions>
   /** Ends all sessions of the user with this `sub` at the provider, which may differ from ours. */
   endAllOfSubject(subject: UserId): Promise<EndedSessions>
-  /** Ends those of the subject's sessions that have no known session of the provider. */
+  /** Ends the subject's sessions that have no known provider session. */
   endUnknownDevicesOfSubject(subject: UserId): Promise<EndedSessions>
-  /** Ends all sessions of the user of this listed one. */
+  /** Ends all sessions of the user of this listed session. */
   endAllLike(key: string, reason?: EndReason): Promise<EndedSessions>
 }
 
@@ -87,7 +87,7 @@ export function createSessionListing({
 }: {
   store: Store
   keyring: Pick<DataKeyring, 'current'>
-  /** False for a session that has ended, and whose record is still there. */
+  /** False for a session that has ended but whose record is still there. */
   isAlive?: (session: ListedSession) => boolean
 }): SessionListing {
   async function endAllWith(
@@ -177,7 +177,7 @@ export function createSessionListing({
           const result = results[n]
           if (result?.status === 'fulfilled' && result.value) yield listedOf(entry, keys)
         }
-        // After those that have ended: the caller reports them.
+        // Thrown after the sessions that have ended are yielded, so that the caller reports them.
         for (const result of results) if (result.status === 'rejected') throw result.reason
       }
     },
@@ -225,8 +225,8 @@ function listedOf(entry: StoredEntry, keys: DataKeys): ListedSession {
   return { key, expiresAt, ...(owner === undefined ? {} : { owner }), ...(summary ? { summary } : {}) }
 }
 
-// The newest entries with a label. A store lists them in the order of their keys, so all of them are read for one page, and no more
-// than the page is kept. So that a page is not late, no more than `MOST_SORTED` are: further ones are a part of their own.
+// The newest entries with a label. A store lists them in the order of their keys, so all of them are read for one page, but
+// only the page is kept. To keep a page fast, at most `MOST_SORTED` are read; the others form a part that is listed separately.
 //
 //   15,000 entries   the first page reads those up to the key k (10,000), and has the newest of them
 //   next             1763450000000:aB3d…::k…   older than this one, from the first key to k

@@ -24,7 +24,7 @@ export interface Session {
   readonly refreshEndsAt?: number
   readonly userInfo: UserInfo
   readonly userRole: Role
-  /** The provider's id where there are several. */
+  /** The provider's id if there are several. */
   readonly provider?: string
   readonly providerSession?: ProviderSession
   /** For the sign-out in the browser. */
@@ -32,7 +32,7 @@ export interface Session {
   /** The key to which the tokens are bound. */
   readonly dpopKey?: DpopKey
   readonly groups?: readonly string[]
-  /** How the user signed in at the provider, as far as its id_token says; absent without one. A refresh does not change it. */
+  /** How the user signed in at the provider, according to its id_token; absent without one. A refresh does not change it. */
   readonly authentication?: Authentication
   /** The device that the session is bound to, or may be. */
   readonly device?: DeviceBinding
@@ -56,7 +56,7 @@ export interface BoundDevice {
   readonly y: string
   /** What the next proof signs. */
   readonly challenge: string
-  /** The one before, until a second proof has used it. */
+  /** The previous challenge, until a second proof has used it. */
   readonly previousChallenge?: string
   /** The random part of the last signature: another proof has another one, a copy of the last proof has the same. */
   readonly lastNonce?: string
@@ -92,19 +92,19 @@ export interface DataKeys {
 export const SESSION_LABEL = 'session'
 /** The index of the user's label in an entry. */
 export const SUB_LABEL = 1
-/** No other label begins like this. */
+/** No other label begins with this. */
 const PROVIDER_SESSION_PREFIX = 'sid.'
 const SUBJECT_PREFIX = 'subject.'
 
-/** `provider` is absent where there is one only. */
+/** `provider` is absent if there is only one. */
 export interface SignInDetails {
   readonly tokens: TokenSet
   readonly user: MappedUser
   readonly provider: string | undefined
   readonly origin?: SignInOrigin
-  /** Default: the one of the tokens. */
+  /** Default: that of the tokens. */
   readonly authentication?: Authentication | undefined
-  /** If the session may be bound to its device. */
+  /** Present if the session may be bound to its device. */
   readonly device?: DeviceBinding | undefined
 }
 
@@ -217,7 +217,7 @@ export function subjectIn(idToken: string | undefined): string | undefined {
   }
 }
 
-/** The same `sub` at two providers is two users. */
+/** The same `sub` at two providers means two users. */
 export interface UserId {
   readonly sub: string
   readonly provider?: string | undefined
@@ -232,14 +232,14 @@ export function userLabel({ sub, provider }: UserId, keys: DataKeys): string {
 }
 
 /**
- * For users whose `sub` the configuration maps (`fields.sub`) to another one than the provider's. It is a separate kind of label:
- * the same text can be our `sub` of one user and the provider's `sub` of another.
+ * A label for users whose `sub` the configuration maps (`fields.sub`) to one that differs from the provider's. It is a separate kind
+ * of label, because the same text can be our `sub` of one user and the provider's `sub` of another.
  */
 export function providerSubLabel({ sub, provider }: UserId, keys: DataKeys): string {
   return SUBJECT_PREFIX + labelOf('subject', JSON.stringify([provider ?? null, sub]), keys)
 }
 
-/** Whether the user has another `sub` at the provider. */
+/** Whether the user has a different `sub` at the provider. */
 export function hasOwnSubject({ labels }: Pick<Entry, 'labels'>): boolean {
   return labels.some(label => label.startsWith(SUBJECT_PREFIX))
 }
@@ -300,7 +300,7 @@ export interface SessionTimes {
   readonly seenAt: number
 }
 
-/** What the summary has of a session. */
+/** The part of a session that the summary contains. */
 export type SummarizedSession = Pick<Session, 'userInfo' | 'userRole' | 'provider' | 'device'>
 
 export function newSummary(session: SummarizedSession, times: SessionTimes, origin: SignInOrigin = {}): SessionSummary {
@@ -385,7 +385,7 @@ function parse(plain: Buffer): unknown {
   }
 }
 
-// The schema of the sealed part, as a table of checks: to open a record takes 22 µs with them and 25 µs with zod (10,000 records
+// The schema of the sealed part, as a table of checks: opening a record takes 22 µs with them and 25 µs with zod (10,000 records
 // of 440 bytes; 12 µs are decryption).
 
 type Check = (value: unknown) => boolean
@@ -401,7 +401,7 @@ const optional =
   value =>
     value === undefined || check(value)
 
-/** Whether it is an object whose fields pass their checks. A field without a check has to pass that of `others`. */
+/** Whether it is an object whose fields pass their checks. A field without a check must pass `others`. */
 function matches<T>(value: unknown, checks: Checks<T>, others?: Check): value is T {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
   const fields = value as Readonly<Record<string, unknown>>

@@ -1,5 +1,5 @@
-// Refreshes a session's tokens: once at a time per session, for all requests, processes and machines, and to its end even if the
-// client has gone. Lock, reload, check again, refresh, save. Then asks who the user is now (identity-refresh.ts).
+// Refreshes a session's tokens: one refresh at a time per session, across all requests, processes and machines. It completes even
+// if the client has gone. Lock, reload, check again, refresh, save. Then asks who the user is now (identity-refresh.ts).
 //
 // Two processes, two requests of one user, an access token that is due:
 //
@@ -18,7 +18,7 @@
 //   0:00  sign-in: the record and the cookie last until the refresh token expires, or for SESSION_MAX_HOURS
 //   0:03  a request: the token is due; it is refreshed, then the request is answered
 //   0:40  the next request: the token has expired; the same, once for all requests that arrive by then
-//   0:40  the provider refuses (invalid_grant): the session ends, and the login page says why
+//   0:40  the provider refuses (invalid_grant): the session ends, and the login page shows why
 //   0:40  the provider has an outage: 503, and the session stays (REFRESH_FAILURE=keep). An expired token is never used. The next
 //         attempt is made after a pause, which grows: one for the session, and a short one for all sessions of the provider
 
@@ -89,7 +89,7 @@ export interface RefresherOptions extends IdentityRefreshOptions {
   readonly now: () => number
   readonly report: Report
   readonly measure?: Measure
-  /** Whether its tokens have to be refreshed at that time. */
+  /** Whether the session's tokens have to be refreshed at that time. */
   isDueAt(session: Session, at: number): boolean
   /** Reads the session from the store. */
   load(ticket: string): Promise<LoadedSession | undefined>
@@ -118,13 +118,13 @@ interface Refresh {
   readonly ticket: string
   /** The session when the refresh was requested. */
   readonly seen: LoadedSession
-  /** The tokens cannot be saved now. Requests stop waiting; saving goes on. */
+  /** Called when the tokens cannot be saved now: requests stop waiting, while saving goes on. */
   abandonWaiters(error: unknown): void
 }
 
 interface RefreshInFlight {
   readonly result: Promise<RefreshOutcome>
-  /** Rejects when requests are to stop waiting for the result. */
+  /** Rejects when requests should stop waiting for the result. */
   readonly abandoned: Promise<never>
 }
 
@@ -199,7 +199,7 @@ function assertAvailable(outcome: RefreshOutcome): RefreshResult {
   throw new MenshenError('provider_unavailable', 'the access token has expired, and the provider is unreachable')
 }
 
-/** After one more attempt to save: only that notices a store that is back. */
+/** Rejects after one more attempt to save, because only that notices that the store is available again. */
 async function rejectAfterGrace(abandoned: Promise<never>): Promise<never> {
   try {
     return await abandoned
@@ -234,13 +234,13 @@ async function runRefresh(context: RefreshContext, refresh: Refresh): Promise<Re
       latest = await load(ticket)
       return !isUnchanged(latest, seen)
     })
-    // The failure of the lease's holder is that of all who wait.
+    // A failure of the lease's holder applies to all who wait.
     const kept = latest && result === 'failed' ? keepSession(context, latest) : undefined
     if (kept) return kept
   }
 }
 
-/** Whether the session is there with the tokens that were seen. Other tokens are those of a later refresh. */
+/** Whether the session still exists with the tokens that were seen. Other tokens come from a later refresh. */
 function isUnchanged(latest: LoadedSession | undefined, seen: LoadedSession): latest is LoadedSession {
   return latest !== undefined && sameTokens(latest.session, seen.session)
 }
@@ -248,7 +248,7 @@ function isUnchanged(latest: LoadedSession | undefined, seen: LoadedSession): la
 // One attempt to refresh a session, by the holder of its lease: asks the provider, and saves the tokens or handles the failure.
 
 async function attemptRefresh(context: RefreshContext, refresh: Refresh): Promise<AttemptOutcome> {
-  // After the wait for a slot: a refresh that had one may have found an outage of the provider.
+  // Checked after the wait for a slot: a refresh that held one may have found an outage of the provider.
   const isOutage = context.outages.isOn(outageKey(refresh.seen))
   const kept = isOutage ? duringOutage(context, refresh.seen) : undefined
   if (kept) return kept
@@ -264,7 +264,7 @@ async function attemptRefresh(context: RefreshContext, refresh: Refresh): Promis
   }
 }
 
-/** Whether the lease may be needed before it expires: to release it costs a write. */
+/** Whether the lease may be needed before it expires: releasing it costs a write. */
 function shouldRelease({ isDueAt, leaseMs, now }: RefreshContext, outcome: AttemptOutcome): boolean {
   if (outcome.kind !== 'result') return true
   const { result } = outcome
@@ -311,7 +311,7 @@ function verifyLater(
     verify: tokens.verify,
     async done(verified) {
       const latest = await context.save(ticket, saved, { tokens: verified })
-      // A later refresh has returned another one.
+      // A later refresh has returned another id_token.
       if (!isUnchanged(latest, saved)) return
       context.identityRefreshes.begin(ticket, latest, verified, provider)
     },
@@ -324,7 +324,7 @@ function verifyLater(
   })
 }
 
-/** A provider that is no longer configured refreshes nothing. */
+/** Fails if the provider is no longer configured. */
 function providerOf({ providers }: RefreshContext, { provider }: Session): SessionProvider {
   const found = providers.get(provider)
   if (!found) throw new MenshenError('provider_refused', 'the provider of this session is no longer configured')
@@ -341,7 +341,7 @@ async function failRefresh(
   noteOutage(context, seen, error)
   const latest = await load(ticket)
   if (!isUnchanged(latest, seen)) return resultOutcome(latest)
-  // An id_token that is not valid is a verdict, too. Any other failure may be temporary, or the operator's to correct.
+  // An invalid id_token is final, too. Any other failure may be temporary, or the operator may have to fix it.
   const isFinal = error.code === 'provider_refused' || error instanceof InvalidToken
   const kept = isFinal ? undefined : keepSession(context, latest)
   if (kept) {
@@ -376,7 +376,7 @@ function failureFields(seen: LoadedSession, error: MenshenError) {
   return { ...sessionFields(seen), ...errorFields(error), reason: error.code }
 }
 
-/** What a request gets while the provider is unavailable; `undefined` if that ends the session. */
+/** The outcome for a request while the provider is unavailable; `undefined` if that ends the session. */
 function duringOutage({ settings, providers, now }: RefreshContext, loaded: LoadedSession): RefreshOutcome | undefined {
   const plan = providers.get(loaded.session.provider)?.plan
   const onFailure = settings.REFRESH_FAILURE ?? (plan?.preset === 'idaas' ? 'clear' : 'keep')
@@ -385,7 +385,7 @@ function duringOutage({ settings, providers, now }: RefreshContext, loaded: Load
   return loaded.expiresAt > now() ? UNAVAILABLE : undefined
 }
 
-/** What a request gets after a failed attempt. The next attempt is made later. */
+/** The outcome for a request after a failed attempt. The next attempt is made later. */
 function keepSession(context: RefreshContext, loaded: LoadedSession): RefreshOutcome | undefined {
   const kept = duringOutage(context, loaded)
   if (kept) context.backoffs.lengthen(loaded.key)
@@ -395,7 +395,7 @@ function keepSession(context: RefreshContext, loaded: LoadedSession): RefreshOut
 /** Too many requests, and the answers of a proxy during an outage of the provider. A 500 may be about one user's account. */
 const OUTAGE_STATUSES: readonly number[] = [429, 502, 503, 504]
 
-/** No answer, or one that says that the provider cannot serve, is an outage for all sessions. Other failures are about one session. */
+/** No answer, or an answer that the provider is overloaded, is an outage for all sessions. Other failures concern one session. */
 function noteOutage({ outages }: RefreshContext, seen: LoadedSession, error: MenshenError): void {
   const isOverloaded = error instanceof RefusalError && OUTAGE_STATUSES.includes(error.status)
   const key = outageKey(seen)
@@ -419,7 +419,7 @@ const LONGEST_SAVE_WAIT_MS = 800
 /** Failed attempts to save after which requests give up, while saving goes on. */
 const SAVES_BEFORE_GIVING_UP = 6
 
-/** The old tokens are spent, so that the new ones are saved as long as they are valid, even if the store is away for a while. */
+/** The old tokens are spent, so saving is retried as long as the new ones are valid, even if the store is unavailable for a while. */
 async function saveTokens(
   { now, report, save }: Pick<RefreshContext, 'now' | 'report' | 'save'>,
   { ticket, abandonWaiters }: Refresh,
@@ -441,7 +441,7 @@ async function saveTokens(
   }
 }
 
-/** The sign-out that ended the session could only revoke the old tokens. */
+/** The sign-out that ended the session could revoke only the old tokens. */
 async function revokeTokens(
   { report }: Pick<RefreshContext, 'report'>,
   provider: SessionProvider,

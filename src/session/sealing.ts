@@ -45,7 +45,7 @@ const TIME_BYTES = 8
 const LENGTH_BYTES = 4
 
 export interface RecordParts {
-  /** Outside of the summary, so that a request does not have to open that. */
+  /** Outside the summary, so that a request does not have to open it. */
   readonly seenAt: number
   readonly summaryPart: Uint8Array
   /** The provider's claims of the user, see claims.ts. Empty if none are stored. */
@@ -91,7 +91,7 @@ export function unpackRecord(value: Uint8Array): RecordParts | undefined {
   }
 }
 
-/** A part behind its length. */
+/** The part that follows its length. */
 function partAt(bytes: Buffer, lengthAt: number): { readonly bytes: Buffer; readonly end: number } | undefined {
   const start = lengthAt + LENGTH_BYTES
   if (bytes.length < start) return undefined

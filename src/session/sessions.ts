@@ -32,9 +32,9 @@ import { createStoredSessions, type DeviceChange, type StoredSessionsOptions } f
 export interface Sessions extends SessionListing {
   /** `addData` returns the application's data for the session. */
   open(signedIn: SignInDetails, addData?: AddData): Promise<{ ticket: string; loaded: LoadedSession }>
-  /** The session of a ticket if it is in the cache, current and not due. Nearly every request ends here, without waiting. */
+  /** The session of a ticket if it is in the cache, current and not due. Nearly every request needs only this, without waiting. */
   getCached(ticket: string): LoadedSession | undefined
-  /** While the store cannot be asked: the session of a ticket that it confirmed in the last ten minutes. */
+  /** For use while the store is unavailable: the session of a ticket that it confirmed in the last ten minutes. */
   getUnconfirmed(ticket: string): LoadedSession | undefined
   /** The session of a ticket that is not in the cache, if the store can be read without waiting and it is not due. */
   loadSync(ticket: string): LoadedSession | undefined
@@ -46,11 +46,11 @@ export interface Sessions extends SessionListing {
   getFresh(ticket: string, mayRefresh?: (loaded: LoadedSession) => boolean): Promise<RefreshResult>
   /** The session of a ticket, without a refresh. */
   get(ticket: string): Promise<LoadedSession | undefined>
-  /** Reads it from the store, whatever is cached. */
+  /** Reads the session from the store, ignoring the cache. */
   reload(ticket: string): Promise<LoadedSession | undefined>
-  /** Changes the device that a session is bound to; the session as it is by then. */
+  /** Changes the device that a session is bound to, and returns the session as it is afterwards. */
   changeDevice(ticket: string, loaded: LoadedSession, change: DeviceChange): Promise<LoadedSession | undefined>
-  /** Replaces the application's data; the session as it is by then, `undefined` if it has ended. */
+  /** Replaces the application's data, and returns the session as it is afterwards; `undefined` if it has ended. */
   changeData(ticket: string, loaded: LoadedSession, data: SessionData): Promise<LoadedSession | undefined>
   /** Ends a session whose browser has never proved itself. False if the session has changed since it was loaded. */
   endUnbound(loaded: LoadedSession): Promise<boolean>
@@ -60,19 +60,19 @@ export interface Sessions extends SessionListing {
   close(ticket: string): Promise<ClosedSession | undefined>
   /** Ends the oldest sessions of the user that are beyond SESSIONS_PER_USER. A failure is reported with `fields`. */
   enforceLimit(loaded: LoadedSession, fields?: object): Promise<void>
-  /** The user does something: SESSION_IDLE_MINUTES starts again. */
+  /** Notes activity of the user: SESSION_IDLE_MINUTES starts again. */
   noteActivity(loaded: LoadedSession): void
   /** When a session ends without activity; `undefined` if it does not. */
   idleEndOf(session: Pick<LoadedSession, 'key' | 'seenAt'>): number | undefined
-  /** Why the session of this ticket has ended, if its user is to be told. The second time `undefined`. */
+  /** Why the session of this ticket has ended, if its user should be told; `undefined` the second time. */
   takeEndReason(ticket: string): Promise<EndReason | undefined>
-  /** Changes the providers and roles. Sessions get their roles by the new ones. */
+  /** Changes the providers and roles. Sessions get their roles from the new ones. */
   use(directory: SessionDirectory): void
-  /** The settings at the start, before the first request. */
+  /** Applies the settings at the start, before the first request. */
   begin(settings: EndSettings): Promise<void>
   /** Changes the settings. */
   useSettings(settings: EndSettings): void
-  /** Resolves when no refresh is in flight and all activity is written. After it, no session is watched. */
+  /** Resolves when no refresh is in flight and all activity is written. Afterwards, no session is watched. */
   settle(): Promise<void>
 }
 
@@ -88,7 +88,7 @@ export interface SessionDirectory {
   readonly scopedName?: ScopedName
 }
 
-/** When sessions end, besides their tokens. */
+/** The settings that end sessions, besides the expiry of their tokens. */
 export type EndSettings = Pick<Settings, 'SESSION_IDLE_MINUTES' | 'SESSIONS_PER_USER'>
 
 interface SessionsOptions
@@ -134,7 +134,7 @@ export function createSessions(given: SessionsOptions): Sessions {
   const providerOf = ({ provider }: Session) => directory.providers.get(provider)
   const mustRefresh = ({ session }: LoadedSession) => isDueAt(session, now())
 
-  /** Except for `idaas` (specification 7.1), a token is used for half of its life at least. */
+  /** Except for `idaas` (specification 7.1), a token is used for at least half of its life. */
   function leadOf(session: Session): number {
     const lead = settings.REFRESH_LEAD_SECONDS
     const isFixed = providerOf(session)?.plan.refreshLead !== 'half'
@@ -152,12 +152,12 @@ export function createSessions(given: SessionsOptions): Sessions {
     if (!idle.isOn()) noteVisit(loaded)
   }
 
-  /** Without a session that has ended for want of activity. */
+  /** Ends a session that is idle, and returns `undefined` for it. */
   async function getAlive(ticket: string): Promise<LoadedSession | undefined> {
     const loaded = await stored.get(ticket)
     if (!loaded || !idle.isIdle(loaded)) return loaded
     if (!(await idle.end(loaded, sessionFields(loaded)))) return getAlive(ticket)
-    // Only with its ticket: without it the tokens of a session cannot be read.
+    // Possible only with the ticket: without it the tokens of a session cannot be read.
     providerOf(loaded.session)?.discard?.(loaded.session)
     return undefined
   }
@@ -218,7 +218,7 @@ export function createSessions(given: SessionsOptions): Sessions {
       const { tokens, user, origin } = signedIn
       const { storedClaims, droppedClaims } = selectForRoles(user, tokens)
       const { provider } = signedIn
-      // By the claims that are stored, as at every later request: otherwise the first request could have another role.
+      // Uses the stored claims, as every later request does; otherwise the first request could have another role.
       const known = new KnownUser(
         { provider, username: user.userInfo.username, groups: user.groups },
         () => storedClaims,
@@ -245,7 +245,7 @@ export function createSessions(given: SessionsOptions): Sessions {
       const loaded = stored.getUnconfirmed(ticket)
       return loaded && providerOf(loaded.session) && !idle.isIdle(loaded) ? loaded : undefined
     },
-    // One that is in the cache, and current, is there for a refresh: to open its record again would not change that.
+    // A session that is cached and current needs a refresh if it was not returned: opening its record again would not change that.
     loadSync: ticket => (stored.getCached(ticket) ? undefined : visited(stored.loadSync(ticket))),
     isCurrent: loaded => stored.isCurrent(loaded) && visited(loaded) !== undefined,
     isAlive: loaded => stored.isCurrent(loaded) && !idle.isIdle(loaded),
@@ -264,7 +264,7 @@ export function createSessions(given: SessionsOptions): Sessions {
 
 const asItIs: ScopedName = (_provider, name) => name
 
-/** Claims are opened only if a role asks for them. A class: V8 makes a literal with a getter fifty times as slowly. */
+/** Claims are opened only if a role asks for them. A class: V8 creates a literal with a getter fifty times more slowly. */
 class KnownUser implements RoleInput {
   readonly provider: string | undefined
   readonly username: string

@@ -7,7 +7,7 @@ import type { KeyList } from './derived-keys.ts'
 import { sealValue, unsealValue } from './sealing.ts'
 
 export interface SigningKey {
-  /** The thumbprint of its public key (RFC 7638): it changes when the key does, and at no other time. */
+  /** The thumbprint of its public key (RFC 7638): it changes only when the key does. */
   readonly id: string
   readonly key: KeyObject
 }
@@ -54,13 +54,13 @@ export function createSigningKeys(store: Store, keys: KeyList, now: () => number
       if (key) return key
       const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
       const fresh = toEntry(storeKey(number), privateKey, (number + 2) * PERIOD_MS, sealingKeys)
-      // Of all instances that try, one creates the key and the others read it. A key that none of our secrets opens is replaced.
+      // If several instances try, one creates the key and the others read it. A key that none of our secrets opens is replaced.
       if (stored) await store.replace(stored.key, fresh, stored.version)
       else await store.create(storeKey(number), fresh)
     }
   }
 
-  /** A key that another secret than the first sealed is sealed again. */
+  /** A key that was sealed with a secret other than the first is sealed again. */
   async function open(stored: StoredEntry): Promise<SigningKey | undefined> {
     const { plain, isFirst } = unsealWithAny(sealingKeys, stored)
     if (!plain) return undefined

@@ -55,7 +55,7 @@ interface StoredSessions {
   isCurrent(loaded: LoadedSession): boolean
   /** From the cache, if it is current. */
   getCached(ticket: string): LoadedSession | undefined
-  /** From the cache, if the store confirmed it in the last ten minutes: for the time in which the store cannot be asked. */
+  /** From the cache, if the store confirmed it in the last ten minutes: for use while the store is unavailable. */
   getUnconfirmed(ticket: string): LoadedSession | undefined
   /** From the store without waiting, where that is possible. `undefined` does not prove that there is none. */
   loadSync(ticket: string): LoadedSession | undefined
@@ -78,7 +78,7 @@ interface StoredSessions {
   forget(): void
 }
 
-/** New tokens; the user as they are now; another device or other data; or only a record that is kept until a time at least. */
+/** New tokens; the user as they are now; another device or other data; or only a time until which the record is kept at least. */
 export type SessionChange =
   | { readonly tokens: TokenSet }
   | { readonly user: UserChange }
@@ -86,7 +86,7 @@ export type SessionChange =
   | { readonly data: SessionData }
   | { readonly until: number }
 
-/** The device as it is to be, or `undefined` to leave it as it is. */
+/** Returns the new device, or `undefined` to leave it as it is. */
 export type DeviceChange = (device: DeviceBinding | undefined) => DeviceBinding | undefined
 
 /** Who the user of a session is now. */
@@ -99,7 +99,7 @@ export interface StoredSessionsOptions {
   readonly keyring: Pick<DataKeyring, 'current' | 'latest'>
   readonly settings: Pick<Settings, 'SESSION_MAX_HOURS' | 'SESSION_CACHE_SIZE' | 'SESSION_CACHE_MB'> &
     Partial<Pick<Settings, 'STORE'>>
-  /** The user by the current configuration, and the session with that role. Claims are opened only if a role needs them. */
+  /** The user according to the current configuration, and the session with that role. Claims are opened only if a role needs them. */
   readonly identify: (
     session: Session,
     claims: () => StoredClaims,
@@ -113,7 +113,7 @@ export interface StoredSessionsOptions {
 }
 
 const NO_CLAIMS = new Uint8Array()
-/** For so long after its last confirmation, a session is shown what is wrong with the store. */
+/** How long after its last confirmation a session may still open the console, which shows what is wrong with the store. */
 const UNCONFIRMED_MS = 10 * 60_000
 
 export function createStoredSessions(options: StoredSessionsOptions): StoredSessions {
@@ -143,7 +143,7 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
 
   async function load(ticket: string): Promise<LoadedSession | undefined> {
     const found = await store.read(recordKey(ticket))
-    // One that another process has ended is empty until it expires, which is later by a clock that is behind.
+    // The record of a session that another process has ended is empty until it expires, which is later if our clock is behind.
     const stored = found && found.value.length > 0 ? found : undefined
     const opened = stored && readSession(stored, ticket, maxHours)
     if (stored && !opened) reportUnreadable(stored)
@@ -159,11 +159,11 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
     return opened && opened.expiresAt > now() ? keep(ticket, opened) : undefined
   }
 
-  /** Synchronous: a change of the configuration during a wait would leave a user of the old one in the cache. */
+  /** Synchronous: a configuration change during a wait would leave a user of the old configuration in the cache. */
   function keep(ticket: string, opened: ReadSession, before?: LoadedSession): LoadedSession {
     const { key, version, expiresAt, signedInAt, seenAt, bytes, freshness } = opened
     const { session, who } = identify(opened.session, () => openClaims(opened.claimsPart, ticket, key))
-    // To sign an assertion takes longer than all other headers. It says nothing of the tokens.
+    // Signing an assertion takes longer than all other headers. It contains nothing about the tokens.
     const isSameUser = before?.session.userInfo === session.userInfo && sameIdentity(before.who, who)
     const loaded = {
       key,
@@ -200,7 +200,7 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
     return keep(ticket, { key, version, expiresAt, signedInAt, seenAt, session, bytes, claimsPart, freshness }, before)
   }
 
-  /** The origin of a session is in its summary alone. */
+  /** The origin of a session is only in its summary. */
   async function readOrigin(stored: StoredEntry | undefined): Promise<SignInOrigin> {
     return boundedOrigin((stored && (await summary(stored))) ?? {})
   }
@@ -278,7 +278,7 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
         throw new MenshenError('store_unavailable', 'the store already has a record for a new ticket')
       const written = { ...writable, version, entry }
       // A parallel sign-in of the same user may have ended it (SESSIONS_PER_USER): the next request finds that out.
-      // It is stored: a store that fails from now on fails the next request, not this sign-in.
+      // The session is stored: if the store fails from now on, that fails the next request, not this sign-in.
       return { ticket, loaded: (await loadWritten(written).catch(() => undefined)) ?? asWritten(written) }
     },
 
@@ -304,7 +304,7 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
       if (!isTicket(ticket)) return undefined
       const key = recordKey(ticket)
       if (!(await store.read(key))) return undefined
-      // Of parallel callers one gets it, with the latest tokens: a refresh may just have saved them.
+      // Only one of several parallel callers gets it, with the latest tokens: a refresh may just have saved them.
       const entry = await store.take(key)
       const parts = entry && unpackRecord(entry.value)
       const opened = parts && openSession(parts, ticket, key)
@@ -329,7 +329,7 @@ export function applyChange(change: SessionChange, seen: Session, latest: Sessio
   return latest
 }
 
-/** How long the record is kept at least. A change of device or data must not undo what a refresh in flight has asked for. */
+/** Until when the record is kept at least. A change of device or data must not undo what a refresh in flight has asked for. */
 function keptUntil(change: SessionChange, stored: StoredEntry | undefined): number {
   if ('until' in change) return change.until
   return 'device' in change || 'data' in change ? (stored?.expiresAt ?? 0) : 0
@@ -340,7 +340,7 @@ interface WrittenSession extends WritableSession {
   readonly entry: Entry
 }
 
-/** A session as its record says, with its length in bytes. Claims stay sealed: the cache does not hold them. */
+/** A session as read from its record, with its length in bytes. Claims stay sealed: the cache does not hold them. */
 type ReadSession = Omit<
   LoadedSession,
   | 'user'

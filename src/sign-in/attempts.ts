@@ -24,19 +24,19 @@ export interface Attempt {
   readonly verifier?: string
   readonly nonce?: string
   readonly returnPath?: string
-  /** The fragment of the page that was wanted, with its `#`; only the browser knows it. */
+  /** The fragment of the requested page, with its `#`; only the browser knows it. */
   readonly fragment?: string
   readonly startedAt?: number
   /** A test sign-in of the doctor: it creates no session, and its result goes to the holder of the ticket. */
   readonly testSignIn?: { readonly ticket: string; readonly show: boolean }
   /** Started in place of another whose answer came late; it is never started again itself. */
   readonly isRetry?: true
-  /** A signed-in user signs in again: whose session it replaces, when they had signed in, and what the rules want. */
+  /** Present if a signed-in user signs in again: whose session it replaces, when they had signed in, and what the rules require. */
   readonly stepUp?: {
     readonly sub: string
     readonly time: number
     readonly demands: readonly AuthenticationDemand[]
-    /** The provider is asked for `prompt=login`. */
+    /** Whether the provider is asked for `prompt=login`. */
     readonly isPrompted?: true
   }
 }
@@ -76,7 +76,7 @@ const usedSchema: z.ZodType<UsedAttempt> = z.object({
   isTestSignIn: z.literal(true).exactOptional(),
 })
 
-/** What is kept for the callback, besides what belongs to the protocol. */
+/** What is kept for the callback, besides the values of the protocol. */
 export type AttemptFields = Omit<Attempt, 'provider' | 'verifier' | 'nonce' | 'startedAt'>
 
 /** The page that the visitor wants. */
@@ -94,17 +94,17 @@ export interface Attempts {
   find(browser: string | undefined, state: string): Promise<Attempt | undefined>
   /** Reads the attempt and removes it. */
   take(browser: string | undefined, state: string): Promise<Attempt | undefined>
-  /** After `take`: what `findUsed` gives. Never rejects, because the sign-in does not depend on it. */
+  /** Called after `take`: keeps what `findUsed` returns. Never rejects, because the sign-in does not depend on it. */
   remember(browser: string, state: string, attempt: Attempt): Promise<void>
   /** An attempt that this browser has used. */
   findUsed(browser: string | undefined, state: string): Promise<UsedAttempt | undefined>
-  /** Whether the attempt with this state is a retry, for a browser that has lost its secret, too. */
+  /** Whether the attempt with this state is a retry, even for a browser that has lost its secret. */
   isRetry(state: string): Promise<boolean>
   /** Remembers that AUTO_SIGN_IN has started the attempt with this state for a client. Never rejects. */
   noteAutomatic(client: string, state: string): Promise<void>
   /**
-   * A client came back with this state and without the cookies that it was given. If AUTO_SIGN_IN has started that attempt for
-   * it, it is remembered for a minute. Never rejects.
+   * Called when a client came back with this state and without the cookies that it was given. If AUTO_SIGN_IN started that attempt
+   * for it, the client is remembered for a minute. Never rejects.
    */
   noteWithoutCookies(client: string, state: string): Promise<void>
   isWithoutCookies(client: string): Promise<boolean>
@@ -127,7 +127,7 @@ export function createAttempts({ settings, store, now }: AttemptsOptions): Attem
 
     async start(plan, known, kept) {
       const state = newState(plan)
-      // Where the state need not be known, a record only keeps the page that this tab wants.
+      // If the state does not have to be known, a record only keeps the page that this tab wants.
       if (!storesAttempt(plan) && !kept.returnPath && !kept.stepUp) return { authorization: { state } }
       const browser = known && isTicket(known) ? known : newTicket()
       const verifier = plan.pkce ? newTicket() : undefined
@@ -236,7 +236,7 @@ function attemptKey(browser: string, state: string): string {
   return `attempt:${hash('sha256', `${browser} ${state}`, 'base64url')}`
 }
 
-/** Another key than the attempt's: nothing that was used can be taken for what was not. */
+/** Differs from the attempt's key, so that a used attempt cannot be mistaken for an unused one. */
 function usedKey(browser: string, state: string): string {
   return `used-attempt:${hash('sha256', `${browser} ${state}`, 'base64url')}`
 }
@@ -249,7 +249,7 @@ function clientKey(client: string): string {
   return `without-cookies:${hash('sha256', client, 'base64url')}`
 }
 
-/** Depends on the state alone: a browser without cookies has no secret. */
+/** Depends only on the state: a browser without cookies has no secret. */
 function retryKey(state: string): string {
   return `retry:${hash('sha256', state, 'base64url')}`
 }

@@ -6,7 +6,7 @@ import { manualCookies } from './auto-sign-in.ts'
 import type { Site } from './context.ts'
 import { returnCookie } from './denial.ts'
 
-/** What the login page knows of `hosts`. */
+/** The part of `hosts` that the login page needs. */
 type HostsLogin = Pick<Site, 'signedOutAtHost' | 'displayReturnPath'>
 
 const NO_HOSTS: HostsLogin = { signedOutAtHost: () => false, displayReturnPath: path => path }

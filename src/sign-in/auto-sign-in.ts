@@ -22,7 +22,7 @@ export function automaticProvider({ settings, auth }: SignInContext, request: Ga
     AUTO_SIGN_IN === 'on'
       ? providers.all
       : providers.all.filter(({ plan }) => isInAppOf(plan, request.headers['user-agent']))
-  // Of several the user has to choose.
+  // With several, the user has to choose.
   return candidates.length === 1 ? candidates[0] : undefined
 }
 
@@ -54,14 +54,14 @@ export async function startAutomatically(
   }
 }
 
-// A browser that has to click has a cookie that says so. One that keeps no cookies is remembered on the server for a minute: by
-// its address and what it calls itself, because it shows nothing else. Other clients that look the same have to click, too; so
-// only the answer to an attempt that was started without a click for such a client is reason enough.
+// A browser that has to click has a cookie for it. A browser that keeps no cookies is remembered on the server for a minute, by its
+// address and user agent, because it sends nothing else that identifies it. Other clients that look the same have to click, too, so
+// this happens only after the answer to an attempt that was started without a click for such a client.
 
-/** How long, by the reason: until the next click, or until a page that did not get a session would have come back. */
+/** For how long, by reason: until the next click, or until a page that did not get a session would have come back. */
 const MANUAL_SECONDS = { failed: 60, 'signed-in': 30, 'signed-out': 365 * 24 * 3600 } as const
 
-/** The cookie after which this browser has to click. */
+/** The cookie that makes this browser wait for a click. */
 export function manualCookies(
   { settings, auth }: Pick<SignInContext, 'settings' | 'auth'>,
   { headers }: Pick<GatewayRequest, 'headers'>,
@@ -69,7 +69,7 @@ export function manualCookies(
 ): string[] {
   const { manual } = auth.cookies
   if (settings.AUTO_SIGN_IN === 'off') return []
-  // Only a click, or the sign-in that follows it, ends what a sign-out began.
+  // After a sign-out, only a click or the sign-in that follows it replaces the cookie.
   if (reason === 'failed' && readCookie(headers.cookie, manual) === 'signed-out') return []
   return [setCookie(manual, reason, MANUAL_SECONDS[reason])]
 }

@@ -19,10 +19,10 @@ const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
 /** Measured from `iat`: some providers send no `exp`. Processed tokens are remembered for longer than that. */
 const OLDEST_SECONDS = 300
 
-/** Absent or general as older providers send it; never that of another kind of token. */
+/** Absent or generic, as older providers send it; never that of another kind of token. */
 const TYPE = /^(application\/)?(logout\+)?jwt$/i
 
-/** What is left of a logout token once its signature, issuer, audience and age have been verified. */
+/** What remains to be checked in a logout token once its signature, issuer, audience and age have been verified. */
 const logoutToken = z.object({
   header: z.object({ typ: z.string().regex(TYPE).optional() }),
   claims: z
@@ -55,9 +55,9 @@ export async function backchannelLogout(
   if (await isRepeated(context, claims)) return repeated(context, request)
   const revokedBefore = await endKeys(auth.personalKeys, provider, claims)
   const ended = await endSessions(auth.sessions, provider, claims)
-  // A session may have made one until it ended.
+  // A session may have created a key until it ended.
   const revoked = revokedBefore + (await endKeys(auth.personalKeys, provider, claims))
-  // Only now: a provider whose token we could not carry out may send it again.
+  // Only now, so that a provider can resend a token that we could not carry out.
   if (!(await remember(context, claims))) return repeated(context, request)
   const fields = {
     by: 'provider',
@@ -67,15 +67,15 @@ export async function backchannelLogout(
   }
   if (revoked > 0)
     observe.report('key_revoked', { ...requestFields(request), ...whoseOf(claims), by: 'provider', revoked })
-  // After a sign-out here the provider tells us of it, too.
+  // After a sign-out here, the provider notifies us of it, too.
   const code = ended.count > 0 ? 'session_ended' : 'no_session_to_end'
   observe.report(code, { ...requestFields(request), ...whoseOf(claims), ...fields })
   return jsonAnswer(pages, {})
 }
 
 /**
- * With `sid` that device alone; without it all of the user's. A device whose `sid` never came to us may be the one that is
- * meant: those of the user end too.
+ * With `sid`, ends only the sessions of that device; without it, all sessions of the user. A device whose `sid` was never sent to us
+ * may be the one that is meant, so the user's sessions without a known `sid` end, too.
  */
 async function endSessions(
   sessions: Sessions,
@@ -88,17 +88,17 @@ async function endSessions(
   return ended.count > 0 || !user ? ended : sessions.endUnknownDevicesOfSubject(user)
 }
 
-/** A sign-out on one device (`sid`) leaves the keys as they are; that of the user everywhere ends them. */
+/** A sign-out on one device (`sid`) leaves the keys as they are; a sign-out of the user everywhere revokes them. */
 async function endKeys(keys: RevocableKeys, provider: Provider, { sub, sid }: LogoutClaims): Promise<number> {
   return sub === undefined || sid !== undefined ? 0 : keys.endAllOfSubject({ sub, provider: scopeOf(provider) })
 }
 
-/** Without a `sub`, the provider's session is told from others by a hash: its name is for the provider alone. */
+/** Without a `sub`, a hash identifies the provider's session: its id is only for the provider. */
 function whoseOf({ sub, sid = '' }: LogoutClaims): { sub: string } | { session: string } {
   return sub === undefined ? { session: hash('sha256', sid, 'base64url') } : { sub }
 }
 
-/** Only what is refused is counted: of a thousand users whom the provider signs out at once, each has to be heard. */
+/** Only refused requests are counted: if the provider signs out a thousand users at the same time, each request must be accepted. */
 async function refusal(context: SignInContext, request: GatewayRequest): Promise<OwnAnswer> {
   if (!(await context.auth.rateLimit.admits('logout', request))) return tooManyAnswer(context.pages, request)
   return jsonAnswer(context.pages, { error: 'invalid_request' }, { status: 400 })
@@ -109,7 +109,7 @@ function repeated(context: SignInContext, request: GatewayRequest): Promise<OwnA
   return refusal(context, request)
 }
 
-/** With the claim that is wrong. */
+/** Reports the claim that is wrong. */
 function reportRefused(report: Report, request: GatewayRequest, error: unknown): void {
   const { code = 'unreadable' } = error as { code?: string }
   const claim = error instanceof InvalidToken ? { claim: error.claim } : {}
@@ -122,7 +122,7 @@ interface Logout {
   readonly claims: LogoutClaims
 }
 
-/** `iss` says whose token it is; the signature has to prove it. */
+/** `iss` names the issuer of the token; the signature has to prove it. */
 async function readLogout(
   { auth, observe, now }: SignInContext,
   request: GatewayRequest,
@@ -150,14 +150,14 @@ async function readLogout(
   }
 }
 
-/** The header or claim where the first thing is wrong. */
+/** The first header or claim that is wrong. */
 function wrongIn({ issues }: z.ZodError): string {
   return String(issues[0]?.path[1] ?? 'form')
 }
 
 async function signerOf({ all }: Providers, issuer: string): Promise<Provider> {
   for (const provider of all) {
-    // A provider whose metadata are unavailable does not block the others.
+    // A provider whose metadata is unavailable does not block the others.
     if (provider.canVerify && (await provider.hasIssuer(issuer).catch(() => false))) return provider
   }
   throw new InvalidToken('logout token', 'iss', quoted('it is of an issuer that is none of our providers'))
@@ -167,7 +167,7 @@ async function isRepeated({ store }: SignInContext, claims: LogoutClaims): Promi
   return (await store.read(storeKey(claims))) !== undefined
 }
 
-/** False if it was remembered already. */
+/** False if it was already remembered. */
 async function remember({ store, now }: SignInContext, claims: LogoutClaims): Promise<boolean> {
   const expiresAt = now() + 2 * OLDEST_SECONDS * 1000
   return (await store.create(storeKey(claims), { value: new Uint8Array(), expiresAt, labels: [] })) !== undefined

@@ -8,10 +8,10 @@
 //     askProvider               redeem the code, fetch the user                 in a slot of the provider
 //     checkUser                 `require` of the provider, and the user of a step-up
 //     openSession               onSignIn, store the session
-//     answerSignedIn            end the former session, set the cookie, redirect to the page that was wanted
+//     answerSignedIn            end the former session, set the cookie, redirect to the requested page
 //
-// Each step returns its value or a `SignInFailure`, which ends the journey. Nothing is sent to the provider before the checks have
-// passed, and no answer leaves before the session is stored.
+// Each step returns its value or a `SignInFailure`, which ends the sign-in. Nothing is sent to the provider before the checks have
+// passed, and no answer is sent before the session is stored.
 
 import type { Authentication } from '../access/conditions.ts'
 import { network } from '../config/networks.ts'
@@ -55,7 +55,7 @@ const LONGEST_ERROR = 1024
 
 export async function finishSignIn(context: SignInContext, request: GatewayRequest): Promise<OwnAnswer> {
   const { auth, pages, observe } = context
-  // Before it is counted: an image or a frame of another site must not use up the limit of the whole office.
+  // Checked before the request is counted: an image or a frame of another site must not use up the limit of the whole office.
   if (isNotDocument(request)) return foreignAnswer(context, request)
   if (!(await auth.rateLimit.admits('sign-in', request))) return tooManyAnswer(pages, request)
   await noteLostSecret(context, request)
@@ -89,7 +89,7 @@ interface FailureFields {
   readonly user?: string
 }
 
-/** A sign-in that failed: the code for the login page, and what the log says about it. */
+/** A sign-in that failed: the code for the login page, and the fields for the log. */
 class SignInFailure {
   readonly error: string
   readonly fields: FailureFields
@@ -103,7 +103,7 @@ class SignInFailure {
   }
 }
 
-/** The value of a step, or the failure that its error is. */
+/** Returns the value of a step, or turns its error into a failure. */
 async function orFailure<T>(
   provider: string | undefined,
   error: 'token_error' | 'userinfo_error' | 'callback_error',
@@ -123,9 +123,9 @@ async function orFailure<T>(
 function reportFailure({ auth, observe }: SignInContext, request: GatewayRequest, failure: SignInFailure): void {
   const { error, fields, cause } = failure
   const { all, main } = auth.providers
-  // A useless answer does not say which of several providers it is from.
+  // An unusable answer does not show which of several providers sent it.
   const only = !cause && all.length === 1 ? { provider: main.plan.id } : {}
-  // The provider may call its error anything: only a code of the usual form goes to the log.
+  // The provider's error can be any text: only a code in the usual format goes to the log.
   const reason = isLoginError(error)
     ? { reason: error }
     : { reason: 'unknown_error', ...(/^[\w.-]{1,64}$/.test(error) && { error }) }
@@ -142,7 +142,7 @@ function isByStore({ cause }: SignInFailure): boolean {
   return cause?.thrown instanceof MenshenError && cause.thrown.code === 'store_unavailable'
 }
 
-/** The plans of the providers that send their answers to this path. All plans if there are none: then the failure can be named. */
+/** The plans of the providers that send their answers to this path. All plans if there are none, so that the failure can be named. */
 function plansAt(providers: Providers, path: string): readonly ProviderPlan[] {
   const plans = providers.all.map(({ plan }) => plan)
   const matching = plans.filter(({ callbackPath }) => callbackPath === path)
@@ -162,7 +162,7 @@ async function failureOf(providers: Providers, path: string, { error, descriptio
 interface AuthorizationAnswer {
   readonly code: string
   readonly state: string
-  /** Every `iss` that came with it. */
+  /** Every `iss` in the answer. */
   readonly issuers: readonly string[]
 }
 
@@ -175,7 +175,7 @@ function readAuthorizationAnswer(
     query.getAll(name).filter(Boolean),
   )
   const [error, ...moreErrors] = query.getAll('error').filter(Boolean)
-  // DingTalk may send the same one under both of its names; under one name it comes once.
+  // DingTalk may send the same code under both of its names, but only once under each.
   const [code, ...moreCodes] = new Set(codesByName.flat())
   const [state, ...moreStates] = query.getAll('state').filter(Boolean)
   if (moreErrors.length > 0) return { error: 'callback_error' }
@@ -207,7 +207,7 @@ interface FoundAttempt {
   readonly isStored: boolean
 }
 
-/** `undefined` if the state belongs to no attempt. Nothing is spent yet. */
+/** `undefined` if the state belongs to no attempt. Nothing is used up yet. */
 async function findAttempt(
   { auth: { attempts, providers, cookies } }: SignInContext,
   request: GatewayRequest,
@@ -251,7 +251,7 @@ const OF_ANOTHER = 'the answer names another provider than the attempt was start
 const ANOTHER_USER = 'a different user signed in than the one who had to sign in again'
 const REFUSED_BY_HOOK = 'onSignIn of the application returned false'
 
-/** An answer that another provider sent is refused before it spends anything. */
+/** An answer that another provider sent is refused before anything is used up. */
 async function checkSender(
   providers: Providers,
   provider: Provider,
@@ -269,7 +269,7 @@ async function checkSender(
     : new SignInFailure('callback_error', { provider: id, detail: OF_ANOTHER })
 }
 
-/** A provider of which no issuer is known takes any `iss`, but not one by which another names itself. */
+/** A provider without a known issuer accepts any `iss`, except one by which another provider identifies itself. */
 async function isOfAnother(
   providers: Providers,
   provider: Provider,
@@ -345,7 +345,7 @@ async function askProvider(
   return { tokens, user: await orFailure(plan.id, 'userinfo_error', calls.fetchUser(tokens, code)) }
 }
 
-/** There is no session for the tokens. Never rejects. */
+/** Discards tokens that did not get a session. Never rejects. */
 async function discardUnused(
   { auth }: SignInContext,
   request: GatewayRequest,
@@ -411,7 +411,7 @@ async function openSession(
   return { provider, tokens, user, attempt, authentication, device, ...opened }
 }
 
-/** A user who does not meet `require` any more loses their keys, too. */
+/** A user who no longer meets `require` loses their keys, too. */
 async function endKeysOfRefused(
   { auth, observe }: SignInContext,
   request: GatewayRequest,
@@ -426,7 +426,7 @@ async function endKeysOfRefused(
 
 /**
  * A step-up is for the user who is signed in. Another account at the provider, or a session that another user has opened in
- * another tab since, fails it. A session that has ended since does not: the user has signed in.
+ * tab since, fails it. A session that has ended since then does not, because the user has signed in.
  */
 async function isSameUser(
   { auth }: SignInContext,
@@ -441,7 +441,7 @@ async function isSameUser(
   return !current || (current.session.userInfo.sub === sub && current.session.provider === scopeOf(provider))
 }
 
-/** From here on nothing fails the sign-in: the user would be without the former session and without the new one. */
+/** From here on nothing may fail the sign-in: the user would be left without the former session and without the new one. */
 async function answerSignedIn(
   context: SignInContext,
   request: GatewayRequest,
@@ -479,10 +479,10 @@ function reportStepUp(report: Report, fields: object, tokens: TokenSet, authenti
   else report('step_up_failed', { ...levels, reason })
 }
 
-/** Tabs that AUTO_SIGN_IN has led to the provider at once are back within this time, and have asked for their pages. */
+/** Tabs that AUTO_SIGN_IN redirected to the provider at the same time are back within this time, and have requested their pages. */
 const OTHER_TABS_MS = 10_000
 
-/** The new session is good, whatever happens to the previous one. Whether there was one. */
+/** Returns whether there was a previous session. The new one is valid whatever happens to the previous one. */
 async function closePrevious(context: SignInContext, request: GatewayRequest, opened: LoadedSession): Promise<boolean> {
   const { settings, auth, observe, now } = context
   const ticket = readCookie(request.headers.cookie, auth.cookies.session)
@@ -496,7 +496,7 @@ async function closePrevious(context: SignInContext, request: GatewayRequest, op
   }
   if (settings.AUTO_SIGN_IN !== 'off') {
     const previous = await auth.sessions.get(ticket).catch(report)
-    // Another tab has just got it, and its page may be on the way with it.
+    // Another tab has just received it, and may be loading its page with it.
     if (previous && isOfSameUser(previous, opened) && Math.abs(now() - previous.signedInAt) < OTHER_TABS_MS) {
       setTimeout(close, OTHER_TABS_MS).unref()
       return true
@@ -507,12 +507,12 @@ async function closePrevious(context: SignInContext, request: GatewayRequest, op
 
 type WithProviderSession = Pick<TokenSet, 'providerSession'>
 
-/** With any token of its session, a provider may end all others of it: Keycloak does. A session of ours would lose its own. */
+/** If one token of its session is revoked, a provider may end all others of it, as Keycloak does. The new session would lose its own. */
 function sharesProviderSession({ providerSession: one }: WithProviderSession, other: WithProviderSession): boolean {
   return one !== undefined && one.sid === other.providerSession?.sid && one.issuer === other.providerSession.issuer
 }
 
-/** A provider may give the same tokens again, or others of the same session: those belong to the new session. */
+/** A provider may issue the same tokens again, or others of the same session: those belong to the new session. */
 async function discardReplaced(
   { auth }: SignInContext,
   ticket: string,

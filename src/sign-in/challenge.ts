@@ -13,7 +13,7 @@ import type { Admission, CallerIdentification } from '../identify/admission.ts'
 import { challengeParameters, metadataParameter, scopeParameters } from '../identify/protected-resources.ts'
 import { hasToken, isBrowser, isGit, isWebDav, sendsPassword } from '../util/fetch-metadata.ts'
 
-/** The `WWW-Authenticate` of a denial by status; `undefined` where none belongs. */
+/** The `WWW-Authenticate` of a denial by status; `undefined` if none applies. */
 export function challengeFor(request: GatewayRequest, admission: Admission): string | undefined {
   if (admission.outcome === 'visitor') return visitorChallenge(request, admission)
   if (admission.outcome === 'step_up') return stepUpChallenge(admission)
@@ -24,7 +24,7 @@ export function challengeFor(request: GatewayRequest, admission: Admission): str
 
 const PASSWORD_CHALLENGE = 'Basic realm="menshen"'
 
-/** RFC 9110 wants a challenge with every 401. No scheme for cookies is registered; `Cookie` makes no browser ask for a password. */
+/** RFC 9110 requires a challenge with every 401. No scheme for cookies is registered; `Cookie` does not make browsers ask for a password. */
 export function visitorChallenge(
   { method, headers }: GatewayRequest,
   { failedToken, resource, acceptsKey }: CallerIdentification,
@@ -32,7 +32,7 @@ export function visitorChallenge(
   const parameters = [...(failedToken ? ['error="invalid_token"'] : []), ...challengeParameters(resource)]
   const forToken = parameters.length > 0 ? `Bearer ${parameters.join(', ')}` : undefined
   // Git and WebDAV clients send a key as a password once they are asked for one. A browser would ask its user. WebDAV clients
-  // call themselves Mozilla, too; a script of a page, which can use these methods as well, has a Sec-Fetch-Mode.
+  // call themselves Mozilla, too; a script of a page, which can use these methods as well, sends Sec-Fetch-Mode.
   const sentPassword = sendsPassword(headers)
   const mayTakePassword = headers['sec-fetch-mode'] === undefined && (isWebDav(method) || sentPassword)
   const takesPassword = !isBrowser(headers) || mayTakePassword
@@ -42,7 +42,7 @@ export function visitorChallenge(
   return forToken ?? forKey ?? (hasToken(headers) ? 'Bearer' : 'Cookie realm="menshen"')
 }
 
-/** Both in one line, as a Response has it. JGit and MCP clients read only the first scheme. */
+/** Both in one line, as in a Response. JGit and MCP clients read only the first scheme. */
 function bothChallenges(headers: IncomingHttpHeaders, forToken: string, forKey: string): string {
   return isGit(headers) ? `${forKey}, ${forToken}` : `${forToken}, ${forKey}`
 }
@@ -50,7 +50,7 @@ function bothChallenges(headers: IncomingHttpHeaders, forToken: string, forKey: 
 /** RFC 6750, 3: the token is valid, but not sufficient. Names all scopes that the path needs if the token lacks one of them. */
 export function scopeChallenge({ missingScopes, resource }: Admission): string {
   const scopes = missingScopes ? scopeParameters(missingScopes) : []
-  // Where no other scope would help, the client has no reason to get another token.
+  // If no other scope would help, the client has no reason to get another token.
   const metadata = missingScopes && resource ? [metadataParameter(resource)] : []
   return ['Bearer error="insufficient_scope"', ...scopes, ...metadata].join(', ')
 }

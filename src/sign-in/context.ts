@@ -48,23 +48,23 @@ export interface SignInObserve extends Observation {
 
 /** BASE_URL, where users sign in, or a host of `hosts`, which sends them there and gets them back. */
 export interface Site extends SessionCookies {
-  /** At a host: to BASE_URL, and from there back to the page that was wanted. `undefined` at BASE_URL itself. */
+  /** At a host: redirects to BASE_URL, which leads back to the requested page. `undefined` at BASE_URL itself. */
   handoffAnswer(
     context: SignInContext,
     request: GatewayRequest,
     identification: Pick<CallerIdentification, 'cookies'>,
   ): ResponseAnswer | undefined
-  /** The login page after a sign-out, and how the next sign-in leads to the page that is wanted. */
+  /** The login page after a sign-out, and how the next sign-in leads to the requested page. */
   nextSignIn(context: SignInContext, request: GatewayRequest, wanted: string | null): NextPage
-  /** Whether the query of the login page says that the user has just signed out at a host. */
+  /** Whether the query of the login page shows that the user has just signed out at a host. */
   signedOutAtHost(query: URLSearchParams): boolean
   /** The page that a return path leads to, as the login page shows it. */
   displayReturnPath(path: string): string
-  /** What tells the login page that the user has signed out. */
+  /** The cookies that tell the login page that the user has signed out. */
   signedOutCookies(context: SignInContext, request: GatewayRequest, signedOut: SignOutNotice): readonly string[]
 }
 
-/** Where the browser goes, and the state if that is through the provider. */
+/** Where the browser goes next, and the state if it goes through the provider. */
 export interface NextPage {
   readonly location: string
   readonly state?: string

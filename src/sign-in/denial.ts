@@ -7,7 +7,7 @@
 //   not allowed          403, a page with another account       403, JSON
 //   not from there, or   403, a page that names the condition   403, JSON
 //   not at this time
-//   provider is away     503                                    503
+//   provider unavailable 503                                    503
 
 import type { RefusalCode } from '../access/conditions.ts'
 import { isLoopback } from '../config/deployment.ts'
@@ -105,21 +105,21 @@ function loginPageAnswer(
   return { ...redirect, leadsToLogin: true }
 }
 
-/** The caller is signed in: neither a login page nor a 401 would be true. */
+/** The caller is signed in: neither a login page nor a 401 would be correct. */
 function providerUnavailableAnswer(pages: Pages, request: GatewayRequest): ResponseAnswer {
   return errorAnswer(pages, request, 'provider_unavailable', { headers: { 'retry-after': '5' }, outcome: 'error' })
 }
 
-/** A program sends its credentials once it gets 401. It would take a login page for the result. */
+/** A program sends its credentials after a 401, and would mistake a login page for the result. */
 function acceptsPrograms({ acceptsKey, resource }: CallerIdentification): boolean {
   return acceptsKey === true || resource !== undefined
 }
 
-/** A login page may stay open for long in a tab in the background. */
+/** A login page may stay open for a long time in a background tab. */
 const TAB_SECONDS = 24 * 3600
 
 /**
- * The return path for the login page of this tab: all tabs share one cookie. Every browser's user agent begins with Mozilla;
+ * The return path for the login page of this tab, because all tabs share one cookie. Every browser's user agent begins with Mozilla;
  * other clients have no tabs, and get the plain path unless the cookie cannot hold theirs.
  */
 function tabQuery(context: SignInContext, { headers }: GatewayRequest, wanted = '/'): string {
@@ -129,7 +129,7 @@ function tabQuery(context: SignInContext, { headers }: GatewayRequest, wanted = 
   return returnQuery(path, signedForForm(context, path))
 }
 
-/** The signed return path for a login page, which may stay open for long. */
+/** The signed return path for a login page, which may stay open for a long time. */
 export function signedForForm({ now, auth }: SignInContext, path: string): string {
   return signReturnPath(path, now() + TAB_SECONDS * 1000, auth.keys.returnPath)
 }
@@ -203,13 +203,13 @@ const RETURN_SECONDS = 600
 export function returnCookie({ now, auth, pages }: SignInContext, wanted: string): string {
   const { cookies, keys } = auth
   const path = returnPathTo(pages, wanted)
-  // No cookie is better than that of the page before this one.
+  // No cookie is better than the cookie of the previous page.
   if (!path || path.length > LONGEST_IN_COOKIE) return clearCookie(cookies.returnPath)
   const value = signReturnPath(path, now() + RETURN_SECONDS * 1000, keys.returnPath)
   return setCookie(cookies.returnPath, value, RETURN_SECONDS)
 }
 
-// This machine has several names (localhost, 127.0.0.1). Cookies belong to one name, so a browser can sign in only under that of
+// This machine has several names (localhost, 127.0.0.1). Cookies belong to one name, so a browser can sign in only under the name in
 // BASE_URL: it is redirected to the same page there.
 
 /** A proxy that sends its own Host would cause a loop. A browser that comes back with this cookie was redirected just now. */
@@ -282,9 +282,9 @@ function conditionAnswer(
   return pageAnswer(pages, conditionPage(words, condition, { rule: refusedBy, requestId, signInAgain }), extra)
 }
 
-// A page of an embedding application that wants more than the rules say: a signed-in user, or one of a few roles.
+// A page of an embedding application that requires more than the rules do: a signed-in user, or one of a few roles.
 
-/** For a request that the rules have admitted. A caller without what the page wants gets the same answer as from a rule. */
+/** For a request that the rules have admitted. A caller who does not meet the page's requirement gets the same answer as from a rule. */
 export function createRequire(context: SignInContext, request: GatewayRequest, admission: Admission) {
   return (roles?: readonly Role[]): Response | undefined => {
     const role = callerOf(admission)?.who.role

@@ -35,7 +35,7 @@ export function guarded<Context extends SignInContext>(
   }
 }
 
-/** A user pressed a button on one of our pages after the session had ended. */
+/** Whether a user pressed a button on one of our pages after the session had ended. */
 function isOwnForm(request: GatewayRequest, ownOrigin: string): boolean {
   return request.method === 'POST' && isForPage(request) && !isByScript(request) && isFromOwnOrigin(request, ownOrigin)
 }

@@ -14,16 +14,16 @@ import { createToUserSession, type UserSession } from './user-session.ts'
 
 export interface Hooks {
   /**
-   * A user is about to be signed in: the provider has authenticated them, and the session is not stored yet. The object that it
-   * returns (JSON, at most 16 KB) is kept in the session, sealed, and is `data` of the user from then on; nothing or `true` keeps
-   * none. `false` refuses the sign-in, and so does an error: the first with `access_denied`, the other with `callback_error`. It
-   * has ten seconds.
+   * Called when a user is about to be signed in: the provider has authenticated them, and the session is not stored yet. The object
+   * that it returns (JSON, at most 16 KB) is kept in the session, sealed, and is `data` of the user from then on; nothing or `true`
+   * stores no data. `false` refuses the sign-in with `access_denied`; an error refuses it with `callback_error`. The function has ten
+   * seconds.
    */
   readonly onSignIn?: ((user: UserSession) => SignInResult | Promise<SignInResult>) | undefined
   /**
-   * A user has signed out, at `/logout` or on all devices. Not for sessions that expire, or that are ended by the
-   * provider, in the console or from another device: those cannot be opened without their cookie. The browser waits
-   * ten seconds for it at most.
+   * Called when a user has signed out, at `/logout` or on all devices. Not called for sessions that expire, or that are ended by the
+   * provider, in the console or from another device, because those cannot be opened without their cookie. The browser waits for it
+   * for at most ten seconds.
    */
   readonly onSignOut?: ((user: UserSession) => void | Promise<void>) | undefined
 }
@@ -52,7 +52,7 @@ export class HookError extends Error {
 
 /** Calls the functions of the application. */
 export interface HookCalls {
-  /** What the application keeps with a session. Throws `SignInRefused` or `HookFailed`. */
+  /** Returns the data that the application keeps with a session. Throws `SignInRefusal` or `HookError`. */
   signIn(request: ProxyRequest, session: Session): Promise<SessionData | undefined>
   /** Never fails a sign-out: an error or a timeout goes to the log. */
   signOut(request: ProxyRequest, closed: ClosedSession): Promise<void>
@@ -112,7 +112,7 @@ class HookTooLate extends MenshenError {
   }
 }
 
-/** A function that never ends must not block a sign-in for ever. */
+/** A function that never returns must not block a sign-in forever. */
 async function inTime<Result>(hook: keyof Hooks, call: () => Result): Promise<Awaited<Result>> {
   return withDeadline(Promise.resolve(call()), DEADLINE_MS, () => {
     throw new HookTooLate(hook)

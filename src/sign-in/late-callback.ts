@@ -1,6 +1,6 @@
-// An answer of the provider that no attempt waits for: it took too long, was used before (the Back button), or began elsewhere
-// (a bookmark of the provider's page, a restart with STORE=memory:). Its code is never redeemed. Another site can send any
-// answer, so that a sign-in with its code would be a sign-in as another user (login CSRF); what it can cause is a trip to the
+// An answer of the provider that no attempt is waiting for: it took too long, was used before (the Back button), or began elsewhere
+// (a bookmark of the provider's page, a restart with STORE=memory:). Its code is never redeemed: another site can send any answer,
+// and a sign-in with its code would be a sign-in as another user (login CSRF). The most that it can cause is a trip to the
 // provider, with an attempt of this browser.
 
 import { type OwnAnswer, redirectAnswer } from '../http/answers.ts'
@@ -14,10 +14,10 @@ import type { SignInContext } from './context.ts'
 import { returnPathOf } from './login.ts'
 import { startAttempt } from './start.ts'
 
-/** A second answer within this time is not late but broken. */
+/** A second such answer within this time means that something is broken, not that it is late. */
 const RETRY_SECONDS = 10
 
-/** `undefined` if the login page has to say that the state is not valid. */
+/** `undefined` if the login page has to report that the state is not valid. */
 export async function answerLateCallback(
   context: SignInContext,
   request: GatewayRequest,

@@ -65,7 +65,7 @@ export async function showLogin(context: SignInContext, request: GatewayRequest)
     ...(signedOutAtHost ? manualCookies(context, request, 'signed-out') : []),
     ...(isShown(request) ? clearEndReason(auth.cookies, request.headers.cookie) : []),
   ]
-  // The page says it once: HEAD has not shown it.
+  // The page shows it once; HEAD does not show it.
   if (!signedOut || request.method !== 'GET') return pageAnswer(pages, html, { cookies })
   // The local session has ended in any case.
   if (signedOut.state !== undefined && query.getAll('state').join() !== signedOut.state)
@@ -74,8 +74,9 @@ export async function showLogin(context: SignInContext, request: GatewayRequest)
 }
 
 /**
- * With AUTO_SIGN_IN a page that led here leads on to the provider: a page behind a proxy that asks by status, one for which
- * the application demands a user, or a link of a public page. Opened directly, the login page has no page to return to.
+ * With AUTO_SIGN_IN, a visitor whom another page sent here is redirected to the provider: from a page behind a proxy that asks by
+ * status, from one for which the application requires a user, or by a link on a public page. Opened directly, the login page has no
+ * page to return to.
  */
 async function redirectToProvider(
   context: SignInContext,
@@ -92,8 +93,8 @@ async function redirectToProvider(
 }
 
 /**
- * A link of another site leads here when the second cookie has ended: browsers renew it only for a page that our own site
- * asks for. So one of our own pages asks for it.
+ * A link on another site leads here when the second cookie has expired: browsers renew it only for a request from a page of our own
+ * site. So one of our own pages makes that request.
  */
 async function deviceProofPage(
   context: SignInContext,
@@ -105,7 +106,7 @@ async function deviceProofPage(
   return pageAnswer(context.pages, html, { headers: { refresh: `1; url=${wanted}` } })
 }
 
-/** Why the session of this browser ended. The page says it once: HEAD and a page that is not shown do not count as shown. */
+/** Why the session of this browser ended. The page shows it once; HEAD and a page that is not displayed do not use it up. */
 async function endReasonOf({ auth }: SignInContext, request: GatewayRequest): Promise<EndReason | undefined> {
   const { cookie } = request.headers
   const ticket = readCookie(cookie, auth.cookies.session)
@@ -121,7 +122,7 @@ function isShown(request: GatewayRequest): boolean {
 
 const STORE_DEADLINE_MS = 1000
 
-/** Shown before the user leaves: no sign-in at the provider could succeed. */
+/** Whether the store is unavailable. Shown before the user leaves, because no sign-in at the provider could succeed. */
 async function isAway({ store, observe }: SignInContext, request: GatewayRequest): Promise<boolean> {
   try {
     return await withDeadline(
@@ -135,7 +136,7 @@ async function isAway({ store, observe }: SignInContext, request: GatewayRequest
   }
 }
 
-/** A public page of the application offers to sign in, and wants its visitor back. Another site has no say in it. */
+/** The return path from a public page of the application that offers to sign in. Another site cannot set it. */
 function askedToReturn(context: SignInContext, request: GatewayRequest, query: URLSearchParams): string | undefined {
   const isOwn = request.method === 'GET' && isOwnNavigation(request, context.settings.BASE_URL)
   return (isOwn && query.get(RETURN_FIELD)) || undefined
@@ -170,7 +171,7 @@ function pathInQuery(context: SignInContext, request: GatewayRequest, query: URL
 async function signInOptions({ all, missing }: Providers, hasReturnPath: boolean): Promise<SignInOption[]> {
   const options = all.map(async ({ plan, authorizationUrl }) => {
     const isStored = storesAttempt(plan)
-    // Where the server need not know of an attempt, the page can start it without us.
+    // If the server does not have to know of an attempt, the page can start it without us.
     const direct = isStored || missing.length > 0 ? '' : await authorizationUrl()
     return {
       id: plan.id,
@@ -191,7 +192,7 @@ export function lastProviderCookies({ providers, cookies }: SignInAuth, { plan }
   return providers.all.length > 1 ? [setCookie(cookies.provider, plan.id, LAST_PROVIDER_SECONDS)] : []
 }
 
-/** The id of a provider that is configured, whatever the cookie holds. */
+/** The id of a configured provider; other values of the cookie are ignored. */
 function lastProvider({ providers, cookies }: SignInAuth, { headers }: GatewayRequest): string | undefined {
   const id = readCookie(headers.cookie, cookies.provider)
   return providers.all.length > 1 ? providers.all.find(({ plan }) => plan.id === id)?.plan.id : undefined
@@ -204,7 +205,7 @@ export async function startSignIn(
 ): Promise<OwnAnswer> {
   const { settings, auth, pages } = context
   const { providers } = auth
-  // Before it is counted: another site must not use up the limit of the whole office.
+  // Checked before the request is counted: another site must not use up the limit of the whole office.
   if (!isFromOwnOrigin(request, settings.BASE_URL)) return foreignAnswer(context, request)
   if (!(await auth.rateLimit.admits('sign-in', request))) return tooManyAnswer(pages, request)
   const wanted = form.get('provider')
@@ -240,7 +241,7 @@ function continueAnswer({ pages }: SignInContext, request: GatewayRequest, locat
 
 const LONGEST_FRAGMENT = 2048
 
-/** The page of this tab; a form without one, such as of a program, has that of the cookie. */
+/** The page of this tab. A form without one, such as that of a program, uses the page in the cookie. */
 function wantedByForm(context: SignInContext, request: GatewayRequest, form: URLSearchParams): ReturnTarget {
   const signed = form.get(RETURN_FIELD)
   const returnPath = (signed && verifiedPath(context, signed)) || returnPathOf(context, request)

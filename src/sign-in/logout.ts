@@ -1,4 +1,4 @@
-// GET and POST /logout: the local session ends first and always, then the provider is told.
+// GET and POST /logout: the local session always ends first, then the provider is notified.
 
 import type { Settings } from '../config/settings.ts'
 import { errorFields } from '../errors.ts'
@@ -36,7 +36,7 @@ export async function signOut(
   return signedOut(context, request, await leaveProvider(context, request, closed, next), 'here')
 }
 
-/** Every session of this user, on every device, and all personal keys. */
+/** Ends every session of this user, on every device, and all personal keys. */
 export async function signOutEverywhere(
   context: SignInContext,
   request: GatewayRequest,
@@ -49,7 +49,7 @@ export async function signOutEverywhere(
     const revoked = await auth.personalKeys.endAllOf(user)
     if (revoked > 0) observe.report('key_revoked', { ...requestFields(request, loaded), by: 'user', revoked })
   }
-  // The keys first: once the session is gone, the user could not try again. And last: a session may have made one until it ended.
+  // The keys first, because the user could not try again once the session is gone; and last, because a session may create one until it ends.
   await endKeys()
   const { count: ended } = await auth.sessions.endAllOf(user)
   await endKeys()
@@ -60,7 +60,7 @@ export async function signOutEverywhere(
   return signedOut(context, request, await leaveProvider(context, request, loaded, next), 'everywhere')
 }
 
-/** No image, frame, look ahead or link of another site. */
+/** Not an image, a frame, a prefetch or a link of another site. */
 function isDeliberate({ BASE_URL }: Settings, request: GatewayRequest): boolean {
   if (request.search === ASK_FIRST) return false
   return request.method === 'POST' ? isFromOwnOrigin(request, BASE_URL) : isOwnNavigation(request, BASE_URL)
@@ -71,14 +71,14 @@ async function askFirst(
   request: GatewayRequest,
   ticket: string | undefined,
 ): Promise<OwnAnswer> {
-  // Browsers send no cookie with a POST of another site: then only the next page can tell.
+  // Browsers send no cookie with a POST from another site, so only the next page can find out whether there is a session.
   const maySignOut = request.method === 'POST' || (ticket && (await context.auth.sessions.get(ticket)))
   if (!maySignOut)
     return redirectAnswer(context.pages, request.method, context.site.nextSignIn(context, request, null).location)
   return pageAnswer(context.pages, confirmSignOutPage(languageOf(context.pages, request)))
 }
 
-/** The Back button shows no page of a user who has signed out, not even one that the browser has cached. */
+/** The Back button must not show pages of a user who has signed out, not even cached ones. */
 const FORGET_PAGES = { 'clear-site-data': '"cache"' }
 
 function signedOut(

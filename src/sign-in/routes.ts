@@ -1,4 +1,4 @@
-// The routes of signing in and out.
+// The routes for signing in and out.
 
 import type { RouteTable } from '../http/route-table.ts'
 import { OWN_PATHS, type OwnPaths } from '../paths.ts'
@@ -11,7 +11,7 @@ import { signOut, signOutEverywhere } from './logout.ts'
 import { stepUp } from './step-up.ts'
 import { startTestSignIn } from './test-sign-in.ts'
 
-/** At every site. */
+/** Routes at every site. */
 export function signOutRoutes({ logout }: OwnPaths): RouteTable<SignInContext> {
   return {
     [logout]: { GET: signOut, POST: signOut },
@@ -21,7 +21,7 @@ export function signOutRoutes({ logout }: OwnPaths): RouteTable<SignInContext> {
   }
 }
 
-/** At BASE_URL. */
+/** Routes at BASE_URL. */
 export function signInRoutes({ login, callback }: OwnPaths): RouteTable<SignInContext> {
   return {
     [login]: { GET: showLogin, HEAD: showLogin, POST: startSignIn },

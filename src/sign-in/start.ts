@@ -1,5 +1,5 @@
-// The start of a sign-in: an attempt at a provider, and the address there. For the login form, and for whatever else sends a
-// browser to a provider.
+// The start of a sign-in: an attempt at a provider, and the address there. Used by the login form and by everything else that sends
+// a browser to a provider.
 
 import { network } from '../config/networks.ts'
 import { errorFields, MenshenError } from '../errors.ts'
@@ -13,7 +13,7 @@ import type { AttemptFields } from './attempts.ts'
 import type { SignInContext } from './context.ts'
 
 export interface AttemptOptions {
-  /** What the attempt keeps until the callback: the page that is wanted, and whatever the callback has to know besides. */
+  /** What the attempt keeps until the callback: the requested page, and whatever else the callback needs to know. */
   readonly kept: AttemptFields
   /** Parameters of the authorization request besides those of the provider's plan, which they replace. */
   readonly params?: Texts
@@ -23,23 +23,23 @@ export interface AttemptOptions {
 
 export interface AttemptRedirect {
   readonly state: string
-  /** At the provider; the login page with an error while that is impossible. */
+  /** The address at the provider, or that of the login page with an error if the provider is unavailable. */
   readonly location: string
   readonly isAtProvider: boolean
-  /** To be set with the redirect. */
+  /** The cookies to set with the redirect. */
   readonly cookies: readonly string[]
 }
 
-/** A bound for the header of cookies; attempts beyond it share one secret. */
+/** Limits the size of the Cookie header; further attempts share one secret. */
 const MOST_COOKIES = 8
 
-/** Attempts of other tabs are under way: their answers may still replace the secret that all tabs share. */
+/** Whether attempts of other tabs are in flight: their answers may still replace the secret that all tabs share. */
 function isBesideOthers({ headers }: GatewayRequest, { attempt }: CookieNames): boolean {
   const others = (headers.cookie ?? '').split(`${attempt}_`).length - 1
   return others > 0 && others < MOST_COOKIES
 }
 
-/** The caller has counted it: see RateLimit. */
+/** The caller has already counted the request: see RateLimit. */
 export async function startAttempt(
   context: SignInContext,
   request: GatewayRequest,
@@ -65,7 +65,7 @@ export async function startAttempt(
   }
 }
 
-/** The address of the provider's page comes from its metadata, which are unavailable. */
+/** The address of the provider's page comes from its metadata, which is unavailable. */
 function loginWhileUnavailable(
   { observe, paths }: SignInContext,
   request: GatewayRequest,

@@ -1,6 +1,6 @@
-// Step-up: the rules admit a user once they sign in again, because too much time has passed or another means is wanted. A page
-// leads to the provider, a form gets a page that says what to do, a script gets a status (RFC 9470). The callback replaces the
-// session, and the rules judge the new one: what was asked of the provider proves nothing.
+// Step-up: the rules admit a user only after another sign-in, because too much time has passed or another method is required. A page
+// redirects to the provider, a form gets a page that explains what to do, a script gets a status (RFC 9470). The callback replaces
+// the session, and the rules check the new one, because what was asked of the provider proves nothing.
 
 import { type Authentication, type AuthenticationDemand, demandsKey, meets, requestFor } from '../access/conditions.ts'
 import { readTarget } from '../access/request-path.ts'
@@ -55,7 +55,7 @@ export function stepUpAnswer(
 // A page: to the provider, and back.
 
 interface StepUpOptions {
-  /** The provider asks the user in any case, even one that does not tell `auth_time`. */
+  /** The provider has to prompt the user in any case, even a provider that does not send `auth_time`. */
   readonly isPrompted?: true
 }
 
@@ -87,13 +87,13 @@ function wantsIdToken(demands: readonly AuthenticationDemand[]): boolean {
   return demands.some(({ acr, amr }) => (acr ?? amr) !== undefined)
 }
 
-/** The provider of this user gives no id_token: no sign-in could ever fulfil it. */
+/** The provider of this user issues no id_token, so no sign-in could ever meet the rule. */
 function refuse(context: SignInContext, request: GatewayRequest, loaded: LoadedSession): ResponseAnswer {
   const refused: Admission = { loaded, cookies: [], outcome: 'refused', condition: 'step_up_failed' }
   return refusedAnswer(context, request, recordAdmission(context, request, refused))
 }
 
-/** The plan's parameters stay, unless the rules need more. A provider that only knows its own users is asked as always. */
+/** The plan's parameters stay, unless the rules need more. A provider that only knows its own users gets the usual request. */
 function paramsFor(
   { kind, authorization }: Pick<ProviderPlan, 'kind' | 'authorization'>,
   demands: readonly AuthenticationDemand[],
@@ -112,7 +112,7 @@ function paramsFor(
   }
 }
 
-/** Google gives a refresh token only with `consent`, so that a configured prompt stays. */
+/** Google issues a refresh token only with `consent`, so a configured prompt stays. */
 function withLogin(configured = ''): string {
   const others = configured.split(' ').filter(value => value !== '' && value !== 'none' && value !== 'login')
   return ['login', ...others].join(' ')
@@ -151,7 +151,7 @@ function scriptAnswer({ pages }: SignInContext, request: GatewayRequest, admissi
   })
 }
 
-/** GET /_menshen/step-up: signs in again for the request that it names, if the rules want that, and says when it is done. */
+/** GET /_menshen/step-up: signs in again for the request that it names, if the rules require it, and reports when that is done. */
 export async function stepUp(context: SignInContext, request: GatewayRequest): Promise<OwnAnswer> {
   const { pages } = context
   const admission = await admit(context, request)

@@ -1,4 +1,4 @@
-// A test sign-in of the doctor: the same way to the provider and back. It opens no session, and the doctor gets the result.
+// A test sign-in of the doctor. It takes the usual way to the provider and back but opens no session; the doctor gets the result.
 
 import type { Settings } from '../config/settings.ts'
 import { whatFailed } from '../doctor/finding.ts'
@@ -37,7 +37,7 @@ export async function startTestSignIn(context: SignInContext, request: GatewayRe
     return isWithinLimit ? errorAnswer(pages, request, 'not_found') : tooManyAnswer(pages, request)
   }
   const known = readCookie(request.headers.cookie, cookies.attempt)
-  // Whatever STATE_CHECK says: only the browser that started a test sign-in may finish it.
+  // Regardless of STATE_CHECK, only the browser that started a test sign-in may finish it.
   const plan = { ...provider.plan, stateCheck: 'bound' as const }
   const { browser = '', authorization: sent } = await attempts.start(plan, known, {
     testSignIn: { ticket, show: testSignIn.show },
@@ -61,7 +61,7 @@ type AskedProvider = SignInCalls & Pick<Provider, 'plan'>
 
 export type TestAttempt = Attempt & { readonly testSignIn: NonNullable<Attempt['testSignIn']> }
 
-/** Back from the provider. */
+/** Handles the return from the provider. */
 export async function finishTestSignIn(
   context: SignInContext,
   request: GatewayRequest,

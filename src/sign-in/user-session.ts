@@ -1,4 +1,4 @@
-// What an application learns of a signed-in user. Never a token.
+// What an application learns about a signed-in user. Never a token.
 
 import type { Role } from '../config/role-names.ts'
 import type { Providers } from '../provider/providers.ts'
@@ -16,18 +16,18 @@ export interface UserSession<R extends Role = Role, F extends string = string> {
   readonly userInfo: UserInfo<F>
   readonly userRole: R
   readonly groups: readonly string[]
-  /** Which of several providers: a name means nothing beyond its own. Absent where there is one. */
+  /** The provider's id if there are several: a username is unique only at its provider. Absent if there is only one. */
   readonly provider?: string
   /** A program with a bearer token or a key, in place of a signed-in user. */
   readonly machine?: true
-  /** What `onSignIn` of the application returned, or `updateData` was given last. */
+  /** What the application's `onSignIn` returned, or what `updateData` was last given. */
   readonly data?: SessionData
   /** When it ends if nothing refreshes it, in milliseconds since 1970. */
   readonly expiresAt: number
   /**
-   * Aborts when the session ends, for whatever reason and in whichever process, and when Menshen is closed. All requests of a
+   * Aborts when the session ends, for whatever reason and in whatever process, and when Menshen is closed. All requests of a
    * session share it, so remove your listener when its work is done. Not enumerable: a copy of the object does not have it.
-   * Absent where `id` is.
+   * Absent if `id` is absent.
    */
   readonly signal?: AbortSignal
 }
@@ -58,7 +58,7 @@ export function createToUserSession(providers: Providers): ToUserSession {
   }
 }
 
-/** The signal is made when it is first read, and stays the same: aborted, once the session has ended. */
+/** The signal is created when it is first read, and stays the same: aborted, once the session has ended. */
 export function withSignal(user: UserSession, createSignal: () => AbortSignal): UserSession {
   let signal: AbortSignal | undefined
   const get = () => {

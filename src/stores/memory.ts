@@ -117,7 +117,7 @@ function createEntries(now: () => number) {
 
   return {
     living,
-    /** Also if it has expired. */
+    /** Returns expired entries, too. */
     find: (key: string) => entries.get(key),
     keysWith: labels.keysOf,
     newestFirst: (before?: SinceKey) => bySince.descending(before),
@@ -191,7 +191,7 @@ function handOut(stored: StoredEntry): StoredEntry {
   return { ...stored, value: copy(stored.value) }
 }
 
-/** A copy, so that neither side sees changes of the other. */
+/** A copy, so that neither side sees changes by the other. */
 function copy(bytes: Uint8Array): Uint8Array {
   return new Uint8Array(bytes)
 }
@@ -245,7 +245,7 @@ function candidate({ number, value, tags }: NumberedEvent): Candidate & { readon
   return { position, event: { position, value, tags } }
 }
 
-/** A copy, so that neither side sees changes of the other. */
+/** A copy, so that neither side sees changes by the other. */
 function copyOf({ value, tags }: TrailEvent): TrailEvent {
   return { value: new Uint8Array(value), tags: [...tags] }
 }

@@ -14,7 +14,7 @@ export async function openStore(
   if (address === 'memory:') return createMemoryStore({ now })
   const file = storeFile(address)
   if (file !== undefined) return openSqliteStore({ file, now })
-  // Loaded only where it is used: the client is slow to load.
+  // Loaded only if it is used: the client is slow to load.
   const { openRedisStore } = await import('./redis/store.ts')
   return openRedisStore({ address, now, report, ...(cache && { cache }) })
 }

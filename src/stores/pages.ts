@@ -4,7 +4,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Store, StoredEntry } from './store.ts'
 
-/** `read` gets the `next` of the page before. */
+/** `read` is called with the `next` of the previous page. */
 export async function* allPages<Page extends { readonly next?: string }>(
   read: (next: string | undefined) => Promise<Page>,
 ): AsyncGenerator<Page> {
@@ -13,7 +13,7 @@ export async function* allPages<Page extends { readonly next?: string }>(
     const page = await read(next)
     yield page
     next = page.next
-    // A store in memory answers at once, however many pages there are.
+    // A store in memory answers immediately, however many pages there are.
     if (next !== undefined) await nextTurn()
   } while (next !== undefined)
 }

@@ -66,7 +66,7 @@ export interface Store {
   create(key: string, entry: Entry): Promise<number | undefined>
   read(key: string): Promise<StoredEntry | undefined>
   /**
-   * The same without waiting; absent where that is impossible. Reads the state as of the begin of the turn, like `isCurrent`. The
+   * Like `read`, but synchronous; absent where that is impossible. Reads the state at the beginning of the turn, like `isCurrent`. The
    * bytes of the value are valid until the store is used again.
    */
   readSync?(key: string): StoredValue | undefined
@@ -85,9 +85,9 @@ export interface Store {
    * gone or was changed.
    */
   replace(key: string, entry: Entry, version: number): Promise<number | undefined>
-  /** Whether there was an entry. After it resolves the entry is gone, also after `kill -9`. */
+  /** Removes the entry, and returns whether there was one. Once it resolves the entry is gone, even after `kill -9`. */
   remove(key: string): Promise<boolean>
-  /** Reads and removes in one step: of parallel callers, one gets the entry. */
+  /** Reads and removes in one step: only one of several parallel callers gets the entry. */
   take(key: string): Promise<Entry | undefined>
   /** One page of the entries with a label, in the order of their keys. A page can be empty without being the last. */
   list(query: ListQuery): Promise<Page>

@@ -1,5 +1,5 @@
-// The audit trail of a store: events in the order in which they happened, of all processes and machines. It keeps the newest
-// ones. Without room, the kind with most events drops its oldest, so that a flood of one kind never displaces the others.
+// The audit trail of a store: the events of all processes and machines, in the order in which they happened. It keeps the newest
+// ones. When it is full, the kind with the most events drops its oldest, so that a flood of one kind never displaces the others.
 
 export interface TrailEvent {
   /** Opaque to the store. */
@@ -11,7 +11,7 @@ export interface TrailEvent {
 }
 
 export interface PositionedEvent extends Omit<TrailEvent, 'kind'> {
-  /** Later positions are later in the order of their texts. Letters, digits and `-` only. */
+  /** Later positions sort later as text. Letters, digits and `-` only. */
   readonly position: string
 }
 
@@ -21,9 +21,9 @@ export interface TrailQuery {
   /** Instead of `before`: oldest first, only events after this position; all events if it is empty. */
   readonly after?: string
   readonly tag?: string
-  /** How many events a page has at most. */
+  /** The maximum number of events on a page. */
   readonly limit: number
-  /** How many events are read for it at most. */
+  /** The maximum number of events that are read for it. */
   readonly scan: number
 }
 
@@ -63,7 +63,7 @@ export function pageOf(candidates: Iterable<Candidate>, { tag, limit, scan }: Tr
   return { events }
 }
 
-/** How many more events than were added one append drops: after `keep` became smaller no caller waits long. */
+/** How many more events one append can drop than it adds, so that no caller waits long after `keep` became smaller. */
 export const MOST_TRIMMED = 1000
 
 /** The events of one kind. */
@@ -74,8 +74,8 @@ export interface KindCount {
 }
 
 /**
- * How many of its oldest events each kind drops after `added` were appended, so that at most `keep` are left. The kind with most
- * drops the next one; of equal kinds it is the one whose newest event is the oldest. With `keep` 5:
+ * How many of its oldest events each kind drops after `added` were appended, so that at most `keep` are left. The kind with the most
+ * events drops the next one; among equal kinds, the one whose newest event is the oldest. With `keep` 5:
  *
  *   2 sign-ins, 9 refusals, 1 sign-out  →  the 7 oldest refusals are dropped; 2, 2 and 1 are left
  */

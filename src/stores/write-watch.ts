@@ -1,11 +1,11 @@
-// Whether the store can be written. Reads of a full disk, of a read-only file or of a Redis without memory succeed, and users
-// can still not sign in.
+// Whether the store can be written. Reads of a full disk, of a read-only file or of a Redis that is out of memory succeed, but users
+// cannot sign in.
 //
 //   a write fails            store_not_writable, `ready` fails with the error of that write
 //   every 5 s from then on   a small write is tried
 //   a write succeeds         store_writable, `ready` resolves
 //
-// Without a write in the last seconds, `ready` tries one: an instance without users learns of a full disk, too.
+// Without a write in the last seconds, `ready` tries one, so that an instance without users notices a full disk, too.
 
 import { randomBytes } from 'node:crypto'
 import { errorFields } from '../errors.ts'
@@ -16,7 +16,7 @@ import type { Store } from './store.ts'
 interface WriteWatchOptions {
   readonly now: () => number
   readonly report: Report
-  /** How often a write is tried at most. */
+  /** The shortest time between two attempts to write. */
   readonly everyMs?: number
 }
 
@@ -45,7 +45,7 @@ export function watchWrites(store: Store, { now, report, everyMs = TRY_EVERY_MS 
   function failed(error: unknown): void {
     if (isClosed) return
     const isKnown = outage !== undefined
-    // The next errors may have fewer details: a Redis that became a replica is left at once.
+    // The next errors may have fewer details: the connection to a Redis that became a replica is closed immediately.
     if (!isKnown || systemCodeOf(error) !== undefined) outage = { error }
     if (isKnown) return
     timer = setInterval(() => void probe(), everyMs).unref()
@@ -101,13 +101,13 @@ export function watchWrites(store: Store, { now, report, everyMs = TRY_EVERY_MS 
 
 async function tryToWrite(store: Store, now: () => number): Promise<void> {
   const key = `write-probe:${randomBytes(16).toString('hex')}`
-  // Random: some file systems compress other bytes into nothing.
+  // Random, because some file systems compress other bytes into nothing.
   const value = randomBytes(PROBE_BYTES)
   await store.create(key, { value, expiresAt: now() + PROBE_LIFETIME_MS, labels: [] })
   await store.remove(key)
 }
 
-// Why it cannot be written, as `ready` reports it.
+// Why the store cannot be written, as `ready` reports it.
 
 export type StoreProblem = 'store' | 'store_full' | 'store_read_only'
 

@@ -1,4 +1,4 @@
-// Every sentence for people in English.
+// All English texts for users and operators.
 import { EVENTS } from '../events.ts'
 import type { Sentences } from './placeholders.ts'
 import type { zhCN } from './zh-CN.ts'
@@ -856,7 +856,7 @@ export const en: Sentences<typeof zhCN> = {
   'phrase.warnings_count': { one: '1 warning', other: '{count} warnings' },
   'phrase.failures_count': { one: '1 failure', other: '{count} failures' },
 
-  // What is looked at
+  // What is checked
   'phrase.name_settings': 'settings',
   'phrase.name_configuration': 'configuration',
   'phrase.name_cookies': 'cookies',
@@ -1086,7 +1086,7 @@ export const en: Sentences<typeof zhCN> = {
   'phrase.clock_behind': 'this machine is {seconds} s behind the provider',
   'phrase.set_clocks': "Synchronize this machine's clock with NTP. If it is right, the provider's clock is wrong.",
 
-  // What the provider demands
+  // The provider's requirements
   'phrase.no_unmet_demands': "all of the provider's requirements are met",
   'phrase.turn_off_for_client': 'Turn that off for this client at the provider.',
   'phrase.demands_dpop': 'the provider requires DPoP, which is off',
@@ -1273,7 +1273,7 @@ export const en: Sentences<typeof zhCN> = {
   'phrase.correct_file': 'Correct the file. It is reloaded when it changes.',
   'phrase.reloaded': 'the files were reloaded {time}',
 
-  // A trial sign-in
+  // A test sign-in
   'phrase.nobody_signed_in': 'no one has signed in',
   'phrase.open_address': 'Open the address in a browser on any machine that can reach BASE_URL.',
   'phrase.browser_at_provider': 'A browser has opened the address and is at the provider now.',

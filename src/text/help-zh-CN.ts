@@ -1,5 +1,5 @@
-// What `--help` says in Chinese. The rows of cli/commands/table.ts have the English texts, usage and examples; each has its Chinese
-// text here, by its name.
+// The Chinese text of `--help`. The rows of cli/commands/table.ts have the English texts, usage and examples; each has its Chinese
+// text here, keyed by its name.
 
 const TIMES = '2026-03-01T08:00:00Z、2026-03-01、30m、2h、7d'
 const LANGUAGE = '输出的语言：zh-CN 或 en；默认取 LC_ALL、LC_MESSAGES 或 LANG'

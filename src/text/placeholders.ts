@@ -1,5 +1,5 @@
-// One sentence in one language, and the values in it. `{name}` means a value, in our own tables and in an operator's
-// configuration alike. A row with several forms has the one that fits its number (`COUNTS`), by the plural rules of the language:
+// A sentence in one language, and the values in it. `{name}` is a value, both in our own tables and in an operator's configuration.
+// A row with several forms uses the one that fits its number (`COUNTS`), by the plural rules of the language:
 //
 //   'login.button':          'Continue with {name}'
 //   'phrase.warnings_count': { one: '1 warning', other: '{count} warnings' }
@@ -48,7 +48,7 @@ const HAN_AT_END = /\p{Script=Han}$/u
 const HAN_THEN_SPACE = /(?<=\p{Script=Han}) $/u
 const SPACE_THEN_HAN = /^ (?=\p{Script=Han})/u
 
-/** Chinese has a space beside Latin letters and digits only: a button names GitHub between two spaces, and Feishu, in Chinese, between none. */
+/** Chinese has spaces only beside Latin letters and digits: a button has a space on each side of GitHub, and none around Feishu in Chinese. */
 function closeHanGaps<Value>(filled: readonly (string | Value)[]): (string | Value)[] {
   return filled.map((part, n) => {
     if (n % 2 === 1 || typeof part !== 'string') return part

@@ -1,9 +1,9 @@
-// Text for people. Code carries a phrase, a sentence as data, to the place where it is shown; only there it becomes text, in the
-// language of its reader:
+// Text for users and operators. Code passes a phrase, which is a sentence as data, to the place where it is shown; only there does it
+// become text, in the language of its reader:
 //
 //   const reason = phrase('connection_broke', { code: 'ECONNRESET' })
 //   const seen = phrase('sign_in_page_unseen', { reason })
-//   phraseIn('en', seen)      the sign-in page could not be seen: the connection broke (ECONNRESET)
+//   phraseIn('en', seen)      the sign-in page could not be loaded: the connection broke (ECONNRESET)
 //   phraseIn('zh-CN', seen)   the same in Chinese, inner phrase included
 //
 // Each language has one table. Pages use its rows by their keys; as a phrase, a row has its key as the code, without `phrase.`.
@@ -36,7 +36,7 @@ export type PhraseCode = CodeIn<Key>
 
 type KeyOf<C extends PhraseCode> = `phrase.${C}` extends Key ? `phrase.${C}` : Extract<C, Key>
 
-/** A list is a list in the language of its reader. */
+/** A list is joined as is usual in the language of its reader. */
 export type PhraseValue = string | number | Phrase | readonly string[]
 
 export interface Phrase {
@@ -54,7 +54,7 @@ export function phrase<C extends PhraseCode>(code: C, ...[values]: KeyValues<Key
 
 /**
  * Text that has no language, or whose language is not ours to choose: a version, an address, an answer of another program. A row
- * that has both languages beside each other, such as that of a setting, gives its Chinese text too.
+ * that contains both languages, such as that of a setting, passes its Chinese text too.
  */
 export function quoted(text: string, chinese = text): Phrase {
   return { code: 'quoted', values: { text, chinese } }
@@ -70,7 +70,7 @@ export function renderPhrase({ code, values }: Phrase, language: Language): stri
 
 function renderValue(value: PhraseValue, language: Language): string | number {
   if (typeof value !== 'object') return value
-  // Array.isArray does not tell a read-only array from the others.
+  // Array.isArray does not distinguish a read-only array from the other types.
   if (!('code' in value)) return value.join(language.lang === 'zh-CN' ? '、' : ', ')
   return renderPhrase(value, language)
 }
@@ -84,7 +84,7 @@ export function phrasedError(code: ErrorCode, given: Phrase, cause?: unknown): M
   return new MenshenError(code, phraseIn('en', given), cause, given)
 }
 
-/** What `phrasedError` was given. An error does not name the type, so that the types of all sentences stay out of the package. */
+/** The phrase that `phrasedError` was given. An error does not name the type, so that the types of all sentences stay out of the package. */
 export function phraseOf(error: MenshenError): Phrase | undefined {
   return error.phrase as Phrase | undefined
 }
@@ -106,8 +106,8 @@ export function phrasesOf(error: MenshenError): readonly Phrase[] {
 }
 
 /**
- * What a check of the doctor looked at, in words: `provider staff redirect address` is "provider staff · redirect address". The
- * last words that have a row say what, those before them which; a word without a row stays as it is.
+ * A label for what a check of the doctor looked at: `provider staff redirect address` becomes "provider staff · redirect address".
+ * The last words that have a row are what was checked, those before them which one; a word without a row stays as it is.
  */
 export function checkLabel(name: string, language: Language): string {
   const known = (word: string) => {

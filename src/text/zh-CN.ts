@@ -1,8 +1,8 @@
-// Every sentence for people in Chinese, which specification 2.6 asks for: the table that every other language has to match.
+// All Chinese texts for users and operators, which specification 2.6 requires. The table of every other language has to match this one.
 
 import type { AuditedCode } from '../events.ts'
 
-/** Every audited event has a name for people: the error about a missing one names its key. */
+/** Every audited event has a display name: the error about a missing one names its key. */
 type NamedEvents = Readonly<Record<`audit.event_${AuditedCode}`, string>>
 
 const TRY_LATER = '请稍后重试；如果问题持续出现，请联系管理员。'
@@ -797,7 +797,7 @@ export const zhCN = {
   'phrase.warnings_count': '{count} 项警告',
   'phrase.failures_count': '{count} 项失败',
 
-  // What is looked at
+  // What is checked
   'phrase.name_settings': '设置',
   'phrase.name_configuration': '配置文件',
   'phrase.name_cookies': 'Cookie',
@@ -1007,7 +1007,7 @@ export const zhCN = {
   'phrase.clock_behind': '本机比身份认证平台慢 {seconds} 秒',
   'phrase.set_clocks': '请用 NTP 校准本机时间；如果本机时间准确，请校准平台的时间。',
 
-  // What the provider demands
+  // The provider's requirements
   'phrase.no_unmet_demands': '平台的要求均已满足',
   'phrase.turn_off_for_client': '请在平台上为此客户端关闭这项要求。',
   'phrase.demands_dpop': '身份认证平台要求 DPoP，但没有开启',
@@ -1178,7 +1178,7 @@ export const zhCN = {
   'phrase.correct_file': '请修改该文件，文件变化后会自动重新读取。',
   'phrase.reloaded': '{time} 重新读取了文件',
 
-  // A trial sign-in
+  // A test sign-in
   'phrase.nobody_signed_in': '没有用户登录',
   'phrase.open_address': '请在任何能访问 BASE_URL 的机器上，用浏览器打开上面的地址。',
   'phrase.browser_at_provider': '浏览器已打开该地址，正在身份认证平台登录。',

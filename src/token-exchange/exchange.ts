@@ -6,7 +6,7 @@ import type { Provider } from '../provider/provider.ts'
 import { lifetime } from '../provider/token.ts'
 import { phrase, phrasedError } from '../text/text.ts'
 
-/** Whom a token is for. */
+/** The application that a token is for. */
 export interface ExchangeTarget extends TokenExchangeConfig {
   /** Two targets with the same id are the same. */
   readonly id: string
@@ -52,7 +52,7 @@ function standard(accessToken: string, { audience, resource, scope }: ExchangeTa
   }
 }
 
-/** It knows a scope only. `/.default` means all that the application has been granted. */
+/** This flow supports only a scope. `/.default` means all that the application has been granted. */
 function onBehalfOf(accessToken: string, { audience, resource, scope }: ExchangeTarget) {
   return {
     grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
@@ -81,7 +81,7 @@ const exchangeAnswer = z.object({
 
 function readExchanged(response: object, accessToken: string): ExchangedToken {
   const { data, error } = exchangeAnswer.safeParse(response)
-  // A provider that gives back what it was shown would hand the wider token to the application.
+  // If a provider returned the token that it was sent, the application would get the wider token.
   const wrong = data?.access_token === accessToken ? ['access_token'] : error?.issues.map(({ path }) => path.join('.'))
   if (!data || wrong) throw phrasedError('provider_answer', phrase('answer_unusable', { fields: [...new Set(wrong)] }))
   return { token: data.access_token, expiresInSeconds: data.expires_in ?? undefined }

@@ -1,4 +1,4 @@
-// Tokens for applications, in exchange for the access tokens of their users. One call per session and target at a time, for all
+// Tokens for applications, in exchange for the access tokens of their users. One call per session and target at a time, across all
 // processes. A token is cached with the loaded session, and in the store for other processes:
 //
 //   key     exchanged:<hash of the session's key, the target and the access token>    a refresh leads to another record
@@ -26,7 +26,7 @@ import { atMost } from '../util/recent.ts'
 import { type ExchangedToken, type ExchangeTarget, exchangeToken } from './exchange.ts'
 
 export interface ExchangedTokens {
-  /** The token of a session for a target, if it is known without waiting. */
+  /** The token of a session for a target, if it is available without waiting. */
   getSync(loaded: LoadedSession, target: ExchangeTarget): string | undefined
   /** The token, requested if necessary. Throws `TokenExchangeError`. */
   get(ticket: string, loaded: LoadedSession, target: ExchangeTarget): Promise<string>
@@ -59,7 +59,7 @@ function reasonOf(error: unknown): string {
   return error instanceof MenshenError ? error.code : 'unknown_error'
 }
 
-/** Another exchange of the same kind has just failed, and the provider is not asked each time. */
+/** Another exchange of the same kind has just failed, so the provider is not asked again. */
 class RecentFailure extends TokenExchangeError {
   override readonly reason = 'recently_failed'
 
@@ -76,7 +76,7 @@ interface ExchangedTokensOptions {
   readonly report: Report
 }
 
-/** A token is used until so long before its end. One that lives shorter than twice that is used for half of its life. */
+/** A token is used until this long before it expires. One that lives for less than twice that is used for half of its life. */
 const MARGIN_SECONDS = 30
 /** The lifetime of a token whose response does not have one. */
 const UNKNOWN_LIFE_SECONDS = 60
@@ -97,7 +97,7 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
   const revocations = new Set<Promise<void>>()
   const ofMachines = new LRUCache<string, UsableToken>(atMost(MOST_OF_MACHINES))
 
-  /** Others that want the same wait for the same. */
+  /** Concurrent calls with the same key share one result. */
   function once(key: string, work: () => Promise<UsableToken>): Promise<UsableToken> {
     const running = inFlight.get(key)
     if (running) return running
@@ -156,7 +156,7 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
     await store.create(key, entry).catch(() => {})
   }
 
-  /** Locks, looks again, requests and saves; or waits for the process that does. */
+  /** Locks, checks again, requests and saves; or waits for the process that does. */
   async function find(
     key: string,
     ticket: string,
@@ -170,12 +170,12 @@ export function createExchangedTokens(options: ExchangedTokensOptions): Exchange
     for (;;) {
       const known = await read(key, ticket)
       if (known) return known
-      // Not a write for each request that fails.
+      // Avoids a write for each request that fails.
       assertNoFailure(key, session.provider)
       const lease = await leases.take(name)
       if (!lease) {
         const result = await leases.waitForHolder(name, async () => (await read(key, ticket)) !== undefined)
-        // The failure of the lease's holder is that of all who wait.
+        // A failure of the lease's holder applies to all who wait.
         if (result === 'failed') throw new RecentFailure()
         continue
       }

@@ -21,7 +21,7 @@ export function createExchangedTokenFor(tokens: ExchangedTokens, report: Report)
     if (loaded) return tokens.get(ticket, loaded, target)
     if (program?.who.keyKind)
       throw new TokenExchangeError(new MenshenError('provider_refused', 'a key cannot be exchanged for a token'))
-    // Only a token that was verified; it is one word behind the scheme.
+    // Only a token that was verified; it is the one word after the scheme.
     const presented = (program && request.headers.authorization?.split(' ').at(-1)) ?? ''
     return tokens.getForMachine(presented, program?.user.provider, target)
   }

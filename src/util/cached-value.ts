@@ -3,14 +3,14 @@
 export interface CachedValue<T> {
   /** The value while it is fresh, otherwise the result of a load. */
   get(): Promise<T>
-  /** Loads the value now, or joins the load that is under way. */
+  /** Loads the value now, or joins the load in flight. */
   reload(): Promise<T>
-  /** The value that was loaded last, however old; `undefined` before the first load has succeeded. */
+  /** The last loaded value, however old; `undefined` before the first load has succeeded. */
   latest(): T | undefined
   isFresh(): boolean
   /** The failure of the last load, for `retryMs`. */
   recentFailure(): Failure | undefined
-  /** The next `get` loads. With a value: only if that is the one in the cache. */
+  /** Makes the next `get` load. With a value: only if that is the one in the cache. */
   forget(value?: T): void
 }
 
@@ -21,7 +21,7 @@ export interface CachedValueOptions<T> {
   readonly now: () => number
   /** After a failed load, `get` does not load again for this time. The default is 0: the next `get` loads. */
   readonly retryMs?: number
-  /** `get` returns an expired value at once and reloads in the background. */
+  /** `get` returns an expired value immediately and reloads in the background. */
   readonly staleWhileReloading?: boolean
 }
 
@@ -54,7 +54,7 @@ export function createCachedValue<T>(options: CachedValueOptions<T>): CachedValu
     return loading
   }
 
-  /** A load that was forgotten while it was under way changes nothing. */
+  /** A load that was forgotten while it was in flight changes nothing. */
   function start(): Promise<T> {
     const since = now()
     const started = load().then(

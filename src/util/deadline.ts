@@ -40,7 +40,7 @@ function noAnswer(ms: number): never {
   throw new Error(`No answer within ${ms} ms.`)
 }
 
-/** The timer goes with the socket if that is closed before. */
+/** The timer is cleared if the socket closes earlier. */
 export function destroyAfter(socket: Duplex, ms: number): void {
   if (socket.destroyed) return
   const deadline = setTimeout(() => socket.destroy(), ms)

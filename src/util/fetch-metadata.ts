@@ -1,4 +1,4 @@
-// What a browser says about a request: what the answer is for (a page, a part of one, a script), and which site asks for it.
+// What a browser reports about a request: what the answer is for (a page, a part of one, a script), and which site asks for it.
 // Browsers send `Sec-Fetch-*` on https and on loopback. On plain http there is at most the Origin of a POST.
 
 import type { IncomingHttpHeaders } from 'node:http'
@@ -59,7 +59,7 @@ export function isProgram({ headers }: WithHeaders): boolean {
   )
 }
 
-/** A browser loads a page. Everything else, an Accept of any type included, may be a program. */
+/** Whether a browser loads a page. Everything else, including an Accept of any type, may be a program. */
 export function loadsPage({ headers }: WithHeaders): boolean {
   return headers['sec-fetch-mode'] === 'navigate' || headers.accept?.toLowerCase().includes('text/html') === true
 }
@@ -71,7 +71,7 @@ export function isWebDav(method: string): boolean {
   return WEBDAV.test(method)
 }
 
-/** Every browser's user agent begins like this. */
+/** Every browser's user agent begins with this. */
 export function isBrowser({ 'user-agent': agent = '', 'sec-fetch-mode': mode }: IncomingHttpHeaders): boolean {
   return agent.startsWith('Mozilla/') || mode !== undefined
 }
@@ -94,7 +94,7 @@ function prefersHtml(accept: string): boolean {
   return html > 0 && html >= qualityOf(/json$/)
 }
 
-/** A user follows a link of another site, or was redirected by one. */
+/** A user follows a link on another site, or was redirected by one. */
 export function isFromOtherSite({ headers }: WithHeaders): boolean {
   const { 'sec-fetch-mode': mode, 'sec-fetch-site': site } = headers
   return mode === 'navigate' && (site === 'cross-site' || site === 'same-site')
@@ -114,13 +114,13 @@ export function isPartOfPage(headers: IncomingHttpHeaders): boolean {
   return !PAGES_AND_SCRIPTS.has(headers['sec-fetch-dest'])
 }
 
-/** A browser shows the answer as a page: it says so, or it accepts HTML and sends no `Sec-Fetch-Dest`. */
+/** A browser shows the answer as a page: it sends `Sec-Fetch-Dest` for one, or it accepts HTML and sends no `Sec-Fetch-Dest`. */
 export function isForPage({ headers }: WithHeaders): boolean {
   const { accept = '', 'sec-fetch-dest': destination } = headers
   return destination === undefined ? accept.toLowerCase().includes('text/html') : destination === 'document'
 }
 
-/** A user looks at a page. Not an icon, an image or a script that the page asks for. */
+/** A user opens a page. Not an icon, an image or a script that the page asks for. */
 export function isNavigation({
   method,
   path,
@@ -134,7 +134,7 @@ export function isNavigation({
 }
 
 /**
- * A page of another site opens a WebSocket: browsers send our cookies along, and only Origin tells. A proxy that asks
+ * A page of another site opens a WebSocket: browsers send our cookies along, and only Origin reveals it. A proxy that asks
  * about it may not have passed Upgrade on.
  */
 export function isForeignSocket({ headers }: WithHeaders, ownOrigin: string): boolean {
@@ -146,8 +146,8 @@ function isSocket(headers: IncomingHttpHeaders): boolean {
 }
 
 /**
- * A user does something: opens a page, or sends something. What a page does without its user is none: scripts that fetch,
- * event streams, sockets. A client without `Sec-Fetch-*` does not say what a request is for.
+ * A user opens a page, or sends something. What a page does without its user is not activity: scripts that fetch, event streams,
+ * sockets. A client without `Sec-Fetch-*` does not reveal what a request is for.
  */
 export function isActivity({ method, headers }: WithHeaders & { readonly method: string }): boolean {
   if (method !== 'GET' && method !== 'HEAD') return true
@@ -167,7 +167,7 @@ export function isFromOwnOrigin(request: WithHeaders, ownOrigin: string): boolea
   return referer === undefined || (URL.canParse(referer) && new URL(referer).origin === ownOrigin)
 }
 
-/** A form of our own pages that the user sent, not a script. Browsers without `Sec-Fetch-*` (plain http) name the origin alone. */
+/** A form on one of our own pages, sent by the user and not by a script. Browsers without `Sec-Fetch-*` (plain http) send only the origin. */
 export function isOwnForm(request: WithHeaders, ownOrigin: string): boolean {
   const { 'sec-fetch-mode': mode, 'sec-fetch-dest': destination, 'sec-fetch-user': user } = request.headers
   const isByUser = (mode === undefined && destination === undefined) || (mode === 'navigate' && user === '?1')
@@ -176,7 +176,7 @@ export function isOwnForm(request: WithHeaders, ownOrigin: string): boolean {
 
 const CHANGES_NOTHING = new Set(['GET', 'HEAD', 'OPTIONS'])
 
-/** A request that may change something, and is not provably of one of our own pages (`origin: 'own'` of a rule). */
+/** A request that may change something, and is not provably from one of our own pages (`origin: 'own'` of a rule). */
 export function isCrossSiteWrite(
   { method, headers }: WithHeaders & { readonly method: string },
   ownOrigin: string,
@@ -187,8 +187,8 @@ export function isCrossSiteWrite(
 }
 
 /**
- * Of a GET: typed in, or a link of one of our own pages, and opened as a page. Without `Sec-Fetch-*` it could come from
- * anywhere: an image of the application sends the same referrer as its links, and another site can send none.
+ * A GET whose address was typed in, or is a link on one of our own pages, and that opens a page. Without `Sec-Fetch-*` it could come
+ * from anywhere: an image of the application sends the same referrer as its links, and another site can send none.
  */
 export function isOwnNavigation(request: WithHeaders, ownOrigin: string): boolean {
   const { 'sec-fetch-site': site, 'sec-fetch-dest': destination, 'sec-fetch-mode': mode = 'navigate' } = request.headers

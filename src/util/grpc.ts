@@ -1,4 +1,4 @@
-// What is known of gRPC: its requests, and its statuses.
+// The requests and statuses of gRPC.
 
 import type { IncomingHttpHeaders } from 'node:http'
 
@@ -7,7 +7,7 @@ export function isGrpc({ 'content-type': type }: IncomingHttpHeaders): boolean {
   return type !== undefined && /^application\/grpc/i.test(type)
 }
 
-/** The statuses that we give. */
+/** The statuses that we return. */
 export const GRPC_STATUS = {
   invalidArgument: '3',
   permissionDenied: '7',

@@ -1,6 +1,6 @@
 // Lists of headers, and headers whose value is a list, separated by commas.
 
-/** Names and values in turn. A list of values is sent as several headers. */
+/** Alternating names and values. A list of values is sent as several headers. */
 export type HeaderList = (string | string[])[]
 
 export function splitList(header: string | string[] | undefined): string[] {
@@ -14,7 +14,7 @@ export function splitList(header: string | string[] | undefined): string[] {
 const LONGEST_CONNECTION = 1024
 
 /**
- * The headers that `Connection` names: they are for this connection only (RFC 9110, 7.6.1). In lower case; `undefined` without any.
+ * The headers that `Connection` names: they are for this connection only (RFC 9110, 7.6.1). In lower case; `undefined` if there are none.
  * A set: a request may have as many headers as names.
  */
 export function connectionHeaders(connection: string | undefined): ReadonlySet<string> | undefined {
@@ -22,7 +22,7 @@ export function connectionHeaders(connection: string | undefined): ReadonlySet<s
   return new Set(splitList(startOfList(connection, LONGEST_CONNECTION).toLowerCase()))
 }
 
-/** The beginning of a list that is longer than any client needs, without the element that is cut. */
+/** The beginning of a list that is longer than any client needs, without the element that would be cut. */
 export function startOfList(header: string, longest: number): string {
   return header.length <= longest ? header : header.slice(0, Math.max(0, header.lastIndexOf(',', longest)))
 }

@@ -2,12 +2,12 @@
 
 import { KEY_HEADER } from './key-form.ts'
 
-/** Many applications treat dashes, underscores or all other signs alike, so names that differ only there are equal. */
+/** Many applications treat dashes, underscores or all other special characters alike, so names that differ only there are equal. */
 export function plainName(name: string): string {
   return name.toLowerCase().replace(/[^a-z0-9]/g, '-')
 }
 
-/** Names are in their plain form. A name that ends in `*` matches all that begin so. */
+/** Names are in their plain form. A name that ends in `*` matches all names that begin with the rest. */
 export function matchHeaders(names: readonly string[]): (plain: string) => boolean {
   const whole = new Set(names)
   const beginnings = names.filter(name => name.endsWith('*')).map(name => name.slice(0, -1))
@@ -26,12 +26,12 @@ const SET_BY_GATEWAY = [
   'x-request-id',
 ]
 
-/** In their plain form. Keys are for us alone. */
+/** In their plain form. Keys are only for us. */
 export const NEVER_KEPT: readonly string[] = [...HOP_BY_HOP, ...SET_BY_GATEWAY, KEY_HEADER]
 
 // Headers that tell shared caches what they may keep. An answer for one user has none of them except our own Cache-Control.
 
-/** Besides Cache-Control. Caches of several makers prefer these to it (RFC 9213 and its predecessors). */
+/** Besides Cache-Control. The caches of several vendors prefer these to it (RFC 9213 and its predecessors). */
 export const FOR_SHARED_CACHES: readonly string[] = [
   'cdn-cache-control',
   'cloudflare-cdn-cache-control',

@@ -1,10 +1,10 @@
 // Finds values in an answer by a path: names with dots between them. A list is searched in each of its elements; the name
-// `only` is the element of a list that has no other.
+// `only` means the element of a list that has exactly one.
 import { sanitize } from './safe-text.ts'
 
 /** The accepted values of each path. */
 type Accepted = Readonly<Record<string, readonly (string | number | boolean | null)[]>>
-/** Paths in the order in which they are tried; the texts at several paths can be one. */
+/** Paths in the order in which they are tried; the texts at several paths can form one. */
 type Sources = readonly (string | readonly string[])[]
 
 /** The value at the path; `undefined` if there is none. */
@@ -32,7 +32,7 @@ function inEach(list: readonly unknown[], path: string): unknown {
   return found.length > 0 ? found.flat() : undefined
 }
 
-/** A copy of the value without what is at the path. */
+/** A copy of the value without the part at the path. */
 export function withoutPath(value: unknown, path: string): unknown {
   if (Array.isArray(value)) return withoutInEach(value, path)
   if (typeof value !== 'object' || value === null) return value
@@ -93,7 +93,7 @@ export function findText(answers: readonly unknown[], sources: Sources): FoundTe
   return undefined
 }
 
-/** Several paths are one text, if all of them have a value. */
+/** Several paths form one text if all of them have a value. */
 function textOf(answer: unknown, source: Sources[number]): string {
   if (typeof source === 'string') return asText(getPath(answer, source))
   const parts = source.map(path => asText(getPath(answer, path)))

@@ -1,4 +1,4 @@
-// A key: `mk_` and 43 characters of base64url. How one is made, recognised in the headers of a request, and hashed. Only the hash
+// A key: `mk_` and 43 characters of base64url. How one is created, recognised in the headers of a request, and hashed. Only the hash
 // is ever kept.
 
 import { hash, randomBytes } from 'node:crypto'
@@ -14,9 +14,9 @@ const ENCODED = Math.ceil(('mk_'.length + 43) * (4 / 3))
 /** A longer word is not a key: tokens of other vendors start with mk_, too. */
 const KEY_WITHIN = /(?<![\w-])mk_[\w-]{43}(?![\w-])/
 
-/** With whatever is around it: `%2F` ends in a letter. */
+/** Without a boundary in front: `%2F` ends in a letter. */
 const KEYS_WITHIN = /mk_[\w-]{43,}/g
-/** Of a key or of an id: enough to recognise it. */
+/** How many characters of a key or an id are shown: enough to recognise it. */
 const SHOWN = 10
 
 export function newKey(): string {
@@ -27,12 +27,12 @@ export function isKey(text: string): boolean {
   return KEY.test(text)
 }
 
-/** A path as logs show it: of a key that was pasted into it the first ten characters. */
+/** A path as logs show it: a key that was pasted into it is cut to its first ten characters. */
 export function withoutKeys(path: string): string {
   return path.includes('mk_') ? path.replace(KEYS_WITHIN, key => key.slice(0, SHOWN)) : path
 }
 
-/** In hex, of the whole key. A key is fully random, so one hash is enough. */
+/** The hash of the whole key, in hex. A key is fully random, so one hash is enough. */
 export function keySha256(key: string): string {
   return hash('sha256', key, 'hex')
 }
@@ -40,7 +40,7 @@ export function keySha256(key: string): string {
 /** A key as the client presented it. */
 export type PresentedKey = { readonly key: string } | { readonly problem: 'form' | 'several' }
 
-/** `undefined` if there is none. What begins like a key, or comes in the header for keys, is meant as one. */
+/** `undefined` if there is none. A value that begins like a key, or is in the header for keys, is treated as one. */
 export function keyIn(
   headers: IncomingHttpHeaders,
   { acceptsPassword = true }: { readonly acceptsPassword?: boolean } = {},
@@ -57,7 +57,7 @@ export function keyIn(
 const BEARER = /^bearer[ \t]+(mk_.*)$/i
 const BASIC = /^basic[ \t]+(\S+)$/i
 
-/** The token of Bearer, or the password of Basic behind any user name. */
+/** The token of Bearer, or the password of Basic with any user name. */
 function keyOfAuthorization(authorization: string, acceptsPassword: boolean): string | undefined {
   const token = BEARER.exec(authorization)?.[1]
   if (token !== undefined || !acceptsPassword) return token
@@ -65,14 +65,14 @@ function keyOfAuthorization(authorization: string, acceptsPassword: boolean): st
   return password
 }
 
-/** Also without padding, or in the alphabet of URLs. */
+/** Accepts base64 without padding, and in the alphabet of URLs. */
 function decoded(base64: string): string {
   return Buffer.from(base64, 'base64').toString()
 }
 
 /**
- * Whether a value of `Authorization` has a key in it, in any scheme: plain, or in base64 as any server might decode it. Such a
- * value is for us alone.
+ * Whether a value of `Authorization` contains a key, in any scheme: plain, or in base64 as any server might decode it. Such a
+ * value is only for us.
  */
 export function containsKey(authorization: string): boolean {
   if (KEY_WITHIN.test(authorization)) return true

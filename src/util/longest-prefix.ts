@@ -1,5 +1,5 @@
-// What the longest of many prefixes says about a path. However many prefixes there are, only as many slashes of the path are
-// looked at as the longest prefix has segments.
+// Finds the value of the longest prefix of a path. However many prefixes there are, it looks only at as many slashes of the path as
+// the longest prefix has segments.
 
 /** A prefix ends where a segment does; `/` covers everything. */
 export function createLongestPrefix<Value>(byPrefix: ReadonlyMap<string, Value>): (path: string) => Value | undefined {

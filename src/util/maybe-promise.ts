@@ -1,5 +1,5 @@
-// A value that may be available without waiting. Nearly every signed-in request finds all that it needs in memory, and must
-// not wait for the event loop then.
+// A value that may be available without waiting. Nearly every signed-in request finds all that it needs in memory, and then must
+// not wait for the event loop.
 
 export type MaybePromise<T> = T | Promise<T>
 

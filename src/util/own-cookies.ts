@@ -25,7 +25,7 @@ export function createCookieFilter(ours: OwnCookies): (header: string) => string
     let equals = -1
     for (let start = 0, end = 0; start <= header.length; start = end + 1) {
       end = indexOrEnd(header, ';', start)
-      // Not again for each cookie: in a header without any `=`, that would search all of it each time.
+      // Not searched again for each cookie: in a header without any `=`, that would scan all of it each time.
       if (equals < start) equals = indexOrEnd(header, '=', start)
       const nameEnd = Math.min(equals, end)
       // Most names are too short to be ours, and need no lookup.

@@ -7,7 +7,7 @@ export interface RecentCache<Value> {
   set(key: string, value: Value): void
 }
 
-/** Holds at most so many, and for certain the half that was used last. */
+/** Holds at most `most` results, and always the half that was used last. */
 export function createRecent<Value>(most: number): RecentCache<Value> {
   let younger = new Map<string, Value>()
   let older = new Map<string, Value>()
@@ -42,8 +42,8 @@ export function memoize<Value>(most: number, compute: (key: string) => Value): (
 }
 
 /**
- * Options of an LRUCache for at most so many entries. With `max`, lru-cache takes the memory of all of them at once, and every
- * start waits for it; most of our caches are nearly empty.
+ * Options of an LRUCache for at most this many entries. With `max`, lru-cache allocates the memory of all of them up front, and
+ * every start waits for it; most of our caches are nearly empty.
  */
 export function atMost(entries: number): { maxSize: number; sizeCalculation: () => number } {
   return { maxSize: entries, sizeCalculation: () => 1 }

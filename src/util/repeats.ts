@@ -18,7 +18,7 @@ interface RepeatCount<Subject> {
 
 const REPORTED_PER_MINUTE = 10
 const MINUTE_MS = 60_000
-/** A client that uses ever new addresses must not fill the memory. */
+/** A client that keeps changing its address must not fill the memory. */
 const MOST_KEYS = 10_000
 
 /** `settle` gets the number of repeats that were left out within a minute, if any. */

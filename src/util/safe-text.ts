@@ -1,8 +1,8 @@
-// Text from outside, for a terminal or a log: nothing in it moves the cursor, changes colours, turns the direction or begins a line.
+// Text from outside, for a terminal or a log: nothing in it moves the cursor, changes colours or the direction, or begins a line.
 
 const UNSAFE = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu
 
-/** The ones that JSON.stringify leaves as they are. */
+/** The unsafe characters that JSON.stringify does not escape. */
 const LEFT_BY_JSON = /[\u007f-\u009f\p{Bidi_Control}\u2028\u2029]/u
 
 /** JSON with those characters escaped. */

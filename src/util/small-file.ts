@@ -3,7 +3,7 @@
 
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from 'node:fs'
 
-/** `reason` is a system code, or a few words. It never has any of the content. */
+/** `reason` is a system code, or a few words. It never contains any of the content. */
 export class SmallFileError extends Error {
   readonly reason: string
 
@@ -44,7 +44,7 @@ function assertPlainFile(status: Stats): void {
   if (!status.isFile()) throw new SmallFileError('not a regular file')
 }
 
-/** The size that the system reports may be that of a file that is still written. */
+/** The size that the system reports may be that of a file that is still being written. */
 function readUpTo(opened: number, mostBytes: number): Buffer<ArrayBuffer> {
   const buffer = Buffer.alloc(mostBytes + 1)
   let length = 0

@@ -6,7 +6,7 @@ export interface WaitingLine<Item> {
   remove(item: Item, owner: string): void
   /** Takes the next item whose owner may have a slot now. */
   take(mayHave: (owner: string) => boolean): Item | undefined
-  /** The last item of the owner with most items, if that is more than `owner` would have. */
+  /** The last item of the owner with the most items, if that is more than `owner` would have. */
   lastOfLargest(owner: string): Item | undefined
   readonly items: Iterable<Item>
   readonly size: number

@@ -20,7 +20,7 @@ export function createWatchList<Item extends WatchItem>(everyMs: number, look: (
   let timer: NodeJS.Timeout | undefined
 
   function lookAtAll(): void {
-    // From the end: a removed item is replaced by one that was looked at already.
+    // From the end: a removed item is replaced by one that was already looked at.
     for (let index = items.length - 1; index >= 0; index--) {
       const item = items[index]
       if (item) look(item)

@@ -1,4 +1,4 @@
-// `menshen audit`: the audit trail, the oldest first, also while Menshen runs.
+// `menshen audit`: prints the audit trail, oldest first, also while Menshen runs.
 
 import { AUDITED, type AuditEvent, jsonLine } from '../../observe/audit-event.ts'
 import { createTrailReader } from '../../observe/audit-trail.ts'
@@ -8,7 +8,7 @@ import { createPrinter, type Paint, plainLine, print, word } from '../terminal.t
 import { likelyMeant, operatorLanguage, readCommandArguments, readSince, refuseArgument, usageError } from '../usage.ts'
 import { COMMANDS } from './table.ts'
 
-/** Longer than every code of today. */
+/** Longer than every current event code. */
 const EVENT_WIDTH = 22
 
 export async function runAuditCommand(args: readonly string[], run: CommandRun): Promise<void> {
@@ -44,7 +44,7 @@ export async function runAuditCommand(args: readonly string[], run: CommandRun):
   if (unreadable > 0) printer.toStderr(phrase('cli.events_unreadable', { count: unreadable }))
 }
 
-/** A code that no event has would find nothing, and look as if nothing had happened. */
+/** With an unknown code nothing would be found, as if nothing had happened. */
 function assertAudited(code: string): void {
   if (!AUDITED.some(each => each === code))
     throw usageError(

@@ -1,4 +1,4 @@
-// `menshen check`: whether the settings and the configuration can be used, for CI and before a restart.
+// `menshen check`: reports whether the settings and the configuration can be used, for CI and before a restart.
 
 import { existsSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
@@ -27,7 +27,7 @@ import { operatorLanguage, readCommandArguments, refuseArgument } from '../usage
 import { COMMANDS } from './table.ts'
 
 export interface CheckRun {
-  /** Without the file .env, which is looked at too. */
+  /** Without the .env file, which is checked too. */
   readonly environment: Environment
   readonly now: () => number
   readonly paint: Paint
@@ -36,7 +36,7 @@ export interface CheckRun {
 interface CheckOutcome {
   /** For stdout. */
   readonly text: string
-  /** For stderr: one sentence a line for each thing that is wrong, and nothing else. */
+  /** For stderr: one line per problem, and nothing else. */
   readonly problems: string
 }
 
@@ -47,7 +47,7 @@ export async function runCheckCommand(args: readonly string[], run: CheckRun): P
   const { problems, misspelt, warnings, announcement, tokens } = await inspect(run.environment, run.now)
   const said = (given: Phrase) => phraseIn(language, given)
   const marked = (given: readonly Phrase[]) => given.map(one => `${run.paint('yellow', '!')} ${safe(said(one))}\n`)
-  // A misspelt name may be why something is missing; risks can wait.
+  // A misspelt name may be the reason why something is missing; risks can wait.
   if (problems.length > 0)
     return { text: marked(misspelt).join(''), problems: terminalLines(problems.map(said).join('\n')) }
   const lines = [
@@ -67,20 +67,20 @@ function safe(line: string): string {
 // opened, connected to or written.
 
 export interface Inspection {
-  /** One sentence each. */
+  /** One sentence per problem. */
   readonly problems: readonly Phrase[]
   readonly misspelt: readonly Phrase[]
-  /** What is risky, though it can be used. */
+  /** Risks that do not prevent a start. */
   readonly warnings: readonly Phrase[]
-  /** What a start would say of itself, if nothing is wrong. */
+  /** What a start would announce if nothing is wrong. */
   readonly announcement: Parameters<typeof announcementLines>[0] | undefined
-  /** Which hosts get tokens or the client secret. */
+  /** The hosts that get tokens or the client secret. */
   readonly tokens: Phrase | undefined
 }
 
-/** `given` is the environment without .env, which may be what is wrong. */
+/** `given` is the environment without .env, because .env itself may be wrong. */
 export async function inspect(given: Environment, now: () => number): Promise<Inspection> {
-  // A problem that two checks find is listed once.
+  // A problem that two checks find is listed only once.
   const problems = new Map<string, Phrase>()
   const warnings: Phrase[] = []
   const add = (problem: Phrase) => void problems.set(phraseIn('en', problem), problem)
@@ -103,7 +103,7 @@ export async function inspect(given: Environment, now: () => number): Promise<In
   const { environment, configFile, errors } = loaded
   const partErrors = [errors.envFile, errors.settings, errors.config].filter(error => error !== undefined)
   for (const error of partErrors) addAll(error)
-  // Where one of them cannot be used, the other is still checked, together with the defaults.
+  // If one of them cannot be used, the other is still checked, together with the defaults.
   const config = loaded.config ?? {}
   const settings = loaded.settings ?? readSettings({})
   for (const [id, provider] of Object.entries(config.providers ?? {}))
@@ -152,7 +152,7 @@ export async function inspect(given: Environment, now: () => number): Promise<In
   }
 }
 
-/** Metadata is not fetched here: it can name further hosts. */
+/** Metadata is not fetched here; it can name further hosts. */
 function tokenHosts(plans: readonly ProviderPlan[]): Phrase | undefined {
   const addresses = plans.flatMap(receivingAddresses).filter(address => URL.canParse(address))
   const hosts = [...new Set(addresses.map(address => new URL(address).host))].join(', ')
@@ -161,7 +161,7 @@ function tokenHosts(plans: readonly ProviderPlan[]): Phrase | undefined {
   return all.length > 0 ? all.reduce((one, other) => phrase('one_and_other', { one, other })) : undefined
 }
 
-/** Without opening anything: whether STORE can be what it says. */
+/** Checks whether STORE can be used, without opening anything. */
 async function assertStoreAddress({ STORE }: Settings): Promise<void> {
   const file = storeFile(STORE)
   if (file !== undefined) return assertFile(file)
@@ -182,7 +182,7 @@ function assertFile(file: string): void {
     ])
 }
 
-/** The path itself, or the nearest one above it that exists. */
+/** The path itself, or its nearest ancestor that exists. */
 function nearestExisting(path: string): string {
   return existsSync(path) || path === dirname(path) ? path : nearestExisting(dirname(path))
 }
@@ -195,7 +195,7 @@ function missingIn(plans: readonly ProviderPlan[]): Phrase[] {
   })
 }
 
-/** Another setting for the same. */
+/** Another setting for the same value. */
 function otherWay(name: string): string | undefined {
   if (name === 'CLIENT_SECRET') return 'CLIENT_SECRET_FILE'
   const variable = variableOf(name)

@@ -1,4 +1,4 @@
-// `menshen doctor`: what a sign-in needs and does not have, one line each with its remedy.
+// `menshen doctor`: reports what a sign-in needs and lacks, one line per problem with its remedy.
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import type { RequestListener } from 'node:http'
@@ -59,7 +59,7 @@ export interface DoctorRun {
 
 const STORE_DEADLINE_MS = 15_000
 
-/** What goes to stdout, and whether all is well. */
+/** Returns the text for stdout, and whether all checks passed. */
 export async function runDoctorCommand(
   args: readonly string[],
   run: DoctorRun,
@@ -81,7 +81,7 @@ interface TestSignInChoices {
   readonly language: OperatorLanguage
 }
 
-/** With `--json` the address goes to stderr: stdout is for the document. */
+/** With `--json` the address goes to stderr, because stdout is for the document. */
 async function runTestSignIn(
   run: DoctorRun,
   { json, show, language }: TestSignInChoices,
@@ -116,7 +116,7 @@ function signInFindings({ mapping, isBegun }: TestSignInResult, redirectUri: Phr
   ]
 }
 
-/** Where settings cannot be used: all their problems, and the probes that can run without them. */
+/** If the settings cannot be used: all their problems, and the probes that can run without them. */
 async function diagnose(run: DoctorRun): Promise<Finding[]> {
   const { environment, now } = run
   const { settings, config, configFile, errors, variables } = await tryConfiguration(sourcesOf(run))
@@ -137,12 +137,12 @@ async function diagnose(run: DoctorRun): Promise<Finding[]> {
   return withRefusals([...problems, ...misspelt, ...store], environment, now)
 }
 
-/** `.env` is in the environment already. */
+/** The environment already includes `.env`. */
 function sourcesOf({ environment }: DoctorRun): ConfigurationSources {
   return { environment, folder: process.cwd() }
 }
 
-/** Adds what `menshen check` and a start refuse, unless a probe has reported it already. */
+/** Adds what `menshen check` and a start refuse, unless a probe has already reported it. */
 async function withRefusals(
   findings: readonly Finding[],
   environment: Environment,
@@ -154,7 +154,7 @@ async function withRefusals(
     said.some(
       seen =>
         isDeepStrictEqual(seen, problem) ||
-        // A finding of a probe that both use.
+        // Both use the same probe.
         isDeepStrictEqual(seen, problem.values.seen) ||
         (seen.code === 'provider_settings_missing' && problem.code === 'setting_missing'),
     )
@@ -199,7 +199,7 @@ async function storeAlone(settings: Settings, now: () => number): Promise<Findin
   return runProbes(storeProbes({ settings, now }), STORE_DEADLINE_MS)
 }
 
-// The findings as text: one line each for people, or one JSON document for programs.
+// The findings as text: one line per finding for people, or one JSON document for programs.
 
 const MARKS = { good: '✔', warning: '!', failure: '✖' } as const
 const COLOURS = { good: 'green', warning: 'yellow', failure: 'red' } as const
@@ -212,9 +212,9 @@ export function findingLines(findings: readonly Finding[], paint: Paint, languag
 function findingLine({ name, level, seen, remedy }: Finding, paint: Paint, language: OperatorLanguage): string {
   const said = (given: Phrase) => phraseIn(language, given)
   const label = checkLabel(name, { lang: language, messages: TABLES[language] })
-  // In English a check is called by its name, which is the one that `--json` has.
+  // In English a check is called by the name that `--json` uses.
   const what = language === 'en' ? name : label
-  // One line per probe, whatever a server answered.
+  // One line per finding, whatever a server answered.
   const line = said(phrase('finding_line', { what, seen })).concat(remedy ? ` → ${said(remedy)}` : '')
   return `${paint(COLOURS[level], MARKS[level])} ${safeText(line.replace(/[\r\n]+/g, ' '))}`
 }
@@ -228,7 +228,7 @@ function summary(findings: readonly Finding[]): Phrase {
   })
 }
 
-/** `ok` is false for failures; warnings are `ok`. Names are the same in every language. */
+/** `ok` is false only for failures: warnings are `ok`. Names are the same in every language. */
 export function toJson(findings: readonly Finding[], language: OperatorLanguage, more: object = {}): string {
   const checks = findings.map(({ name, level, seen, remedy }) => ({
     name,
@@ -241,7 +241,7 @@ export function toJson(findings: readonly Finding[], language: OperatorLanguage,
 }
 
 // `menshen doctor --sign-in`: prints an address, waits until a user has signed in there, and shows the result. The provider
-// sends the browser back to BASE_URL: to the Menshen that runs there, or to one that is started here for the test sign-in alone.
+// sends the browser back to BASE_URL: to the Menshen that runs there, or to one that is started here only for the test sign-in.
 
 export interface TestSignInOptions {
   readonly show: boolean
@@ -292,7 +292,7 @@ export async function trySignIn(
   return await firstResult(testSignIns, tickets, { now, signal, printBegun })
 }
 
-/** What has to be registered, for people. */
+/** The redirect URIs that have to be registered, for people. */
 export function redirectUris({ settings, plans }: Pick<ExamineOptions, 'settings' | 'plans'>): Phrase {
   return plans
     .map(({ callbackPath }) => quoted(settings.BASE_URL + callbackPath))
@@ -330,7 +330,7 @@ function sharedStore(address: string): string {
   throw phrasedError('cannot_start', phrase('store_not_shared'))
 }
 
-/** With a temporary store: the operator's own is not touched. */
+/** Uses a temporary store, so that the operator's store is not touched. */
 async function startHere(examined: ExamineOptions, opened: AsyncDisposableStack): Promise<string> {
   const { settings: given, config, now, isDevelopment } = examined
   const folder = mkdtempSync(join(tmpdir(), 'menshen-doctor-'))
@@ -339,7 +339,7 @@ async function startHere(examined: ExamineOptions, opened: AsyncDisposableStack)
     const development = await startDevelopment(given, config, given.DEV_PROVIDER_PORT, now)
     opened.defer(() => development.close())
   }
-  // This account may not be the one that serves, which owns the audit file.
+  // The audit file belongs to the account that serves, which may be another one.
   const settings = { ...given, STORE: `sqlite:${join(folder, 'menshen.db')}`, WORKERS: 1, AUDIT_FILE: undefined }
   const log = pino({ level: 'silent' })
   const menshen = opened.adopt(await createCore({ settings, config, log, now }), menshen => menshen.close())
@@ -387,7 +387,7 @@ export function mappingLines(mapping: MappingReport, language: OperatorLanguage)
   return terminalLines(lines.map(line => line.replace(/[\r\n]+/g, ' ')).join('\n'))
 }
 
-/** The mapping for programs. */
+/** The mapping, for programs. */
 export function mappingIn(mapping: MappingReport, language: OperatorLanguage): object {
   const { problem, remedy, notes } = mapping
   const said = (given: Phrase) => phraseIn(language, given)

@@ -1,5 +1,5 @@
-// `menshen keys new NAME`: a key for a machine, and its row for `machines`; nothing is read or stored. `menshen keys list` and
-// `menshen keys revoke`: the personal keys of users.
+// `menshen keys new NAME` creates a key for a machine and its row for `machines`; it reads and stores nothing. `menshen keys list`
+// and `menshen keys revoke` handle the personal keys of users.
 
 import { isMachineName } from '../../config/machines.ts'
 import type { Environment } from '../../config/settings.ts'
@@ -18,7 +18,7 @@ const ROW = COMMANDS.keys
 const PAGE = 100
 const PATIENCE_MS = 10_000
 
-/** `run` is called only by the verbs that read the settings; the others need no more than the locale. */
+/** Only verbs that read the settings call `run`; the others need only the locale. */
 export async function runKeysCommand(
   args: readonly string[],
   run: () => CommandRun,
@@ -94,7 +94,7 @@ async function withKeys(
   }
 }
 
-// The list, the newest first.
+// The list, newest first.
 
 async function list(keys: KeyListing, { user, json }: Values, paint: Paint, printer: Printer): Promise<void> {
   const found: ListedKey[] = []
@@ -111,7 +111,7 @@ async function list(keys: KeyListing, { user, json }: Values, paint: Paint, prin
         ? phrase('cli.keys_unreadable', { count: unreadable })
         : phrase('cli.keys_unreadable_of', { count: unreadable, user }),
     )
-  // Not on stdout: another program may read that.
+  // Not on stdout, which another program may read.
   else if (found.length === 0 && !json)
     printer.toStderr(user === undefined ? phrase('cli.no_keys') : phrase('cli.no_keys_of', { user }))
 }
@@ -126,7 +126,7 @@ async function countUnreadable(keys: KeyListing): Promise<number> {
   return count
 }
 
-/** As the API names them. */
+/** The field names are those of the API. */
 function fieldsOf({ id, user, provider, name, createdAt, expiresAt, usedAt }: ListedKey) {
   const lastUsed = usedAt === undefined ? undefined : timeOf(usedAt)
   return { id, user, provider, name, created: timeOf(createdAt), expires: timeOf(expiresAt), lastUsed }
@@ -193,7 +193,7 @@ async function revokeOf(keys: KeyListing, user: string, audit: Audit, printer: P
   if (unreadable > 0) failWith(phrase('cli.revoke_again_of', { count: unreadable, user }), printer)
 }
 
-/** One event per user: the same name at two providers is two users. */
+/** One event per user. The same name at two providers is two users. */
 async function revokeBefore(keys: KeyListing, before: number, audit: Audit, printer: Printer): Promise<void> {
   const users = new Map<string, { user: string; provider?: string | undefined; revoked: number }>()
   let unreadable = 0
@@ -210,7 +210,7 @@ async function revokeBefore(keys: KeyListing, before: number, audit: Audit, prin
       users.set(owner, { user, provider, revoked: (users.get(owner)?.revoked ?? 0) + 1 })
     }
   } finally {
-    // Also if the store fails in between: what was done is written down.
+    // Also if the store fails in between: the revocations so far are recorded.
     for (const fields of users.values()) audit.onEvent('key_revoked', { ...fields, by: 'command' })
   }
   printer.toStdout(phrase('cli.keys_revoked_before', { count, time: timeOf(before) }))

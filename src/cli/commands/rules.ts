@@ -1,4 +1,4 @@
-// `menshen rules check PATH --role ROLE` says what would happen and by which rule; `menshen rules test FILE` runs a table
+// `menshen rules check PATH --role ROLE` reports what would happen and which rule decides; `menshen rules test FILE` runs a table
 // of expectations.
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
@@ -192,17 +192,17 @@ function rulesOfHost(hosts: NonNullable<Config['hosts']>, name: string): Rules {
   return createRules(host.rules ?? [], Object.keys(upstreamsOfHost(host)))
 }
 
-/** At one of `hosts`; without a host, at BASE_URL. */
+/** A query at one of `hosts`; without a host, at BASE_URL. */
 interface HostQuery extends RuleQuery {
   readonly host?: string | undefined
 }
 
 type Judge = (query: HostQuery) => RuleVerdict
-/** `isDerived` if the role is not what was said but what `roles` give to this user. */
+/** `isDerived`: the role was not given, but follows from `roles`. */
 type DerivedQuery = HostQuery & { readonly isDerived?: true }
 type Derive = (asked: Omit<HostQuery, 'role'> & { readonly role?: string | undefined }) => DerivedQuery
 
-/** A machine has the groups of its row, unless others are given. */
+/** A machine has the groups of its row unless others are given. */
 function withMachineGroups(
   asked: Parameters<Derive>[0],
   machines: NonNullable<Config['machines']>,
@@ -211,7 +211,7 @@ function withMachineGroups(
   return machine && asked.groups.length === 0 ? { ...asked, groups: machine.groups ?? [] } : asked
 }
 
-/** A user of the main provider. Claims are not known here: a row that needs them never matches. */
+/** Treats the user as one of the main provider. Claims are unknown here, so a row that needs them never matches. */
 function withRole(
   { role, ...asked }: Parameters<Derive>[0],
   roles: readonly RoleConfig[],
@@ -276,13 +276,13 @@ function cannotBeUsed(file: string, why: Phrase): MenshenError {
   return phrasedError('bad_settings', phrase('cli.file_unusable', { file, why }))
 }
 
-/** A sentence without its first capital; `undefined` if there is nothing to say. */
+/** A sentence without its first capital; `undefined` if there is no problem. */
 function pathProblem(path: string): Phrase | undefined {
   if (path.startsWith('/')) return undefined
   return phrase('cli.bad_path', { path: shorten(path), likely: shorten(`/${pathIn(path)}`) })
 }
 
-/** The path, also of a whole address. */
+/** The path of the text, which may be a whole address. */
 function pathIn(text: string): string {
   return URL.canParse(text) ? new URL(text).pathname.slice(1) : text
 }
@@ -297,7 +297,7 @@ function methodProblem(method: string): Phrase | undefined {
 
 const LONGEST_SHOWN = 100
 
-/** In quotes, for a message. */
+/** Shortened and in quotes, for a message. */
 function shorten(text: string): string {
   return JSON.stringify(text.slice(0, LONGEST_SHOWN))
 }

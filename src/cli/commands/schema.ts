@@ -1,4 +1,4 @@
-// `menshen schema`: prints the JSON Schema of the configuration, which the package has as menshen.schema.json.
+// `menshen schema`: prints the JSON Schema of the configuration. The package contains it as menshen.schema.json.
 
 import { readFileSync } from 'node:fs'
 import { readCommandArguments, refuseArgument } from '../usage.ts'

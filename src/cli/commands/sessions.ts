@@ -1,4 +1,4 @@
-// `menshen sessions`: who is signed in, the newest first. `menshen sessions end --user NAME` signs a user out everywhere,
+// `menshen sessions`: lists who is signed in, newest first. `menshen sessions end --user NAME` signs a user out everywhere,
 // `--session ID` ends one session.
 
 import type { Report } from '../../events.ts'
@@ -44,7 +44,7 @@ export async function runSessionsCommand(args: readonly string[], run: CommandRu
     else if (verb === 'end' && user !== undefined) await end(records, sessions, user, run, printer)
     else {
       const count = await list(sessions, user, async listed => lineOf(await fieldsOf(listed)), printer)
-      // Not on stdout: another program may read that.
+      // Not on stdout, which another program may read.
       if (count === 0 && !json)
         printer.toStderr(user === undefined ? phrase('cli.no_sessions') : phrase('cli.user_not_signed_in', { user }))
     }
@@ -53,7 +53,7 @@ export async function runSessionsCommand(args: readonly string[], run: CommandRu
   }
 }
 
-/** One for each set of data keys that our secrets open: a start with another secret leaves a second one behind. */
+/** One for each set of data keys that our secrets open: a start with another secret leaves a second set behind. */
 type Listings = readonly [SessionListing, ...SessionListing[]]
 
 function listingsOf({ store, allKeys: [first, ...others] }: StoredRecords): Listings {
@@ -61,7 +61,7 @@ function listingsOf({ store, allKeys: [first, ...others] }: StoredRecords): List
   return [listing(first), ...others.map(listing)]
 }
 
-/** Returns how many there are, with those that may be the user's. */
+/** Returns the number of sessions, including unreadable ones that may be the user's. */
 async function list(sessions: Listings, user: string | undefined, line: LineOf, printer: Printer): Promise<number> {
   let unreadable = 0
   let count = 0
@@ -96,7 +96,7 @@ async function countUnreadable(sessions: Listings): Promise<number> {
   return count
 }
 
-/** What the first set of keys does not open may be open to another one. */
+/** Tries the other sets of keys for sessions that the first set does not open. */
 async function readWithOthers(listed: readonly ListedSession[], [, ...others]: Listings): Promise<ListedSession[]> {
   if (others.length === 0) return [...listed]
   return Promise.all(
@@ -110,7 +110,7 @@ async function readWithOthers(listed: readonly ListedSession[], [, ...others]: L
 
 type LineOf = (session: ListedSession) => Promise<string>
 
-/** Many at once: each may have to be asked for in a store that is far away. */
+/** Many at the same time, because each may need a request to a remote store. */
 async function* linesOf(sessions: AsyncIterable<ListedSession>, line: LineOf): AsyncGenerator<string> {
   let batch: ListedSession[] = []
   for await (const session of sessions) {
@@ -127,7 +127,7 @@ async function* allOf(sessions: Listings): AsyncGenerator<ListedSession> {
     yield* await readWithOthers(page.sessions, sessions)
 }
 
-/** One user has few enough to be put in order here. */
+/** A user has few enough sessions to sort them here. */
 async function* sessionsOf(sessions: Listings, username: string): AsyncGenerator<ListedSession> {
   const all: ListedSession[] = []
   for (const listing of sessions)
@@ -137,7 +137,7 @@ async function* sessionsOf(sessions: Listings, username: string): AsyncGenerator
   yield* all.sort((one, other) => since(other) - since(one))
 }
 
-/** Named as in the log. Of one that was opened under a secret that is gone, little is known. */
+/** Fields are named as in the log. Little is known of a session whose secret is gone. */
 function createListedFields({ store, settings, hasHosts }: StoredRecords) {
   const tickets = hasHosts ? createHostTickets({ store, settings }) : undefined
   return async (listed: ListedSession) => {
@@ -158,7 +158,7 @@ function listedFields({ key, expiresAt, summary }: ListedSession, idleMinutes: n
     since: timeOf(signedInAt),
     seen: timeOf(seenAt),
     expires: timeOf(expiresAt),
-    // What ends without activity: the time is past where no Menshen has noticed yet.
+    // When the session ends without activity. In the past if no Menshen has noticed yet.
     idleEnds: timeOf(seenAt === undefined ? undefined : idleEndAfter(seenAt, idleMinutes)),
     userAgent,
   }
@@ -174,7 +174,7 @@ function jsonOf(fields: ListedFields): string {
   return `${safeJson(fields)}\n`
 }
 
-/** The short form of the id is in the log alone. */
+/** Without the short form of the id, which only the log uses. */
 function plainOf({ user, since, hosts, session: _short, ...fields }: ListedFields, paint: Paint): string {
   const at = since === undefined ? undefined : Date.parse(since)
   return plainLine(at, [user === undefined ? '-' : word(user)], { ...fields, hosts: hosts?.join() }, paint)

@@ -1,9 +1,9 @@
-// Every command, one row each: what it does, its options, examples and exit codes. Arguments are read by these rows, and
-// `--help` and docs/commands.md are made from them.
+// Every command, one row each: what it does, its options, examples and exit codes. Arguments are parsed by these rows, and
+// `--help` and docs/commands.md are generated from them.
 
 export interface OptionRow {
   readonly type: 'string' | 'boolean'
-  /** What its value is called; a boolean has none. */
+  /** The name of its value; a boolean has none. */
   readonly value?: string
   readonly description: string
   readonly default?: string | boolean | string[]
@@ -15,12 +15,12 @@ export interface CommandRow {
   readonly description: string
   /** Each way to call it. */
   readonly usage: readonly [string, ...string[]]
-  /** The words that may follow its name, where one of them has to or can. */
+  /** The words that may or must follow its name. */
   readonly verbs?: readonly string[]
   readonly details?: string
   readonly options: Readonly<Record<string, OptionRow>>
   readonly examples: readonly (readonly [line: string, meaning: string])[]
-  /** When it ends with 1; without one it never does. */
+  /** When it exits with 1; absent if it never does. */
   readonly fails?: string
 }
 

@@ -1,5 +1,5 @@
 // menshen.config.yaml, .yml and .json: read within limits, checked by the same schema as a configuration in code. An error names the
-// file, the line and the column, and quotes nothing.
+// file, the line and the column, and quotes no content.
 
 import { MenshenError } from '../../errors.ts'
 import { phrase, phrasedProblem } from '../../text/text.ts'
@@ -11,14 +11,14 @@ import { DataError, type DataNode, keyOffsetAt, mapNode, nodeAt, positionOf, toV
 
 export const DATA_ENDINGS = ['yaml', 'yml', 'json']
 const MOST_BYTES = 512 * 1024
-/** Text of another encoding, or a file that is not text. */
+/** Text in another encoding, or a file that is not text. */
 const CONTROL = /[^\t\n\r\P{Cc}]/u
 
 export interface DataFile {
   readonly config: Config
   /** The file has no value at all. */
   readonly isEmpty: boolean
-  /** `file:line:column` of what is at a path of the configuration. */
+  /** `file:line:column` of the value at a path of the configuration. */
   locate(path: string): string
 }
 
@@ -65,7 +65,7 @@ async function parse(file: string, text: string, at: (offset: number) => string)
     const control = text.search(CONTROL)
     if (control >= 0) throw new DataError(control, phrase('config.data_control'))
     if (file.toLowerCase().endsWith('.json')) return parseJson(text)
-    // Only who writes YAML needs the library.
+    // Only YAML files need the library.
     const { parseYaml } = await import('./yaml.ts')
     return parseYaml(text)
   } catch (error) {

@@ -1,4 +1,4 @@
-// Strict JSON (RFC 8259) with the position of every value, and of the first mistake. JSON.parse has neither, accepts a key twice, and
+// Strict JSON (RFC 8259) with the position of every value, and of the first mistake. JSON.parse has neither, accepts duplicate keys, and
 // quotes the text around a mistake, which may be a secret.
 
 import { type Phrase, phrase } from '../../text/text.ts'
@@ -35,7 +35,7 @@ export function parseJson(text: string): DataNode | undefined {
       fail(phrase('config.data_json_comment'))
   }
 
-  /** What is behind it is read, too. */
+  /** Also skips the space after the value. */
   function readValue(level: number): DataNode {
     assertDepth(at, level)
     const value = readPlain(level)

@@ -1,13 +1,13 @@
-// A configuration as data, before it is checked: what YAML and JSON are read into. Every value knows where it is in the file.
+// A configuration as data, before it is checked: what YAML and JSON are parsed into. Every value has its position in the file.
 
 import { type Phrase, phrase, phraseIn } from '../../text/text.ts'
 
 export type DataNode = ScalarNode | ListNode | MapNode
 
 interface PlacedNode {
-  /** Where it begins in the text. */
+  /** Its position in the text. */
   readonly offset: number
-  /** How many values it is, with all that it contains. An alias has the size of what it stands for. */
+  /** The number of values, including all nested ones. An alias has the size of the value that it refers to. */
   readonly size: number
 }
 
@@ -32,7 +32,7 @@ export interface DataEntry {
   readonly value: DataNode
 }
 
-/** What is wrong, and where. The problem never has any of the content, which may be a secret. */
+/** A problem and its position. The problem never contains any of the content, which may be a secret. */
 export class DataError extends Error {
   readonly offset: number
   readonly problem: Phrase
@@ -63,7 +63,7 @@ export function listNode(offset: number, items: readonly DataNode[]): ListNode {
   return { kind: 'list', offset, size: totalSize(offset, items), items }
 }
 
-/** Refuses a key that is there twice: one of the two would be ignored. */
+/** Refuses duplicate keys, because one of the two would be ignored. */
 export function mapNode(offset: number, entries: readonly DataEntry[]): MapNode {
   const seen = new Set<string>()
   for (const { key, keyOffset } of entries) {
@@ -87,19 +87,19 @@ export function toValue(node: DataNode): unknown {
   return Object.fromEntries(node.entries.map(({ key, value }) => [key, toValue(value)]))
 }
 
-/** What is at a path such as `hosts.wiki.example.com.rules.0`, or the nearest value above it. */
+/** The value at a path such as `hosts.wiki.example.com.rules.0`, or the nearest value above it. */
 export function nodeAt(node: DataNode, path: string): DataNode {
   return deepest(node, path).node
 }
 
-/** Where a key is, for example one that is unknown. */
+/** The position of a key, for example of an unknown one. */
 export function keyOffsetAt(node: DataNode, path: string, key: string): number {
   const found = nodeAt(node, path)
   const entry = found.kind === 'map' ? found.entries.find(entry => entry.key === key) : undefined
   return entry?.keyOffset ?? found.offset
 }
 
-/** Names of hosts and claims have dots, so that a path can be read in several ways: the one that leads furthest is meant. */
+/** Names of hosts and claims contain dots, so a path is ambiguous: the interpretation that leads furthest is used. */
 function deepest(node: DataNode, path: string): { readonly node: DataNode; readonly rest: number } {
   let best = { node, rest: path.length }
   if (path === '' || node.kind === 'scalar') return best
@@ -115,7 +115,7 @@ function deepest(node: DataNode, path: string): { readonly node: DataNode; reado
   return best
 }
 
-/** As editors count: from 1, in characters. */
+/** Counted as in editors: from 1, in characters. */
 export function positionOf(text: string, offset: number): { readonly line: number; readonly column: number } {
   const lines = text.slice(0, offset).split(/\r\n?|\n/)
   return { line: lines.length, column: [...(lines.at(-1) ?? '')].length + 1 }

@@ -1,5 +1,5 @@
-// YAML 1.2 with the core schema: `no` and `2027-01-01` are text, `0123` and `1e3` are numbers. The library parses; this decides what
-// a configuration may use, and words its errors: those of the library can quote the text, which may be a secret.
+// YAML 1.2 with the core schema: `no` and `2027-01-01` are text, `0123` and `1e3` are numbers. The library parses; this file decides
+// what a configuration may use, and has its own messages, because those of the library can quote the text, which may be a secret.
 
 import { type ErrorCode, isAlias, isMap, isScalar, isSeq, Lexer, LineCounter, type Node, parseDocument } from 'yaml'
 import { type Phrase, phrase } from '../../text/text.ts'
@@ -48,7 +48,7 @@ export function parseYaml(text: string): DataNode | undefined {
     merge: false,
     strict: true,
     prettyErrors: false,
-    // Compared one with each other, which takes minutes for many keys; mapNode notices them, too.
+    // The library compares every key with every other, which takes minutes for many keys; mapNode finds duplicates, too.
     uniqueKeys: false,
     keepSourceTokens: false,
     lineCounter: new LineCounter(),
@@ -66,7 +66,7 @@ export function parseYaml(text: string): DataNode | undefined {
   return !contents || (isScalar(contents) && contents.value === null) ? undefined : readDocument(contents)
 }
 
-/** To divide the text into words and signs takes a small part of the time that it takes to parse it. */
+/** Splitting the text into tokens takes a small part of the time that parsing takes. */
 function assertFewTokens(text: string): void {
   let [tokens, offset] = [0, 0]
   for (const token of new Lexer().lex(text)) {

@@ -66,7 +66,7 @@ export const feishu: Preset = {
   clientAuth: 'post',
   pkce: true,
   tokenAnswer: { success: { code: [0, null] } },
-  // The code is unknown, late or spent; the refresh token is not valid (that of an older version, too), late, revoked or spent.
+  // The code is unknown, expired or spent; the refresh token is not valid (or of an older version), expired, revoked or spent.
   refreshEnds: ['20003', '20004', '20065', '20026', '20037', '20064', '20073'],
   userInfoAnswer: { at: 'data', success: { code: [0] } },
   userInfoFrom: ['userinfo'],
@@ -81,8 +81,8 @@ export const feishu: Preset = {
   logout: { style: 'none' },
 }
 
-// Bamboocloud (竹云 BAM, IAM), as universities and state companies have it. From public client code; not tried live.
-// Parameters are in the address. The token answer says who the user is (uid); where it does not, the user is the only account
+// Bamboocloud (竹云 BAM, IAM), as used by universities and state companies. From public client code; not tried live.
+// Parameters are in the address. The token answer identifies the user (uid); if it does not, the user is the only account
 // of this application, and no one if there are several. `redirctToUrl` is their spelling.
 
 export const bamboocloud: Preset = {
@@ -178,8 +178,8 @@ export const gitee: Preset = {
 }
 
 // GitHub, and GitHub Enterprise Server. From its documentation (authorizing OAuth apps, refreshing user access tokens) and the
-// clients of Logto and Auth.js; not tried live. Errors come with status 200. A token of an OAuth app has no end; only a GitHub
-// App can refresh. The address in the profile is often empty, so the primary verified one is asked for.
+// clients of Logto and Auth.js; not tried live. Errors come with status 200. A token of an OAuth app never expires; only a GitHub
+// App can refresh. The address in the profile is often empty, so the primary verified one is requested.
 
 export const github: Preset = {
   kind: 'oauth2',
@@ -222,7 +222,7 @@ export const lark: Preset = {
   tokenRequest: { as: 'json' },
 }
 
-// MaxKey by OAuth 2.0. From its source (token endpoint, user info adapter); not tried live.
+// MaxKey with OAuth 2.0. From its source (token endpoint, user info adapter); not tried live.
 // Errors come with status 200, at user info too.
 
 export const maxkey: Preset = {
@@ -246,8 +246,8 @@ export const maxkey: Preset = {
   logout: { style: 'browser', returnParam: 'redirect_uri' },
 }
 
-// Huawei Cloud OneAccess by OAuth 2.0. From the vendor's documentation (API reference); not tried live.
-// The state may have letters and digits only. No refresh token unless its lifetime is set in the console.
+// Huawei Cloud OneAccess with OAuth 2.0. From the vendor's documentation (API reference); not tried live.
+// The state may contain only letters and digits. There is no refresh token unless its lifetime is set in the console.
 
 export const oneaccess: Preset = {
   kind: 'oauth2',
@@ -295,7 +295,7 @@ export const ruoyi: Preset = {
   scope: 'user.read',
   tokenRequest: { state: true, headers: { 'tenant-id': '{tenant}' } },
   tokenAnswer: { at: 'data', success: { code: [0] } },
-  // The refresh token is not valid, or late.
+  // The refresh token is not valid, or expired.
   refreshEnds: ['400', '401'],
   // Each sign-in has its own tokens, and revoking a refresh token revokes only its own access token.
   revoke: 'always',
@@ -345,8 +345,8 @@ export const saToken: Preset = {
 }
 
 // WeCom (企业微信), the page with a QR code. From the clients of JustAuth, Casdoor and Logto; not tried live.
-// A proprietary flow: a call with the company's token returns the user of the code. The state may have letters and digits only; status is
-// always 200. CLIENT_ID is the corpid and CLIENT_SECRET the secret of the application.
+// A proprietary flow: a call with the company's token returns the user of the code. The state may contain only letters and
+// digits; the status is always 200. CLIENT_ID is the corpid and CLIENT_SECRET the secret of the application.
 
 export const wecom: Preset = {
   kind: 'company_token',
@@ -365,7 +365,7 @@ export const wecom: Preset = {
   state: 'plain',
   tokenAnswer: { success: { errcode: [0] }, lifetimeSeconds: 7200 },
   refreshUrl: false,
-  // The code is not valid, spent, or late.
+  // The code is not valid, spent, or expired.
   refreshEnds: ['40029', '40163', '42003'],
   userInfoAnswer: { success: { errcode: [0] } },
   userInfoFrom: ['userinfo'],

@@ -23,9 +23,10 @@ export const oidc: Preset = {
 }
 
 // Alibaba Cloud IDaaS EIAM, the newer of its two. From the vendor's documentation and API types; not tried live.
-// The browser's endpoints are on another host than the others. There is no offline_access: the refresh is a tick in the console.
+// The browser's endpoints are on a different host from the others. There is no offline_access: refreshing is enabled in the
+// console.
 
-// An address of which it says nothing is one of the organisation's directory.
+// An e-mail address without a verdict comes from the organisation's directory.
 
 export const aliyunEiam: Preset = {
   ...oidc,
@@ -42,7 +43,8 @@ export const aliyunEiam: Preset = {
 }
 
 // Auth0. From its documentation (logout) and Better Auth's client; not tried live.
-// A regular web application authenticates by post unless it is set otherwise, whatever the metadata lists. The issuer ends in a slash. A nickname is the first half of an e-mail address, so it is not used as a username.
+// A regular web application authenticates by post unless it is configured otherwise, whatever the metadata lists. The issuer ends
+// in a slash. A nickname is the first half of an e-mail address, so it is not used as a username.
 
 export const auth0: Preset = {
   ...oidc,
@@ -55,7 +57,7 @@ export const auth0: Preset = {
 }
 
 // Authelia. From its documentation (OpenID Connect provider and clients); not tried live.
-// It takes only scopes and the authentication method that the client is registered with.
+// It accepts only the scopes and the authentication method that the client is registered with.
 
 export const authelia: Preset = {
   ...oidc,
@@ -99,10 +101,11 @@ export const casdoor: Preset = {
   accessTokenTypes: ['JWT'],
 }
 
-// Microsoft Entra ID. From Microsoft's documentation (OpenID Connect, user info) and the clients of Auth.js and oauth2-proxy;
-// not tried live. For several tenants the issuer is a template that the token's `tid` fills. `sub` differs from application
-// to application, so that tenant and object are the key. It has no email_verified: within one tenant the address is the
-// directory's; of several, the administrator of any tenant can write any address, and only the optional claim xms_edov vouches for it. Groups are left out of a token if there are too many of them.
+// Microsoft Entra ID. From Microsoft's documentation (OpenID Connect, user info) and the clients of Auth.js and oauth2-proxy; not
+// tried live. For several tenants the issuer is a template that the token's `tid` fills. `sub` differs from application to
+// application, so tenant and object together are the key. It has no email_verified: with one tenant the address is the
+// directory's; with several, the administrator of any tenant can set any address, and only the optional claim xms_edov vouches
+// for it. Groups are left out of a token if there are too many of them.
 
 export const entra: Preset = {
   ...oidc,
@@ -136,7 +139,7 @@ export const entra: Preset = {
 }
 
 // Gitea, and Forgejo, which is assumed to be alike. From Gitea's source (OAuth2 provider); not tried live.
-// It says unauthorized_client of a refresh token that is spent or unknown.
+// It answers unauthorized_client for a refresh token that is spent or unknown.
 
 export const gitea: Preset = {
   ...oidc,
@@ -146,7 +149,8 @@ export const gitea: Preset = {
 }
 
 // GitLab. From its documentation (OAuth 2.0 API, OpenID Connect provider); not tried live.
-// `nickname` is the login, and older instances have no other claim for it. A refresh ends the old tokens at once, and carries the redirect address.
+// `nickname` is the login, and older instances have no other claim for it. A refresh revokes the old tokens immediately, and its
+// request carries the redirect address.
 
 export const gitlab: Preset = {
   ...oidc,
@@ -163,7 +167,7 @@ export const gitlab: Preset = {
 }
 
 // Google. From its documentation (OpenID Connect reference) and the clients of oauth2-proxy and dex; not tried live.
-// It names itself with and without https://, and gives a refresh token only for offline access with consent.
+// It names itself with and without https://, and issues a refresh token only for offline access with consent.
 
 export const google: Preset = {
   ...oidc,
@@ -189,7 +193,7 @@ export const keycloak: Preset = {
 }
 
 // Logto. From its source (the OpenID Connect core, user claims) and Auth.js; not tried live.
-// Like any provider built on oidc-provider it gives a refresh token only with offline_access and consent.
+// Like any provider built on oidc-provider, it issues a refresh token only with offline_access and consent.
 
 export const logto: Preset = {
   ...oidc,
@@ -212,8 +216,8 @@ export const okta: Preset = {
 }
 
 // Tencent Cloud EIAM (数字身份管控平台). From the vendor's documentation; not tried live.
-// User info says nothing of whether an address is verified: it is the organisation's directory.
-// Parameters of the token request are in the address; with basic the secret at least is not. No token_type is answered.
+// User info does not say whether an e-mail address is verified: it comes from the organisation's directory.
+// Parameters of the token request are in the address; with basic, at least the secret is not. The answer has no token_type.
 
 export const tencentEiam: Preset = {
   ...oidc,

@@ -2,14 +2,14 @@
 
 import type { ProviderConfig } from '../../config/provider.ts'
 
-/** `company_token`: the code is spent at user info, with a token of the company that is kept for a while (WeCom). */
+/** `company_token`: the code is spent at user info, with a cached token of the company (WeCom). */
 export type ProviderKind = 'oauth2' | 'oidc' | 'company_token'
 
 export interface Preset extends ProviderConfig {
   readonly kind: ProviderKind
   /** The name in Chinese, where it differs from `name`. */
   readonly nameZh?: string
-  /** Values of `{tenant}` that accept any directory: its e-mail addresses may be unverified. */
+  /** Values of `{tenant}` that accept users of any directory, whose e-mail addresses may be unverified. */
   readonly openTenants?: readonly string[]
   /** Anyone can have an account at the default addresses. */
   readonly isPublic?: true
@@ -21,8 +21,8 @@ export interface Variable {
   readonly description: string
   readonly default?: string
   /**
-   * Replaces a default that is a whole address where `auth_url` is not the preset's, so that the tokens of a private installation
-   * never go to the public service. Without it, the variable is required then.
+   * Replaces a default that is a whole address if `auth_url` is not the preset's, so that the tokens of a private installation
+   * never go to the public service. If it is absent, the variable is required in that case.
    */
   readonly elsewhere?: string
 }

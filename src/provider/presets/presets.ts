@@ -1,4 +1,4 @@
-// Every preset by the name that PROVIDER knows it by.
+// Every preset, by its name in PROVIDER.
 
 import {
   bamboocloud,

@@ -1,12 +1,12 @@
-// Reads the addresses that the setting STORE can have for Redis.
+// Parses the Redis addresses of the setting STORE.
 //
 //   redis://[user:password@]host[:port][/db]
 //   redis+sentinel://[user:password@]host[:port],host[:port],…/MASTERNAME[/db]
 //   redis+cluster://[user:password@]host[:port],host[:port],…
 //
 // With `rediss` in place of `redis`, every connection is TLS: to the server, to the sentinels and the primary that they
-// name, to all nodes of the cluster. Then `?ca=FILE` may follow, the certificate of a private authority. `?prefix=NAME` is what
-// the names of all keys begin with, in place of `menshen`: for several installations in one database.
+// name, to all nodes of the cluster. Then `?ca=FILE` may follow, the certificate of a private authority. `?prefix=NAME` replaces
+// `menshen` at the beginning of all key names, for several installations in one database.
 
 import { likelyMeantOf } from '../../config/suggestions.ts'
 import { MenshenError } from '../../errors.ts'
@@ -18,7 +18,7 @@ export interface RedisHost {
 }
 
 interface Common {
-  /** For people: without the password. */
+  /** For display: without the password. */
   readonly name: string
   readonly username?: string
   readonly password?: string
@@ -58,7 +58,7 @@ const SENTINEL = new RegExp(`^redis(?<tls>s?)\\+sentinel://${LOGIN}${HOSTS}/(?<p
 const CLUSTER = new RegExp(`^redis(?<tls>s?)\\+cluster://${LOGIN}${HOSTS}/?${OPTIONS}$`)
 const HOST = /^(?:\[(?<ipv6>[\da-f:.]+)\]|(?<name>[^\s:,[\]]+))(?::(?<port>\d{1,5}))?$/i
 
-/** Without braces, which decide on the slot of a cluster, and without signs that patterns of access lists know. */
+/** Without braces, which determine the slot in a cluster, and without characters that have a meaning in the patterns of ACLs. */
 const PREFIX = /^[\w.:-]{1,64}$/
 const DEFAULT_PREFIX = 'menshen'
 
@@ -75,7 +75,7 @@ export function parseRedisAddress(text: string): RedisAddress {
 
 const OPTION_NAMES = ['ca', 'prefix']
 
-/** What is wrong with a parameter, by its name: the rest of the address may hold a password. */
+/** Names the parameter that is wrong, and nothing else: the rest of the address may contain a password. */
 function optionProblem(text: string): Phrase | undefined {
   const [, options = ''] = /^[^?]*\?([^#]*)$/.exec(text) ?? []
   for (const [name, value] of new URLSearchParams(options)) {
@@ -95,7 +95,7 @@ function readAddress(text: string): RedisAddress | undefined {
     const address = readSingle(text) ?? readSentinel(text) ?? readCluster(text)
     return address?.ca !== undefined && !address.tls ? undefined : address
   } catch {
-    return undefined // a % that encodes nothing, or an option that there is not
+    return undefined // an invalid % escape, or an unknown option
   }
 }
 
@@ -132,7 +132,7 @@ function common(text: string, { username, password, tls, options }: Record<strin
   }
 }
 
-/** Each at most once, and no other: a slip must not be taken for the default. */
+/** Each option at most once, and no unknown ones: a typo must not be taken for the default. */
 function readOptions(text = ''): { ca?: string; prefix?: string } {
   const pairs = text.split('&').filter(Boolean)
   const options = pairs.map(pair => /^(ca|prefix)=(.+)$/.exec(pair) ?? [])

@@ -6,11 +6,11 @@ import { MOST_TRIMMED } from '../trail.ts'
 export interface Commands {
   get(name: string): Promise<Buffer | null>
   getAndDelete(name: string): Promise<Buffer | null>
-  /** Writes a record if the one that lives there has `version`, or if none lives there and `version` is empty. */
+  /** Writes a record if the living one has `version`, or if there is no living one and `version` is empty. */
   put(write: PutArguments): Promise<boolean>
-  /** Adds a member to an index, keeps the index as long as that lives, and drops expired members beside it. */
+  /** Adds a member to an index, keeps the index as long as the member lives, and drops expired members beside it. */
   addMember(index: string, member: string, now: number, keptMs: number): Promise<unknown>
-  /** Adds a member to the index of the newest and to that of their expiry, and drops expired ones from both. */
+  /** Adds a member to the indexes by time and by expiry, and drops expired members from both. */
   addNewest(indexes: IndexPair, member: string, expiresAt: number, now: number, keptMs: number): Promise<unknown>
   removeMembers(index: string, members: readonly string[]): Promise<unknown>
   /** The first members of an index from `start` on: `-` for all of them, `(member` for those after it. */
@@ -19,7 +19,7 @@ export interface Commands {
   membersBackwards(index: string, start: string, count: number): Promise<string[]>
   /** How many members have a score above this one. */
   countAbove(index: string, score: number): Promise<number>
-  /** Adds events, kinds and records in turn, and drops what is beyond `keep`. */
+  /** Adds events, given as alternating kinds and records, and drops what is beyond `keep`. */
   appendToTrail(names: TrailNames, keep: number, events: readonly Argument[]): Promise<unknown>
   /** The first events of a stream from `start` on: `-` for all of them, `(id` for those after it. */
   events(stream: string, start: string, count: number): Promise<readonly StreamEvent[]>
@@ -34,11 +34,11 @@ interface PutArguments {
   readonly now: number
   readonly record: Buffer
   readonly keptMs: number
-  /** Changes of the indexes in the same step. Not in a cluster, where they are in other slots. */
+  /** Changes to the indexes in the same step. Absent in a cluster, where they are in other slots. */
   readonly indexes?: IndexChange | undefined
 }
 
-/** What a record gets in its indexes, and what the record that it replaces had there. */
+/** The index members of a record, and those of the record that it replaces. */
 export interface IndexChange {
   readonly newest: IndexPair
   readonly added: IndexMembers
@@ -50,7 +50,7 @@ export interface IndexMembers {
   /** The indexes of its labels. */
   readonly labels: readonly string[]
   readonly member: string
-  /** Its member of the index of the newest; absent if it has none. */
+  /** Its member in the index by time; absent if it has none. */
   readonly newest?: string | undefined
 }
 
@@ -64,7 +64,7 @@ export interface StreamEvent {
 
 export type IndexPair = readonly [bySince: string, byExpiry: string]
 
-/** The part of node-redis that its client and its cluster have in common. */
+/** The part that node-redis's client and cluster have in common. */
 interface CommandClient {
   withTypeMapping(mapping: { [RESP_TYPES.BLOB_STRING]: BufferConstructor }): BinaryClient
   put(keys: readonly string[], ...rest: Argument[]): Promise<boolean>
@@ -96,7 +96,7 @@ interface Limit {
   count: number
 }
 
-/** The names of our keys all begin with `menshen:`; `prefix` takes its place, also where it decides on the slot. */
+/** All our key names begin with `menshen:`. `prefix` replaces that, also where it determines the slot. */
 export function commandsOf(client: CommandClient, prefix: string): Commands {
   const binary = client.withTypeMapping({ [RESP_TYPES.BLOB_STRING]: Buffer })
   const commands = plainCommands(client, binary)
@@ -169,7 +169,7 @@ function plainCommands(client: CommandClient, binary: BinaryClient): Commands {
   }
 }
 
-/** Names and values in turn. */
+/** Alternating names and values. */
 function pairs(given: Readonly<Record<string, Argument>>): Argument[] {
   return Object.entries(given).flat()
 }
@@ -198,9 +198,9 @@ local function addNewest(bySince, byExpiry, member, expiresAt, kept)
 end`
 
 /**
- * The expiry is where indexes.ts has it. Keys are hashes, so the neighbours of a new one are a random sample: with
- * three of them looked at for each that is added, there is about one expired member to two living ones at most. Of the newest
- * more expired members are dropped than are added, so that they cannot pile up.
+ * indexes.ts defines where the expiry is. Keys are hashes, so the neighbours of a new one are a random sample: with three of them
+ * checked per added member, there is at most about one expired member for every two living ones. The index by time drops more
+ * expired members than are added, so that they cannot pile up.
  */
 const DROP_FUNCTIONS = `
 local function dropExpiredBeside(index, member, now)
@@ -226,9 +226,9 @@ dropExpiredNewest(KEYS[1], KEYS[2], ARGV[3])
 return 1`
 
 /**
- * The keys are the record, the pair of the newest, the indexes that it is added to, and those that it is removed from. The version
- * and the expiry are where record.ts has them. An index that cannot be changed is an error before the record is written.
- * The last look at the record makes Redis announce later changes of it: the writer keeps what it has written.
+ * The keys are the record, the indexes by time and by expiry, the indexes that it is added to, and those that it is removed from.
+ * record.ts defines where the version and the expiry are. An index that cannot be changed is an error before the record is written.
+ * The last read of the record makes Redis announce later changes of it, because the writer keeps what it has written.
  */
 const PUT = `${GIVEN}${ADD_FUNCTIONS}${DROP_FUNCTIONS}
 local head = redis.call('GETRANGE', KEYS[1], 0, 23)
@@ -256,9 +256,9 @@ redis.call('EXISTS', KEYS[1])
 return 1`
 
 /**
- * Arguments: how many events to keep, how many to drop beyond those that are added, and kinds and events in turn.
+ * Arguments: how many events to keep, how many to drop beyond those that are added, and alternating kinds and events.
  * `KEYS[1]` is the stream of all events. `KEYS[2]` is the set of kinds; each of them has a list of the ids of its events, the
- * oldest first, in the same slot. Drops like `surplusOf` in trail.ts.
+ * oldest first, in the same slot. Drops events like `surplusOf` in trail.ts.
  */
 const APPEND_TO_TRAIL = `
 local keep, mostTrimmed = tonumber(ARGV[1]), tonumber(ARGV[2])

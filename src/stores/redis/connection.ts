@@ -26,17 +26,17 @@ export interface RedisConnection {
   readonly isCluster: boolean
   /** A cached record that is known to be the latest. */
   known(key: string): RedisEntry | undefined
-  /** How often a record was forgotten. As long as it stays the same, so do all records that were known; `undefined` while none is. */
+  /** How often a record was forgotten. While it stays the same, all known records are unchanged; `undefined` while none is known. */
   changes(): number | undefined
   /** Reads a record and caches it. */
   load(key: string): Promise<RedisEntry | undefined>
   /** Reads a record without the cache. */
   fetch(key: string): Promise<RedisEntry | undefined>
-  /** Writes a record, and caches it if `put` says that it was written. */
+  /** Writes a record, and caches it if `put` returns true. */
   write(key: string, record: Buffer, put: () => Promise<boolean>): Promise<boolean>
-  /** Changes a record that is not to be in the cache afterwards. */
+  /** Changes a record that must not be in the cache afterwards. */
   forgetting<Result>(key: string, change: () => Promise<Result>): Promise<Result>
-  /** Drops a record from the cache, also for reads and writes that are under way. */
+  /** Drops a record from the cache, also for reads and writes in flight. */
   forget(key: string): void
   forgetAll(): void
   lose(reason: unknown): void
@@ -60,7 +60,7 @@ const TRUST_MS = 2000
 interface ConnectionOptions {
   readonly commands: Commands
   readonly isCluster: boolean
-  /** Without them nothing is cached: the server does not announce changes, or there is no room. */
+  /** Absent if nothing is cached, because the server does not announce changes or there is no room. */
   readonly limits?: ReadCacheLimits
   /** Whether the server announces all changes of a record but our own, so that what was written can be cached. */
   readonly keepsWrites: boolean
@@ -92,7 +92,7 @@ export function superviseConnection(
   async function listen(): Promise<void> {
     while (!isLost) {
       const askedAt = performance.now()
-      // As long as for any command: a server that is merely busy would fail all that it is working on.
+      // The deadline of any command: with a shorter one, a server that is merely busy would fail all that it is working on.
       await withDeadline(commands.ping(), DEADLINE_MS)
       provenAt = askedAt
       await pause(HEARTBEAT_MS, undefined, { ref: false })
@@ -308,8 +308,8 @@ async function connect(
 }
 
 /**
- * Asks the server to announce only the changes of others; whether it does. Then it does not announce either what it evicts during
- * our own commands, so that this is for servers that evict nothing. One that does not say so may evict.
+ * Asks the server to announce only changes by others, and returns whether it does. It then does not announce what it evicts during
+ * our own commands either, so this is only for servers that evict nothing. A server that does not report its policy may evict.
  */
 async function skipOwnChanges(client: { sendCommand(words: readonly string[]): Promise<unknown> }): Promise<boolean> {
   const memory = String(await client.sendCommand(['INFO', 'memory']).catch(() => ''))
@@ -335,7 +335,7 @@ export function findPrimary(address: SentinelAddress, tlsTo: TlsTo): Promise<Red
   return Promise.any(address.hosts.map(host => askWithOrWithoutPassword({ ...host, ...tlsTo(host) }, address)))
 }
 
-/** Sentinels often have no password where the servers have one, and then refuse it. */
+/** Sentinels often have no password although the servers have one, and then reject it. */
 async function askWithOrWithoutPassword(sentinel: RedisHost, address: SentinelAddress): Promise<RedisHost> {
   try {
     return await ask(sentinel, {}, address.primary)
@@ -363,7 +363,7 @@ async function ask(sentinel: RedisHost, credentials: Credentials, name: string):
 // A connection to a cluster. Records are read from their primaries each time, without a cache: only a single server orders answers
 // and invalidations. With several, a lease could appear free before the invalidation of its session arrives.
 
-/** Commands that wait for a node that hangs. More fail at once. */
+/** Limits the commands that wait for a node that hangs. Further ones fail immediately. */
 const MOST_WAITING = 10_000
 
 const makeCluster = RedisCluster.factory({ scripts })
@@ -376,7 +376,7 @@ export function toCluster(address: ClusterAddress): Connect {
       rootNodes: address.hosts.map(host => ({ socket: { ...host, ...tls } })),
       defaults: { ...clientOptions(address, tls), commandsQueueMaxLength: MOST_WAITING },
     })
-    // The error of one node: connect() only reports that none of them is available.
+    // Keeps the error of one node: connect() only reports that none of them is available.
     let reason: unknown
     cluster.on('error', error => {
       reason = error
@@ -394,8 +394,8 @@ export function toCluster(address: ClusterAddress): Connect {
   }
 }
 
-// The records that one connection has read or written. They are valid while the server promises to say when they change. The promise ends
-// with the connection, and so does its cache.
+// The records that one connection has read or written. They are valid while the server announces their changes, which it does until
+// the connection ends; the cache ends with it.
 
 interface ReadCache {
   get(key: string): RedisEntry | undefined
@@ -410,9 +410,9 @@ interface ReadCache {
 }
 
 export interface ReadCacheLimits {
-  /** How many records at most. */
+  /** The maximum number of records. */
   readonly size: number
-  /** How much memory they may take together. */
+  /** The memory that they may take together. */
   readonly bytes: number
 }
 
@@ -423,7 +423,7 @@ export function createReadCache(
   { size, bytes }: ReadCacheLimits,
   fetch: (key: string) => Promise<RedisEntry | undefined>,
 ): ReadCache {
-  // Not by `max`: lru-cache allocates that many rows ahead, which takes 100 ms for 100,000. Both limits hold if each record
+  // Not by `max`, because lru-cache allocates that many rows ahead, which takes 100 ms for 100,000. Both limits hold if each record
   // is at least its share of all bytes.
   const least = Math.ceil(bytes / size)
   const records = new LRUCache<string, RedisEntry>({
@@ -456,7 +456,7 @@ export function createReadCache(
       isCurrent = isWritten && underway.get(key) === own
       return isWritten
     } finally {
-      // A read that began after it may have been answered before it: a script that the server does not know is sent twice.
+      // A read that began after the write may have been answered before it: a script that the server does not know is sent twice.
       forget(key)
       const written = isCurrent ? decodeReply(key, record) : undefined
       if (written) records.set(key, written)
@@ -487,7 +487,7 @@ export function createReadCache(
   }
 }
 
-// A separate connection for the rate limits, which all instances count together. It may come and go: without it each process
+// A separate connection for the rate limits, which all instances count together. It may be unavailable at times: then each process
 // counts in its own memory.
 
 export interface LimitClient {

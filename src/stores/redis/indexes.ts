@@ -1,5 +1,5 @@
 // The indexes by which entries are listed. Each label has an index: a sorted set whose members are in the order of their keys. All
-// entries with `since` have another one, which is sorted by that time. An example:
+// entries with `since` share another one, which is sorted by that time. An example:
 //
 //   entry   key 'k7Qx', label 'user zhangsan', since 1763450000000, expires at 1763471600000
 //   record  menshen:record:k7Qx, of generation 'aB3dE5gH'
@@ -150,7 +150,7 @@ export function readLabelPage(connection: RedisConnection, { label, after, limit
     members: (start, count) => commands.members(index, start, count),
     drop: members => void commands.removeMembers(index, members).catch(() => {}),
     keyIn: prefix => prefix,
-    // By its label, not by its generation: a record that is changing at this moment has a new generation already.
+    // Compares the label, not the generation: a record that is changing at this moment already has a new generation.
     includes: record => record.labels.includes(label),
   }
   return pageOf(connection, walk, limit, now)
@@ -195,7 +195,7 @@ async function pageOf({ fetch }: RedisConnection, walk: Walk, limit: number, now
   return { entries: [...found.values()], ...(next === undefined ? {} : { next }) }
 }
 
-// Changes a record in Redis together with its indexes, in the order that the top of this file explains.
+// Changes a record in Redis together with its indexes, in the order explained at the top of this file.
 
 interface RecordWrite {
   readonly key: string

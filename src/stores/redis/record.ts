@@ -14,7 +14,7 @@ export interface RedisEntry extends StoredEntry {
 
 export const GENERATION_LENGTH = 8
 const ENTRY_AT = 8 + GENERATION_LENGTH
-/** Redis keeps records longer than they live, so that our clock decides and not its own. */
+/** Redis keeps records longer than they live, so that our clock decides, and not that of Redis. */
 const LINGER_MS = 60_000
 /** The longest time that Redis accepts here. */
 const LONGEST_KEPT_MS = 2 ** 50

@@ -7,11 +7,11 @@ import { clientOptions, DEADLINE_MS, findPrimary, type TlsOptions, tlsOptionsOf 
 export interface RedisServerInfo {
   readonly software: 'Redis' | 'Valkey'
   readonly version: string
-  /** The version of Redis whose commands the server has; a Valkey reports one, too. */
+  /** The version of Redis whose commands the server supports; Valkey reports one, too. */
   readonly redisVersion: string
   readonly evictionPolicy: string | undefined
   readonly appendOnly: boolean
-  /** Whether snapshots are made automatically; `undefined` if the server does not say. */
+  /** Whether snapshots are made automatically; `undefined` if the server does not report it. */
   readonly snapshots: boolean | undefined
   readonly lastWriteFailed: boolean
 }
@@ -21,7 +21,7 @@ const makeClient = RedisClient.factory()
 export async function readServerInfo(address: string): Promise<RedisServerInfo> {
   const target = parseRedisAddress(address)
   const client = makeClient(clientOptions(target, await hostOf(target)))
-  client.on('error', () => {}) // connect() says it too
+  client.on('error', () => {}) // connect() reports it too
   try {
     await withDeadline(client.connect(), DEADLINE_MS)
     const fields = readInfo(String(await withDeadline(client.sendCommand(['INFO']), DEADLINE_MS)))

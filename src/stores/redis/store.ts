@@ -1,8 +1,8 @@
-// The store for several machines: Redis from 6.2 on.
+// The store for several machines: Redis 6.2 or later.
 //
 // A change resolves when the primary has acknowledged it. What survives a crash depends on the configuration of Redis: with
-// `appendfsync always` everything, with `everysec` all but the last second. Replicas are a moment behind, so that a failover can
-// lose the changes of that moment. Redis must not evict (`maxmemory-policy noeviction`): that would sign users out.
+// `appendfsync always` everything, with `everysec` all but the last second. Replicas are a moment behind, so a failover can lose the
+// changes of that moment. Redis must not evict (`maxmemory-policy noeviction`): that would sign users out.
 
 import type { Report } from '../../events.ts'
 import { phrase, phrasedError } from '../../text/text.ts'
@@ -117,8 +117,8 @@ export async function openRedisStore({ address, now, report, cache = SMALL_CACHE
 }
 
 /**
- * Counts the generations of what is known: a change of any record begins a new one, and so does a new connection. Within one, a
- * record that was known is unchanged, and need not be looked up. `undefined` while nothing is known; no generation is 0.
+ * Counts the generations of the cache: a change of any record begins a new one, and so does a new connection. Within a generation, a
+ * known record is unchanged and does not have to be looked up. `undefined` while nothing is known; no generation is 0.
  */
 function createGenerations(client: ReconnectingClient): () => number | undefined {
   let generation = 0
@@ -163,7 +163,7 @@ function connectorOf(address: RedisAddress, cache: ReadCacheLimits): Connect {
   }
 }
 
-/** A copy, so that neither side sees changes of the other. */
+/** A copy, so that neither side sees changes by the other. */
 function handOut({ generation: _, value, ...stored }: RedisEntry): StoredEntry {
   return { ...stored, value: new Uint8Array(value) }
 }

@@ -1,5 +1,5 @@
-// The trail in Redis: one stream of all events, and for each kind a list of the ids of its events, by which they are dropped. An
-// id is the time of the event and a counter within it.
+// The trail in Redis: one stream of all events, and for each kind a list of its event ids, which is used to drop them. An id is the
+// time of the event and a counter within that time.
 
 import { createEventReader, packEvent } from '../entry-bytes.ts'
 import { type Candidate, pageInSteps, pageOf, type Trail, type TrailPage, type TrailQuery } from '../trail.ts'
@@ -45,7 +45,7 @@ function positionOf(id: string): string {
   return `${time.padStart(TIME_DIGITS, '0')}-${count.padStart(COUNT_DIGITS, '0')}`
 }
 
-/** `undefined` if it is not a position. 0-0 is none: in Redis nothing comes before it. */
+/** `undefined` if it is not a position. 0-0 is not one: in Redis nothing comes before it. */
 function idAt(position = ''): string | undefined {
   const [, time, count] = /^(?=.{27}$)0*(\d{1,16})-0*(\d{1,10})$/.exec(position) ?? []
   return time === undefined || !/[1-9]/.test(position) ? undefined : `${time}-${count}`

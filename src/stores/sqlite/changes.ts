@@ -27,9 +27,9 @@ export type ChangeResult = number | boolean | Entry | undefined
 
 export interface ChangeApplier {
   apply(change: Change): ChangeResult
-  /** Before the commit: notes what the applied changes mean for readers. */
+  /** Called before the commit: notes what the applied changes mean for readers. */
   finish(): void
-  /** After a transaction that failed. */
+  /** Called after a transaction that failed. */
   forget(): void
 }
 
@@ -120,7 +120,7 @@ export function createChangeApplier(database: DatabaseSync): ChangeApplier {
       case 'append':
         return trail.append(change.events, change.keep)
       case 'sweep': {
-        // Readers take expired records for absent: nothing changes for them.
+        // Readers treat expired records as absent, so nothing changes for them.
         const found = expired.all(change.now) as unknown as RecordRow[]
         for (const record of found) drop(record)
         return found.length

@@ -19,14 +19,14 @@ export type FaultKind =
 /** Plain data: the thread sends it. */
 export interface Fault {
   readonly kind: FaultKind
-  /** The words of SQLite or of the operating system. */
+  /** The message of SQLite or of the operating system. */
   readonly reason: string
 }
 
 /** A fault that SQLite does not report. */
 export class SqliteFault extends Error {
   readonly kind: FaultKind
-  /** As programs know it. */
+  /** The error code, for programs. */
   readonly code: string
 
   constructor(kind: FaultKind, reason: string) {
@@ -89,7 +89,7 @@ export function isBusy(error: unknown): boolean {
 /** SQLITE_TOOBIG, SQLITE_CONSTRAINT and SQLITE_MISMATCH. */
 const REFUSED = new Set([18, 19, 20])
 
-/** Whether what was to be written is the problem, and not the file. */
+/** Whether the data to be written is the problem, and not the file. */
 export function isRefused(error: unknown): boolean {
   const code = resultCodeOf(error)
   return code === undefined ? !(error instanceof SqliteFault) : REFUSED.has(code)

@@ -7,11 +7,11 @@ import { dirname, join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { SqliteFault } from './faults.ts'
 
-/** "MSHN". It tells our databases from those of other programs. */
+/** "MSHN". It distinguishes our databases from those of other programs. */
 const APPLICATION_ID = 0x4d_53_48_4e
 const FORMAT = 1
 
-// `audit_kinds.last_number` and `store_state` keep what the other tables cannot tell: numbers that only grow, and a count that
+// `audit_kinds.last_number` and `store_state` keep what the other tables do not contain: numbers that only grow, and a count that
 // would need a scan.
 const SCHEMA = `
   CREATE TABLE records (
@@ -51,7 +51,7 @@ const SCHEMA = `
   PRAGMA user_version = ${FORMAT};
 `
 
-/** A WAL that is larger than this is cut when it starts again. */
+/** A WAL that is larger than this is truncated when it restarts. */
 const WAL_BYTES = 16 * 1024 * 1024
 const READER_CACHE_KB = 8192
 
@@ -79,7 +79,7 @@ export function openForWriting(file: string, lockMs = LOCK_MS): DatabaseSync {
   }
 }
 
-/** For the main thread: it waits for no lock. The file has to be open for writing in this process. */
+/** For the main thread: does not wait for locks. The file has to be open for writing in this process. */
 export function openForReading(file: string): DatabaseSync {
   const database = new DatabaseSync(file, { readOnly: true, timeout: 0 })
   try {
@@ -126,7 +126,7 @@ export function readPragma(database: DatabaseSync, text: string): unknown {
   return Object.values(database.prepare(`PRAGMA ${text}`).get() ?? {})[0]
 }
 
-/** One folder at a time: where nothing can be created, as in /proc, Node's `recursive` never ends. */
+/** Creates one folder at a time: where nothing can be created, as in /proc, Node's `recursive` never returns. */
 function makeFolder(folder: string): void {
   if (existsSync(folder)) {
     if (!statSync(folder).isDirectory()) throw new SqliteFault('bad_path', `${folder} is not a folder`)
@@ -157,7 +157,7 @@ function createFile(file: string): void {
 
 /** A new file would otherwise be lost in a power cut, together with what is in it. */
 function syncFolder(folder: string): void {
-  // Windows has no descriptors of folders, and writes their entries at once.
+  // Windows has no descriptors of folders, and writes their entries immediately.
   if (process.platform === 'win32') return
   const descriptor = openSync(folder, 'r')
   try {
@@ -171,8 +171,8 @@ function syncFolder(folder: string): void {
 }
 
 /**
- * Writes the state of one moment into a new file, while others read and write. The target appears when the copy is complete and on
- * the disk. Throws `EEXIST` if it exists. Blocks: for commands only.
+ * Writes the state of one moment into a new file, while others read and write. The target appears only when the copy is complete and
+ * on the disk. Throws `EEXIST` if it exists. Blocks: for commands only.
  */
 export function copyDatabase(database: DatabaseSync, target: string): void {
   if (existsSync(target)) throw Object.assign(new Error('it exists'), { code: 'EEXIST' })

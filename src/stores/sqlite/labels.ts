@@ -1,4 +1,4 @@
-// Labels and tags as the database keeps them: a JSON list. A damaged one reads as none.
+// Labels and tags as the database keeps them: a JSON list. A damaged one is read as empty.
 
 export function readLabels(json: unknown): string[] {
   if (typeof json !== 'string') return []

@@ -1,4 +1,4 @@
-// What the thread of the embedded store is sent, and what it answers.
+// The messages to the thread of the embedded store, and its answers.
 
 import type { Change, ChangeResult } from './changes.ts'
 import type { Fault } from './faults.ts'
@@ -14,7 +14,7 @@ export type ChangeOutcome = { readonly result: ChangeResult } | { readonly fault
 export interface BatchReply {
   /** One for each change. */
   readonly outcomes: readonly ChangeOutcome[]
-  /** How often the file was opened. Another number means that it may be another file. */
+  /** How often the file was opened. A different number means that it may be another file. */
   readonly opened: number
 }
 
@@ -23,5 +23,5 @@ export function monotonicMs(): number {
   return Number(process.hrtime.bigint() / 1_000_000n)
 }
 
-/** Instead of a batch: closes the file and ends the thread. */
+/** Sent in place of a batch: closes the file and ends the thread. */
 export const CLOSE_MESSAGE = 'close'

@@ -1,4 +1,4 @@
-// Reads the embedded store on the main thread, over a connection that waits for no lock.
+// Reads the embedded store on the main thread, over a connection that does not wait for locks.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { newestPage, numberOf, positionOf, readSinceText, type SinceKey } from '../ordering.ts'
@@ -57,7 +57,7 @@ export function createSqliteReader({ file, now, opened }: ReaderOptions): Sqlite
   let seenOpened = opened()
   let dataVersion: unknown
   let generation = 0
-  /** Grows with each connection: a new one may be of another file. */
+  /** Grows with each connection: a new one may belong to another file. */
   let connections = 0
 
   function connect(): Connection {
@@ -176,7 +176,7 @@ export function createSqliteReader({ file, now, opened }: ReaderOptions): Sqlite
   }
 }
 
-/** Fewer are made in a lifetime: the fraction of a generation tells connections apart. */
+/** More than a process ever opens: the fraction of a generation distinguishes connections. */
 const MOST_CONNECTIONS = 2 ** 16
 
 const COLUMNS = 'r.key, r.version, r.expires_at, r.since, r.labels, r.value'
@@ -187,7 +187,7 @@ function prepareAll(database: DatabaseSync): Connection {
     statement.setReturnArrays(true)
     return statement
   }
-  // A tag is searched in the text of the tags first: most events do not have it, and their values are not read.
+  // A tag is searched for in the text of the tags first: most events do not have it, and their values are not read.
   const event = 'number, tags, CASE WHEN ?2 IS NULL OR instr(tags, ?2) THEN value END'
   try {
     return {
@@ -274,12 +274,12 @@ function candidatesOf({ eventsBefore, eventsAfter }: Connection, query: TrailQue
     return { position, event: value === null ? undefined : { position, value, tags: readLabels(tags) } }
   })
 }
-// Knows without reading it that a record is unchanged. Every write begins a new generation of the files. While the generation is the same, a record
+// Proves that a record is unchanged without reading it. Every write begins a new generation of the files. While the generation is the same, a record
 // that was looked up is unchanged, and one read of the generation serves all requests of an event turn.
 //
 // The requests of one turn arrived before it, so that none of them can depend on a later write of another process. The requests
-// after a timer may have arrived after it. So a snapshot serves the callback that takes it, and if that is a request's, all others of
-// the same turn.
+// after a timer may have arrived after it. So a snapshot serves the callback that takes it, and if that callback belongs to a request,
+// all other requests of the same turn.
 
 export interface Snapshots {
   /** A request has just been received. */
@@ -332,7 +332,7 @@ export function createSnapshots({ readGeneration, lookUp, now }: SnapshotsOption
     const latest = readGeneration()
     if (latest !== generation) seen++
     generation = latest
-    // Not before: after a failed read nothing is known to be current.
+    // Not earlier: after a failed read nothing is known to be current.
     isSnapshotFresh = true
     if (!isTurnOfRequests) process.nextTick(invalidate)
   }

@@ -128,7 +128,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
 /** How soon a store continues with the file that replaced its own. */
 const WATCH_EVERY_MS = 1000
 
-/** A file that was deleted or replaced would be written to until the end, and everything in it lost. */
+/** A deleted or replaced file would be written to until the process ends, and everything in it would be lost. */
 function watchFile(path: string, onOther: () => Promise<unknown>): { stop(): void } {
   let identity: string | undefined
   const look = async () => {
@@ -144,7 +144,7 @@ function watchFile(path: string, onOther: () => Promise<unknown>): { stop(): voi
   return { stop: () => clearInterval(timer) }
 }
 
-/** The bytes of this moment, without others of the same buffer, which would be sent with them. */
+/** A copy of the bytes as they are now, without the rest of their buffer, which would be sent with them. */
 function copyOf<Valued extends { readonly value: Uint8Array }>(valued: Valued): Valued {
   return { ...valued, value: new Uint8Array(valued.value) }
 }

@@ -10,12 +10,12 @@ interface Sweeper {
 interface SweeperOptions {
   readonly now: () => number
   readonly everyMs: number
-  /** Without writing. */
+  /** Checks without writing. */
   readonly hasExpired: () => boolean
   readonly change: (change: Change) => Promise<ChangeResult>
 }
 
-/** Other changes have the disk alone in the pauses. */
+/** During the pauses, other changes have the disk to themselves. */
 const SWEEP_PAUSE_MS = 5
 
 export function startSweeper({ now, everyMs, hasExpired, change }: SweeperOptions): Sweeper {

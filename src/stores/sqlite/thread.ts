@@ -29,7 +29,7 @@ function openFile(until: number): OpenFile {
   return open
 }
 
-/** A file that was deleted or replaced has another one. Changes to it would be lost. */
+/** A deleted or replaced file has a different identity. Changes to it would be lost. */
 function identityOf(stats: Stats | undefined): string {
   return stats ? `${stats.dev} ${stats.ino}` : 'missing'
 }
@@ -68,7 +68,7 @@ function runTogether(batch: readonly Change[], until: number): ChangeResult[] {
   }
 }
 
-/** Faults after which the connection is as good as before. */
+/** Faults after which the connection can still be used. */
 const PASSING: readonly FaultKind[] = ['locked', 'full']
 
 function undo(database: DatabaseSync, error: unknown): void {
@@ -76,14 +76,14 @@ function undo(database: DatabaseSync, error: unknown): void {
     if (database.isTransaction) database.exec('ROLLBACK')
     if (PASSING.includes(faultOf(error).kind) || isRefused(error)) return
   } catch {
-    // The connection is of no use.
+    // The connection cannot be used any more.
   }
   closeFile()
 }
 
 const sleeper = new Int32Array(new SharedArrayBuffer(4))
 
-/** SQLite waits longer and longer between its attempts, so that a process that is late seldom gets its turn. */
+/** SQLite waits longer and longer between its attempts, so that a late process seldom gets its turn. */
 const LOCK_PAUSE_MS = 1
 
 function begin(database: DatabaseSync, until: number): void {
@@ -102,7 +102,7 @@ function begin(database: DatabaseSync, until: number): void {
 
 /** One change, or one step of sweeping, writes about ten pages to the WAL. */
 const CHECKPOINT_AFTER = 100
-/** Pages of a WAL that readers and other writers have not let start again. */
+/** Pages of a WAL that readers and other writers have kept from restarting. */
 const LONGEST_WAL = 4000
 /** Free pages that the file keeps for new records. */
 const FREE_PAGES = 2500

@@ -1,4 +1,4 @@
-// The near end of the thread that writes to a database file. All stores of this process that use one file share a thread.
+// The main thread's side of the thread that writes to a database file. All stores of this process that use one file share a thread.
 //
 // Changes that arrive while the thread is busy wait, and become the next batch: one transaction and one flush to the disk for all.
 
@@ -11,7 +11,7 @@ import { type BatchReply, type ChangeBatch, CLOSE_MESSAGE, monotonicMs } from '.
 export interface SqliteWriter {
   /** Resolves when the change is on the disk. Rejects with a `SqliteFault`. */
   change(change: Change): Promise<ChangeResult>
-  /** Grows when the file is opened, which may be another one than before. */
+  /** Grows when the file is opened, which may be a different file than before. */
   opened(): number
   /** The last user closes the file. Resolves when all changes are on the disk. */
   release(): Promise<void>
@@ -32,7 +32,7 @@ interface SharedWriter {
 
 /** A transaction stays small: nothing is confirmed before all of it is written. */
 const LARGEST_BATCH = 256
-/** The thread gives up on a lock at the deadline. Its answer, which tells why, takes a while on a busy machine. */
+/** The thread gives up on a lock at the deadline. Its answer, which contains the reason, takes a while on a busy machine. */
 const ANSWER_WITHIN_MS = 2000
 
 // Keyed by path: two threads would wait for each other's locks.
@@ -69,9 +69,9 @@ function startWriter(file: string, deadlineMs: number): SharedWriter {
   let sent: readonly PendingChange[] = []
   let isScheduled = false
   let opened = 0
-  /** Written by threads that have ended: the next one counts from 1 again. */
+  /** The count of threads that have ended: the next one counts from 1 again. */
   let openedBefore = 0
-  /** Resolves when nothing is under way. */
+  /** Resolves when nothing is in flight. */
   let idle: PromiseWithResolvers<void> | undefined
 
   function start(): Worker {
@@ -97,7 +97,7 @@ function startWriter(file: string, deadlineMs: number): SharedWriter {
   function schedule(): void {
     if (isScheduled || sent.length > 0 || waiting.length === 0) return
     isScheduled = true
-    // After the callback: what it changes together is written together.
+    // After the callback, so that all its changes are written together.
     process.nextTick(send)
   }
 
@@ -109,7 +109,7 @@ function startWriter(file: string, deadlineMs: number): SharedWriter {
     const now = performance.now()
     const until = Math.min(...sent.map(each => each.until))
     worker ??= start()
-    // A process with nothing else to do waits for its changes, and for nothing else here.
+    // Keeps a process that has nothing else to do alive until its changes are written, and no longer.
     worker.ref()
     try {
       const lockUntil = monotonicMs() + Math.floor(until - now)

@@ -1,4 +1,4 @@
-// An interface for programs: those who are not signed in get 401 from the proxy.
+// An API for programs: those that are not signed in get 401 from the proxy.
 import { auth } from '@/menshen'
 
 export async function GET(): Promise<Response> {
