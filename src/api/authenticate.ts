@@ -16,7 +16,7 @@ const CHALLENGE = { 'www-authenticate': 'Bearer realm="menshen"' }
 /** Keyed by the reason in the log. Only a caller who has the key learns that it has expired, or of which kind it is. */
 const REFUSALS = {
   missing: invalidKey(phrase('api.key_missing')),
-  form: invalidKey(phrase('api.key_form')),
+  malformed: invalidKey(phrase('api.key_malformed')),
   several: invalidKey(phrase('api.key_several')),
   unknown: invalidKey(phrase('api.key_unknown')),
   expired: invalidKey(phrase('api.key_expired')),

@@ -102,9 +102,9 @@ export function reloadWorkers(channel: WorkerChannel, started: Snapshot, options
         inUse = snapshot
         // If a worker has died since then, its replacement starts with these files.
         const [reporter, ...others] = prepared.filter(worker => !worker.isDead())
-        await askAll(channel, others, { type: 'use_reload', reload, tells: false })
+        await askAll(channel, others, { type: 'use_reload', reload, shouldReport: false })
         // The reporter is last: when it reports the reload, all workers have changed.
-        await askAll(channel, reporter ? [reporter] : [], { type: 'use_reload', reload, tells: shouldReport })
+        await askAll(channel, reporter ? [reporter] : [], { type: 'use_reload', reload, shouldReport })
         for (const worker of prepared) if (following.has(worker)) following.set(worker, fingerprint)
       },
     }
@@ -200,7 +200,7 @@ export function followPrimary(channel: PrimaryChannel, target: ReloadTarget, { p
   channel.handle(async message => {
     try {
       if (message.type === 'prepare_reload') return await prepare(message.reload)
-      if (message.type === 'use_reload') return await use(message.reload, message.tells)
+      if (message.type === 'use_reload') return await use(message.reload, message.shouldReport)
       if (message.type === 'reload_refused') target.noteRefused(message)
       return undefined
     } catch (error) {

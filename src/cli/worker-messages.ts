@@ -15,7 +15,7 @@ const workerMessage = z.discriminatedUnion('type', [
   // The primary asks for a reload in two steps, and reports a refused one. `reload` is its number.
   z.object({ type: z.literal('prepare_reload'), reload: z.number() }),
   z.object({ type: z.literal('reload_prepared'), fingerprint: z.string() }),
-  z.object({ type: z.literal('use_reload'), reload: z.number(), tells: z.boolean() }),
+  z.object({ type: z.literal('use_reload'), reload: z.number(), shouldReport: z.boolean() }),
   z.object({ type: z.literal('reload_used') }),
   z.object({ type: z.literal('reload_refused'), ...refusal }),
 

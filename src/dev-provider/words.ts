@@ -178,7 +178,7 @@ export function createDevWords(language: string): WordsOf {
   }
 }
 
-/** POST /language: only our own pages choose, and only for themselves. */
+/** POST /language: only our own pages may set the language. */
 export async function languageRoute(c: Context): Promise<Response> {
   const form = senderOf(c.req.raw) === 'own page' ? await readFormFields(c.req.raw) : undefined
   const chosen = form?.get('language') ?? ''

@@ -37,7 +37,7 @@ const LONGEST_PROOF = 4096
 const COORDINATE = /^[\w-]{43}$/
 
 /** What can be wrong with a proof. */
-export const PROOF_PROBLEMS = ['form', 'algorithm', 'key', 'signature', 'challenge', 'late'] as const
+export const PROOF_PROBLEMS = ['malformed', 'algorithm', 'key', 'signature', 'challenge', 'late'] as const
 
 class RefusedProof {
   readonly reason: (typeof PROOF_PROBLEMS)[number]
@@ -150,7 +150,7 @@ async function readRegistration(
   now: number,
 ): Promise<(DeviceProof & { readonly point: PublicPoint }) | RefusedProof> {
   const header = headerOf(proof)
-  if (proof === undefined || !header) return new RefusedProof('form')
+  if (proof === undefined || !header) return new RefusedProof('malformed')
   if (header.alg !== 'ES256') return new RefusedProof('algorithm')
   const point = pointSchema.safeParse(header.jwk)
   if (!point.success) return new RefusedProof('key')
@@ -160,7 +160,7 @@ async function readRegistration(
 
 async function readProof(proof: string, { x, y }: PublicPoint, now: number): Promise<DeviceProof | RefusedProof> {
   const header = headerOf(proof)
-  if (!header) return new RefusedProof('form')
+  if (!header) return new RefusedProof('malformed')
   if (header.alg !== 'ES256') return new RefusedProof('algorithm')
   const key = await importJWK({ kty: 'EC', crv: 'P-256', x, y }, 'ES256').catch(() => undefined)
   if (!key) return new RefusedProof('key')
@@ -168,7 +168,7 @@ async function readProof(proof: string, { x, y }: PublicPoint, now: number): Pro
     const options = { algorithms: ['ES256'], typ: 'dbsc+jwt', currentDate: new Date(now) }
     const { payload } = await jwtVerify(proof, key, options)
     const { jti } = payload
-    return typeof jti === 'string' ? { challenge: jti, nonce: nonceOf(proof) } : new RefusedProof('form')
+    return typeof jti === 'string' ? { challenge: jti, nonce: nonceOf(proof) } : new RefusedProof('malformed')
   } catch {
     return new RefusedProof('signature')
   }

@@ -61,5 +61,5 @@ async function identifyToken(
 }
 
 async function refuseMalformed({ count }: TokenClient): Promise<RefusedToken | 'limited'> {
-  return (await count()) ? { refused: 'form' } : 'limited'
+  return (await count()) ? { refused: 'malformed' } : 'limited'
 }

@@ -34,7 +34,7 @@ export function isWithinNetworks({ networks }: Pick<KeyCaller, 'networks'>, addr
 }
 
 export interface RefusedKey {
-  readonly refused: 'form' | 'several' | 'unknown' | 'expired'
+  readonly refused: 'malformed' | 'several' | 'unknown' | 'expired'
   /** The owner, if known. */
   readonly user?: SessionUser
 }

@@ -234,7 +234,7 @@ export const en: Sentences<typeof zhCN> = {
   'reason.ended_ended_by_provider': 'signed out by the provider',
   'reason.ended_requirement_failed': 'the user no longer meets the provider’s requirements',
   'reason.ended_unbound': 'the browser did not prove its device',
-  'reason.proof_form': 'the proof is malformed',
+  'reason.proof_malformed': 'the proof is malformed',
   'reason.proof_algorithm': 'the proof is not signed with ES256',
   'reason.proof_key': 'the device key is unusable',
   'reason.proof_signature': 'the signature does not match the device key',
@@ -786,7 +786,7 @@ export const en: Sentences<typeof zhCN> = {
   'session.key_not_accepted': 'Keys are not accepted here.',
   'api.key_missing':
     'This request has no key. Send the key of a machine with `api` as “Authorization: Bearer …” or “X-Menshen-Key: …”.',
-  'api.key_form': 'This is not a key. A key is mk_ and 43 characters, without quotes or spaces.',
+  'api.key_malformed': 'This is not a key. A key is mk_ and 43 characters, without quotes or spaces.',
   'api.key_several': 'This request has two different keys. Send one of them.',
   'api.key_unknown': 'This key is not in `machines` of the configuration. Personal keys are not accepted here.',
   'api.key_expired': 'This key has expired: see `expires` of its machine in the configuration.',

@@ -38,7 +38,7 @@ export function keySha256(key: string): string {
 }
 
 /** A key as the client presented it. */
-export type PresentedKey = { readonly key: string } | { readonly problem: 'form' | 'several' }
+export type PresentedKey = { readonly key: string } | { readonly problem: 'malformed' | 'several' }
 
 /** `undefined` if there is none. A value that begins like a key, or is in the header for keys, is treated as one. */
 export function keyIn(
@@ -51,7 +51,7 @@ export function keyIn(
   const presented = own === undefined ? credential : String(own)
   if (presented === undefined) return undefined
   if (credential !== undefined && credential !== presented) return { problem: 'several' }
-  return isKey(presented) ? { key: presented } : { problem: 'form' }
+  return isKey(presented) ? { key: presented } : { problem: 'malformed' }
 }
 
 const BEARER = /^bearer[ \t]+(mk_.*)$/i

@@ -142,7 +142,7 @@ test('a refused key is logged with the reason, the call and the machine if it is
       ['unknown', undefined],
       ['not_accepted', 'machine:plain'],
       ['expired', 'machine:expired'],
-      ['form', undefined],
+      ['malformed', undefined],
       ['several', undefined],
     ].map(row => [...row, 'GET', `${API}/sessions`]),
   )

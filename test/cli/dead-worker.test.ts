@@ -5,7 +5,7 @@ import { EventEmitter } from 'node:events'
 import test from 'node:test'
 import { createWorkerChannel } from '../../src/cli/worker-messages.ts'
 
-const USE = { type: 'use_reload', reload: 1, tells: true } as const
+const USE = { type: 'use_reload', reload: 1, shouldReport: true } as const
 /** Longer than the test may take. */
 const DEADLINE_MS = 600_000
 

@@ -131,7 +131,7 @@ test('an unknown, expired, misshapen or doubtful key is 401, whatever form it ha
   assert.equal((await bring('/api', basic('a password'))).status, 401)
   assert.equal(upstream.received.length, 0)
   const reasons = lines.filter(({ event }) => event === 'key_refused').map(({ fields }) => Object(fields).reason)
-  assert.deepEqual(new Set(reasons), new Set(['unknown', 'expired', 'form', 'several']))
+  assert.deepEqual(new Set(reasons), new Set(['unknown', 'expired', 'malformed', 'several']))
   assert.doesNotMatch(JSON.stringify(lines), /mk_/)
 })
 
