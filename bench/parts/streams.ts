@@ -18,7 +18,6 @@ import { openSqlite } from '../servers/stores.ts'
 const AT_ONCE = 100
 const IDLE_MS = 5000
 const PAGE_ROUNDS = { warmUpSeconds: 1, rounds: 6, mostRounds: 6, roundSeconds: 0.5 }
-/** The other descriptors that a process needs. */
 const OTHER_DESCRIPTORS = 1000
 
 export const streams: Part = {

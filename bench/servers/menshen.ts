@@ -84,7 +84,7 @@ export async function signInBound({ url }: Served, username: string): Promise<st
   const [bound] = registered.headers.getSetCookie().map(cookie => cookie.split(';')[0])
   if (registered.status !== 200 || !bound) throw new Error(`the session of ${username} was not bound`)
   const cookies = `${ticket}; ${bound}`
-  // Once the second cookie was seen, the ticket alone is not valid.
+  // Once the second cookie has been seen, the ticket alone is not valid.
   await ask(`${url}/_menshen/me`, cookies)
   return cookies
 }

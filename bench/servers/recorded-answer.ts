@@ -11,7 +11,6 @@ interface Recorded {
   readonly keepAliveMs: number
 }
 
-/** Headers that node:http adds itself. */
 const ADDED_BY_NODE = ['date', 'connection', 'keep-alive']
 const USUAL_KEEP_ALIVE_SECONDS = 5
 

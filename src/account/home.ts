@@ -26,7 +26,7 @@ interface RenderedPage {
 const MOST_KEPT = 1000
 
 export function createHome({ auth, pages }: GatewayContext): Home {
-  // Keyed by the session's key: keyed by the session itself, its tokens would stay in memory after a sign-out.
+  // Keyed by the session's key: with the session itself as the key, its tokens would stay in memory after a sign-out.
   const rendered = new LRUCache<string, RenderedPage>(atMost(MOST_KEPT))
 
   function render(words: Words, loaded: LoadedSession): RenderedPage {

@@ -55,7 +55,7 @@ ${confirm(
 )}</li>`
 }
 
-/** Replaces a new key after a sign-in that is too old. `path` signs in again and leads back to the form. */
+/** Shown in place of a new key if the sign-in is too old. `path` signs in again and leads back to the form. */
 export function signInForKeyPage(words: Words, path: string, minutes: number): string {
   const { t } = words
   return page({

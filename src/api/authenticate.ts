@@ -30,7 +30,7 @@ export async function authenticate(context: ApiContext, request: GatewayRequest)
   const presented = keyIn(request.headers, { acceptsPassword: false })
   if (!presented) return REFUSALS.missing
 
-  /** Made-up keys are rate limited as at rules. Reports do not contain the key. */
+  /** Made-up keys are rate-limited like those at rules. Reports do not contain the key. */
   async function refuse(reason: keyof typeof REFUSALS, user?: SessionUser): Promise<ApiProblem> {
     if (!(await auth.rateLimit.admits('ticket', request))) return TOO_MANY
     const { method, observed } = request

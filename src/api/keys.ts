@@ -1,4 +1,4 @@
-// Personal keys: lists and revokes them. The keys themselves are not stored anywhere.
+// Lists and revokes personal keys. The keys themselves are not stored anywhere.
 
 import { z } from 'zod'
 import type { KeyPage, ListedKey } from '../keys/personal.ts'

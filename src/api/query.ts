@@ -31,7 +31,7 @@ export const PARAMETERS = {
       'The username, exactly as the provider sends it. With several providers: the users of that name at all of them.',
     schema: { type: 'string', minLength: 1, maxLength: LONGEST_NAME },
     expected: phrase('api.expected_user', { most: LONGEST_NAME }),
-    // Bytes that are not UTF-8 become U+FFFD, which would make the name of another user.
+    // Bytes that are not UTF-8 become U+FFFD, which would be the name of another user.
     read: text => (text.length <= LONGEST_NAME && !text.includes('\uFFFD') ? text : undefined),
   } as ParameterRow<string>,
   limit: {

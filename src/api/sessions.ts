@@ -1,4 +1,4 @@
-// Sessions: lists them, and ends one session, or all sessions and keys of a user.
+// Lists sessions, and ends one of them, or all sessions and keys of a user.
 
 import { z } from 'zod'
 import { endUser } from '../keys/end-user.ts'

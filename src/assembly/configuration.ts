@@ -53,7 +53,7 @@ export function checkWhole(settings: Settings, config: Config): Configuration {
   return { settings, config, plans, languages, look }
 }
 
-/** Treats its providers as incomplete: those are never called. */
+/** Treats its providers as incomplete, because incomplete ones are never called. */
 export function withoutCalls(configuration: Configuration): Configuration {
   const [main, ...more] = configuration.plans
   const offline = (plan: typeof main) => ({ ...plan, missing: [...plan.missing, 'a provider'] })

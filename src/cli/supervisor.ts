@@ -22,7 +22,7 @@ import { startWorkers } from './workers.ts'
 /** Marks the only worker: it reloads, announces and counts without a primary. */
 const ONLY_WORKER = 'MENSHEN_ONLY_WORKER'
 
-/** False for several workers, and if main.ts has to refuse the settings with an error message. */
+/** False for several workers, and for everything that main.ts refuses with an error message. */
 export function canSupervise(environment: Environment): boolean {
   try {
     takeInheritedSocket({ ...environment })

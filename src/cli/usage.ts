@@ -114,7 +114,7 @@ function checkedArguments(args: readonly string[], row: Row<ParseArgsOptionsConf
   })
 }
 
-/** Refuses words other than options that the row's usage does not list. */
+/** The error for a word that is not an option and that the row's usage does not list. */
 export function refuseArgument(argument: string, row: Pick<CommandRow, 'usage' | 'verbs'>): UsageError {
   return usageError(phrase('cli.unexpected', { argument }), row, likelyMeant(argument, row.verbs ?? []))
 }

@@ -80,7 +80,7 @@ export async function startWorkers(
     if (!closing) start()
   }
 
-  /** If a process cannot be started (too few processes or memory, or Node is just being updated), tries again after a pause. */
+  /** If a process cannot be started (no process or memory is left, or Node is just being updated), tries again after a pause. */
   function start(): void {
     try {
       fork(error => void startLater(error))

@@ -8,7 +8,6 @@ import { readSmallText, SmallFileError } from '../util/small-file.ts'
 import { issueText, placedProblem } from './issue-text.ts'
 import { Secret } from './secret.ts'
 
-/** Keyed by name. */
 type Variables = Readonly<Record<string, string | undefined>>
 
 /** Where a secret is read from: a variable of the environment or of .env, or a file, without the line break at its end. */

@@ -1,4 +1,4 @@
-// A box above tables that shows only rows with a text. The server hides the others; filter.js does the same as the user types.
+// A box above tables that shows only the rows with a text. The server hides the others; filter.js does the same as the user types.
 
 import { html } from 'hono/html'
 import type { Html } from '../pages/layout.ts'

@@ -425,7 +425,7 @@ function sparkline(column: Column): Html {
   return html`<svg class="spark" viewBox="0 0 ${SPARK.width} ${SPARK.height}" preserveAspectRatio="none" aria-hidden="true" focusable="false"><polyline points="${points.join(' ')}"/></svg>`
 }
 
-/** In the form that the audit trail's form uses, in UTC. */
+/** The fields of the audit trail's form for this time, in UTC. */
 function sinceIn(at: number): { since: string; zone: string } {
   return { since: new Date(at).toISOString().slice(0, 16), zone: '0' }
 }

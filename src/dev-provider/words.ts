@@ -187,7 +187,7 @@ export async function languageRoute(c: Context): Promise<Response> {
   return c.redirect(pageBefore(c), 303)
 }
 
-/** Returns to the page that the form was on: choosing a user, or the panel. */
+/** The page that the form was on: that for choosing a user, or the panel. */
 function pageBefore(c: Context): string {
   const before = URL.parse(c.req.header('referer') ?? '')
   const isOurs = before?.host === c.req.header('host')

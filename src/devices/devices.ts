@@ -72,7 +72,7 @@ export function createDevices(options: DevicesOptions): DeviceCheck {
     return (await sessions.endUnbound(loaded)) ? undefined : checkReloaded(request, ticket, shown, loaded)
   }
 
-  /** Written once per session. No request waits for it; if it fails, the next request tries again. */
+  /** Writes once per session. No request waits for it; if it fails, the next request tries again. */
   function noteSeen(ticket: string, loaded: LoadedSession): void {
     const notes = notesOf(loaded)
     if (notes.isSeen) return

@@ -1,4 +1,4 @@
-// What a sign-in needs of a provider: it must be reachable, identify itself, publish keys, keep time, accept our client secret
+// What a sign-in needs of a provider: it must be reachable, identify itself, publish keys, keep time, and accept our client secret
 // and our redirect address. None of these probes signs a user in.
 
 import { hash, randomBytes, X509Certificate } from 'node:crypto'

@@ -1,6 +1,6 @@
 // A request with more than 200 header fields gets 431 on every transport, before anything else is done with it: reading
 // 900 of them takes 2 ms. A server that was told to read fewer (`maxHeadersCount`) may have left fields out, among them the one
-// that names the client's address, so a request that reaches this number is refused too. Apache and Envoy accept 100 fields.
+// that names the client's address, so a request that reaches that lower number is refused too. Apache and Envoy accept 100 fields.
 
 import type { IncomingMessage } from 'node:http'
 import { errorFields } from '../errors.ts'

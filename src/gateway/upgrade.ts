@@ -143,7 +143,7 @@ function isWebSocket({ headers }: IncomingMessage): boolean {
   return headers.upgrade?.toLowerCase() === 'websocket'
 }
 
-/** A proxy's check of an upgrade has the browser's headers; the doctor checks whether an upgrade would get here. */
+/** Whether an upgrade is only a check: a proxy's has the browser's headers; the doctor's shows whether an upgrade gets here. */
 export function isAuthCheck(head: Pick<IncomingMessage, 'url'>): boolean {
   const path = readPath(head)
   return path !== undefined && (isForwardAuth(path) || path === OWN_PATHS.doctor)

@@ -204,7 +204,7 @@ function pageOfLink({ settings, paths }: HostContext, request: GatewayRequest): 
   return safeReturnPath(asked, settings.BASE_URL, paths.signIn) ?? '/'
 }
 
-/** The page of the button that signs in again after a failed step-up. We have signed it. */
+/** The return path of the button that signs in again after a failed step-up. We have signed it. */
 function pageOfButton(
   { now, auth, settings, paths }: HostContext,
   request: GatewayRequest,

@@ -60,7 +60,7 @@ function identifyLoaded(
   if (proven === loaded) return signedIn(context, request.headers, tickets, loaded)
   return andThen(proven, loaded => {
     if (!loaded) return FAILED_TICKET
-    // Only what another process has written proved the device, so the session was not refreshed before.
+    // The device was proven only by what another process has written, so the session has not been refreshed yet.
     if (tokenExpiresAt(loaded.session) <= context.now()) return loadAndRefresh(context, request, tickets)
     return signedIn(context, request.headers, tickets, loaded)
   })

@@ -150,7 +150,7 @@ function storeAwayNotice({ t }: Words) {
 <p class="next">${t('login.store_away_more')}</p></div>`
 }
 
-/** The store failed a sign-in, and works again. */
+/** A sign-in failed because of the store, which works again. */
 function storeFailureNotice({ t }: Words) {
   return html`<div class="notice bad" role="alert"><p>${t('login.store_failed')}</p>
 <p class="next">${t('login.store_failed_more')}</p></div>`

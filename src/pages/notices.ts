@@ -283,7 +283,7 @@ function zoneName(lang: string, zone: string): string {
   return parts.find(({ type }) => type === 'timeZoneName')?.value ?? zone
 }
 
-// Shown instead of the login page when the browser did not keep the cookie of its first sign-in.
+// Shown instead of another login page when the browser did not keep the cookie of the sign-in that it has just completed.
 
 interface LostCookieView {
   /** The address under which signing in works. */

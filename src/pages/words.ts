@@ -152,7 +152,7 @@ export function createLanguages(
     ...checkMessages('words', words, TABLES[DEFAULT_LANGUAGE]),
     ...Object.entries(languages).flatMap(([name, table]) => {
       const path = `languages.${name}`
-      // A language that we have needs only the sentences that differ; in others the doctor may speak English.
+      // A language that we have needs only the sentences that differ; in any other, those for operators may stay English.
       const whole = !Object.hasOwn(OURS, name)
       return checkMessages(path, table, TABLES[DEFAULT_LANGUAGE], { whole, mayLack: isForOperators })
     }),

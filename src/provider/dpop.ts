@@ -18,7 +18,7 @@ type ServerRole = 'authorization' | 'resource'
 export interface Dpop {
   /** Whether new tokens are bound: because of the setting, or because the provider has demanded it. */
   isOn(): boolean
-  /** Whether a demand of the provider is met. */
+  /** Whether a demand of the provider may be met. */
   mayBegin(): boolean
   /** From now on, the tokens of new sessions are bound. */
   begin(): void

@@ -4,7 +4,7 @@
 // First, each answer gets a verdict from the values that `emailVerified` accepts. The address can be in one answer and the
 // verdict on it in another, so a denial in one answer casts doubt on those that are silent:
 //
-//   the answer's value for its address      no answer denies    some answer denies
+//   the answer's value about its address    no answer denies    some answer denies
 //   an accepted value                       verified            verified
 //   none, and none is accepted (`null`)     verified            unconfirmed
 //   none, and a value is required           unconfirmed         unconfirmed

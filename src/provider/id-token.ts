@@ -215,7 +215,7 @@ export function matchesIssuer(name: string, issuer: string, also: readonly strin
 
 /**
  * Whether `name` is one of the issuers that only access tokens have. Their placeholder stands for the tenant of the issuer. If
- * the issuer has a placeholder itself, it stands for `tid`, the tenant of the token, or for any tenant without a `tid`.
+ * the issuer has a placeholder itself, theirs stands for `tid`, the tenant of the token, or for any tenant without a `tid`.
  */
 export function isAccessTokenIssuer(
   name: unknown,

@@ -36,7 +36,7 @@ interface DataKeyringOptions {
 
 /**
  * Reads the data keys of a store without changing it. Empty if none of our secrets opens them; new ones if the store has none yet,
- * because then nothing is sealed with them; several, the oldest first, after a start with another secret.
+ * because then nothing is sealed yet; several, the oldest first, after a start with another secret.
  */
 export async function readDataKeys(
   store: Pick<Store, 'read'>,

@@ -426,7 +426,7 @@ async function endKeysOfRefused(
 
 /**
  * A step-up is for the user who is signed in. Another account at the provider, or a session that another user has opened in
- * tab since, fails it. A session that has ended since then does not, because the user has signed in.
+ * another tab since, fails it. A session that has ended since then does not, because the user has signed in.
  */
 async function isSameUser(
   { auth }: SignInContext,

@@ -22,8 +22,8 @@ export interface Hooks {
   readonly onSignIn?: ((user: UserSession) => SignInResult | Promise<SignInResult>) | undefined
   /**
    * Called when a user has signed out, at `/logout` or on all devices. Not called for sessions that expire, or that are ended by the
-   * provider, in the console or from another device, because those cannot be opened without their cookie. The browser waits for it
-   * for at most ten seconds.
+   * provider, in the console or from another device, because those cannot be opened without their cookie. The browser waits at
+   * most ten seconds for it.
    */
   readonly onSignOut?: ((user: UserSession) => void | Promise<void>) | undefined
 }

@@ -25,7 +25,7 @@ export interface UserSession<R extends Role = Role, F extends string = string> {
   /** When it ends if nothing refreshes it, in milliseconds since 1970. */
   readonly expiresAt: number
   /**
-   * Aborts when the session ends, for whatever reason and in whatever process, and when Menshen is closed. All requests of a
+   * Aborts when the session ends, for whatever reason and in whichever process, and when Menshen is closed. All requests of a
    * session share it, so remove your listener when its work is done. Not enumerable: a copy of the object does not have it.
    * Absent if `id` is absent.
    */

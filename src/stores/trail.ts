@@ -36,7 +36,8 @@ export interface TrailPage {
 export interface Trail {
   /**
    * Appends the events in their order, all or none, and drops the oldest of the largest kinds until at most `keep` (1 or more)
-   * are left, or `MOST_TRIMMED` more than were added. Resolves once they would survive `kill -9`. After an error it is unknown whether they were written.
+   * are left, or `MOST_TRIMMED` more than were added. Resolves once they would survive `kill -9`. After an error it is unknown
+   * whether they were written.
    */
   append(events: readonly TrailEvent[], keep: number): Promise<void>
   /** A page can be empty without being the last. */

@@ -154,7 +154,7 @@ async function withRefusals(
     said.some(
       seen =>
         isDeepStrictEqual(seen, problem) ||
-        // Both use the same probe.
+        // The problem quotes a finding of a probe that both use.
         isDeepStrictEqual(seen, problem.values.seen) ||
         (seen.code === 'provider_settings_missing' && problem.code === 'setting_missing'),
     )

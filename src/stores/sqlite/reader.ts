@@ -263,7 +263,7 @@ function listPage(
 function candidatesOf({ eventsBefore, eventsAfter }: Connection, query: TrailQuery): Candidate[] {
   const { before, after, tag, scan } = query
   const quoted = tag === undefined ? null : JSON.stringify(tag)
-  // One more than are returned: it shows whether there is a next page.
+  // One more than the page looks at, which shows whether there is a next page.
   const rows =
     after === undefined
       ? eventsBefore.all(numberOf(before) ?? Number.MAX_SAFE_INTEGER, quoted, scan + 1)

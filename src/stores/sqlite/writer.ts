@@ -69,7 +69,7 @@ function startWriter(file: string, deadlineMs: number): SharedWriter {
   let sent: readonly PendingChange[] = []
   let isScheduled = false
   let opened = 0
-  /** The count of threads that have ended: the next one counts from 1 again. */
+  /** How often threads that have ended have opened the file: the next thread counts from 1 again. */
   let openedBefore = 0
   /** Resolves when nothing is in flight. */
   let idle: PromiseWithResolvers<void> | undefined
