@@ -33,7 +33,7 @@ export async function createPersonalKey(
   const made = await auth.personalKeys.create({ ...loaded.session, claims }, wish)
   if (typeof made === 'string') return accountAnswer(context, request, caller, { problem: made, draft: wish })
   // The user signed out while the key was created, so it is revoked too, and was never shown.
-  if (!(await auth.sessions.reload(ticket))) {
+  if (!(await auth.sessions.loadLatest(ticket))) {
     await auth.personalKeys.revoke(userIdOf(loaded.session), made.id)
     return redirectAnswer(pages, request.method, pages.paths.login, { cookies, outcome: 'visitor' })
   }

@@ -57,7 +57,7 @@ export function createDevices(options: DevicesOptions): DeviceCheck {
     shown: string | undefined,
     known: LoadedSession,
   ): Promise<LoadedSession | undefined> {
-    const loaded = await sessions.reload(ticket)
+    const loaded = await sessions.loadLatest(ticket)
     const device = loaded?.session.device
     if (!loaded || !isBound(device)) return loaded
     loaded.deviceNotes = known.deviceNotes

@@ -169,6 +169,7 @@ export function observedStore(store: Store, measure: Measure, measureSync?: Meas
     ...(readSync && measureSync && { readSync: key => measureSync('store', 'read', () => readSync(key)) }),
     create: (key, entry) => measure('store', 'create', () => store.create(key, entry)),
     read: key => measure('store', 'read', () => store.read(key)),
+    readLatest: key => measure('store', 'read', () => store.readLatest(key)),
     ...(store.beginTurn && { beginTurn: store.beginTurn }),
     // It does not wait, so there is nothing to measure.
     isCurrent: store.isCurrent,

@@ -46,8 +46,8 @@ export interface Sessions extends SessionListing {
   getFresh(ticket: string, mayRefresh?: (loaded: LoadedSession) => boolean): Promise<RefreshResult>
   /** The session of a ticket, without a refresh. */
   get(ticket: string): Promise<LoadedSession | undefined>
-  /** Reads the session from the store, ignoring the cache. */
-  reload(ticket: string): Promise<LoadedSession | undefined>
+  /** The session of a ticket, with every change that another process has made before the call. */
+  loadLatest(ticket: string): Promise<LoadedSession | undefined>
   /** Changes the device that a session is bound to, and returns the session as it is afterwards. */
   changeDevice(ticket: string, loaded: LoadedSession, change: DeviceChange): Promise<LoadedSession | undefined>
   /** Replaces the application's data, and returns the session as it is afterwards; `undefined` if it has ended. */
@@ -175,7 +175,7 @@ export function createSessions(given: SessionsOptions): Sessions {
   return {
     ...listing,
     get: getAlive,
-    reload: load,
+    loadLatest: stored.loadLatest,
     changeDevice: (ticket, loaded, device) => save(ticket, loaded, { device }),
     changeData: createDataChanges((ticket, loaded, data) => save(ticket, loaded, { data })),
     close: stored.take,

@@ -63,6 +63,8 @@ interface StoredSessions {
   get(ticket: string): Promise<LoadedSession | undefined>
   /** From the store. */
   load(ticket: string): Promise<LoadedSession | undefined>
+  /** From the store, with every change that another process has made before the call. */
+  loadLatest(ticket: string): Promise<LoadedSession | undefined>
   /** Reads the record, or returns `seen` if that is current. */
   reload(ticket: string, seen: LoadedSession): Promise<LoadedSession | undefined>
   /** The provider's claims of the user, from the store. */
@@ -141,8 +143,13 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
     return loaded && isCurrent(loaded) ? loaded : undefined
   }
 
-  async function load(ticket: string): Promise<LoadedSession | undefined> {
-    const found = await store.read(recordKey(ticket))
+  const load = (ticket: string) => keepRead(ticket, store.read(recordKey(ticket)))
+
+  async function keepRead(
+    ticket: string,
+    reading: Promise<StoredEntry | undefined>,
+  ): Promise<LoadedSession | undefined> {
+    const found = await reading
     // The record of a session that another process has ended is empty until it expires, which is later if our clock is behind.
     const stored = found && found.value.length > 0 ? found : undefined
     const opened = stored && readSession(stored, ticket, maxHours)
@@ -256,6 +263,7 @@ export function createStoredSessions(options: StoredSessionsOptions): StoredSess
     getUnconfirmed,
     loadSync,
     load,
+    loadLatest: ticket => keepRead(ticket, store.readLatest(recordKey(ticket))),
     reload: async (ticket, seen) => (isCurrent(seen) ? seen : load(ticket)),
     forget: () => cache?.clear(),
 

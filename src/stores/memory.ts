@@ -37,6 +37,10 @@ export function createMemoryStore({ now }: { now: () => number }): Store {
       return readSync(key)
     },
 
+    async readLatest(key) {
+      return readSync(key)
+    },
+
     readSync,
 
     isCurrent(key, version) {

@@ -66,6 +66,11 @@ export interface Store {
   create(key: string, entry: Entry): Promise<number | undefined>
   read(key: string): Promise<StoredEntry | undefined>
   /**
+   * Like `read`, but includes every change that was made before the call, also by other processes. `read` may be a moment behind
+   * them.
+   */
+  readLatest(key: string): Promise<StoredEntry | undefined>
+  /**
    * Like `read`, but synchronous; absent where that is impossible. Reads the state at the beginning of the turn, like `isCurrent`. The
    * bytes of the value are valid until the store is used again.
    */

@@ -48,6 +48,7 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       const kept = entry('a', ['user:1', 'session'])
       const version = await store.create('k', kept)
       const found = await stored('k')
+      assert.deepEqual(await store.readLatest('k'), found)
       assert.equal(text(found), 'a')
       assert.equal(found.expiresAt, kept.expiresAt)
       assert.deepEqual(found.labels, ['user:1', 'session'])
@@ -75,6 +76,7 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
 
     test('an absent key reads as undefined, is not held, not removed, not taken, not replaced', async () => {
       assert.equal(await store.read('none'), undefined)
+      assert.equal(await store.readLatest('none'), undefined)
       assert.equal(await store.isCurrent('none', 1), false)
       assert.equal(await store.remove('none'), false)
       assert.equal(await store.take('none'), undefined)
@@ -276,6 +278,7 @@ export function conformance(name: string, open: () => Promise<OpenedStore>): voi
       const { version } = await stored('k')
       await opened.passTime(SOON_MS)
       assert.equal(await store.read('k'), undefined)
+      assert.equal(await store.readLatest('k'), undefined)
       assert.equal(await store.isCurrent('k', version), false)
       assert.equal(await store.replace('k', entry('again'), version), undefined)
       assert.deepEqual(await pagesOf(store, { label: 'label', limit: 1 }), [['stays']])

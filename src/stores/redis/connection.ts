@@ -30,6 +30,8 @@ export interface RedisConnection {
   changes(): number | undefined
   /** Reads a record and caches it. */
   load(key: string): Promise<RedisEntry | undefined>
+  /** Like `load`, but always asks the server: the message about a change by another may still be on its way. */
+  reload(key: string): Promise<RedisEntry | undefined>
   /** Reads a record without the cache. */
   fetch(key: string): Promise<RedisEntry | undefined>
   /** Writes a record, and caches it if `put` returns true. */
@@ -117,6 +119,7 @@ export function superviseConnection(
     changes: () => (isTrusted() ? cache?.changes() : undefined),
 
     load: key => cache?.load(key) ?? fetch(key),
+    reload: key => cache?.reload(key) ?? fetch(key),
 
     write: (key, record, put) => (cache && keepsWrites ? cache.write(key, record, put) : forgetting(key, put)),
     forgetting,
@@ -401,6 +404,8 @@ interface ReadCache {
   get(key: string): RedisEntry | undefined
   /** Reads a record and caches it, unless it is forgotten before the answer arrives. */
   load(key: string): Promise<RedisEntry | undefined>
+  /** Forgets the record and loads it. Reads that are already on their way are not waited for: they may be older. */
+  reload(key: string): Promise<RedisEntry | undefined>
   /** Writes a record and caches it, unless it is forgotten or read before the answer arrives. */
   write(key: string, record: Buffer, put: () => Promise<boolean>): Promise<boolean>
   forget(key: string): void
@@ -473,6 +478,11 @@ export function createReadCache(
     get: key => records.get(key),
 
     load: key => underway.get(key)?.reading ?? start(key),
+
+    reload(key) {
+      forget(key)
+      return start(key)
+    },
 
     write,
     forget,

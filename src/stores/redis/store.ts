@@ -68,6 +68,11 @@ export async function openRedisStore({ address, now, report, cache = SMALL_CACHE
       return record && handOut(record)
     },
 
+    async readLatest(key) {
+      const record = ifLiving(await ask(connection => connection.reload(key)))
+      return record && handOut(record)
+    },
+
     isCurrent(key, version, freshness = newFreshness()) {
       const current = generation()
       if (current === undefined) return false

@@ -75,6 +75,10 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
       return orUnavailable(() => reader.living(key))
     },
 
+    async readLatest(key) {
+      return orUnavailable(() => reader.living(key))
+    },
+
     readSync: key => orUnavailable(() => reader.livingValue(key)),
     beginTurn: reader.beginTurn,
     isCurrent: (key, version, freshness) => orUnavailable(() => reader.isCurrent(key, version, freshness)),

@@ -56,6 +56,26 @@ describe('What one instance has read, and another changes,', () => {
     }
   })
 
+  for (const isHeld of [true, false])
+    test(`what one instance has read, and another changes, is read as it is now by readLatest, ${isHeld ? 'although the record from before is still held' : 'although an older read is still on its way'}`, async t => {
+      const relay = await startRelay(server.port)
+      t.after(() => relay.close())
+      const [far, near] = [await open(t, relay.port), await open(t)]
+      await near.create('k', entry('before'))
+      const version = await versionOf(near, 'k')
+      if (isHeld) assert.equal(await versionOf(far, 'k'), version)
+      const hasAnswered = relay.hold('before')
+      const earlier = far.read('k')
+      if (!isHeld) await hasAnswered
+      const changed = await near.replace('k', entry('after'), version)
+      relay.intervene(bytes => {
+        if (bytes.includes(`${RECORDS}k`)) relay.release()
+      })
+      assert.equal((await far.readLatest('k'))?.version, changed)
+      assert.equal((await earlier)?.version, version)
+      assert.equal(await versionOf(far, 'k'), changed)
+    })
+
   test('what one instance has read, and another changes, is never kept as it was before the change, whatever reads are underway', async t => {
     const [one, other] = [await open(t), await open(t)]
     for (let round = 0; round < 100; round++) {
@@ -444,11 +464,12 @@ async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
   }
 }
 
-/** Stands between a store and the server, and can keep the server's words to itself. */
+/** Stands between a store and the server, and can keep the server's words to itself, for good or for a while. */
 async function startRelay(port: number) {
   const sockets = new Set<Socket>()
   let ended = Promise.withResolvers<void>()
   let isMute = false
+  let held: { readonly awaited: string; readonly hasCome: () => void; readonly writes: (() => void)[] } | undefined
   let beforeRequest: (bytes: Buffer | string) => unknown = () => {}
   const relay = createServer(near => {
     const far = connect(port, '127.0.0.1')
@@ -467,7 +488,10 @@ async function startRelay(port: number) {
       passedOn = passedOn.then(() => beforeRequest(bytes)).then(() => far.write(bytes))
     })
     far.on('data', bytes => {
-      if (!isMute) near.write(bytes)
+      if (held) {
+        held.writes.push(() => near.write(bytes))
+        if (bytes.includes(held.awaited)) held.hasCome()
+      } else if (!isMute) near.write(bytes)
     })
   })
   relay.listen(0, '127.0.0.1')
@@ -481,6 +505,17 @@ async function startRelay(port: number) {
     },
     unmute: () => {
       isMute = false
+    },
+    /** Holds what the server says until `release`. Resolves when the server has said this. */
+    hold(awaited: string): Promise<void> {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      held = { awaited, hasCome: resolve, writes: [] }
+      return promise
+    },
+    release() {
+      const { writes = [] } = held ?? {}
+      held = undefined
+      for (const write of writes) write()
     },
     /** Resolves when one of the connections ends. */
     nextEnd() {
