@@ -18,6 +18,7 @@ export interface LiveStreams {
     caller: SignedInCaller,
     news: () => Promise<readonly Message[]>,
   ): OwnAnswer
+  /** From now on, none can be opened. */
   end(): void
 }
 
@@ -34,9 +35,10 @@ type OpenLives = ReturnType<typeof createWatchList<Live>>
 
 export function createLiveStreams(): LiveStreams {
   const lives = createWatchList<Live>(EVERY_MS, live => live.update())
+  let hasEnded = false
   return {
     open(context, request, caller, news) {
-      if (lives.items.length >= MOST_OPEN) return busyAnswer(context.pages, request)
+      if (hasEnded || lives.items.length >= MOST_OPEN) return busyAnswer(context.pages, request)
       request.observed.isStream = true
       const headers = new Headers({
         ...safetyHeaders(context.settings),
@@ -46,6 +48,7 @@ export function createLiveStreams(): LiveStreams {
       return { outcome: 'own', response: new Response(stream(context, request, caller, news, lives), { headers }) }
     },
     end() {
+      hasEnded = true
       for (const live of [...lives.items]) live.close()
       lives.stop()
     },

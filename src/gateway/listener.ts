@@ -13,7 +13,7 @@ import {
   unreadableAnswer,
 } from '../http/answers.ts'
 import { type GatewayRequest, hasBody } from '../http/request.ts'
-import { send, sentBy } from '../http/send.ts'
+import { send, sentBy, whenClosed } from '../http/send.ts'
 import type { Admission } from '../identify/admission.ts'
 import { CLIENT_LEFT, type ObservedRequest, observedFields } from '../observe/observed-request.ts'
 import { type ForwardOptions, sendContinue } from '../proxy/forward.ts'
@@ -145,7 +145,7 @@ function watchToEnd({ proxy, observe }: GatewayContext, observed: ObservedReques
   const sent = sentBy(response)
   // While an application answers, forward.ts does this if it takes longer than a moment.
   if (observed.upstream === undefined) proxy.slowClients.watch(observed, response)
-  response.on('close', () => {
+  whenClosed(response, () => {
     const status = response.headersSent ? response.statusCode : CLIENT_LEFT
     // forward.ts reports this for answers of applications.
     if (response instanceof Http2Response && response.isRefused && observed.upstream === undefined)

@@ -1,8 +1,7 @@
 // Writes a Response to a node:http response: in one piece if all of it is available, otherwise as it arrives.
 
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
-import { type Duplex, Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
+import type { Duplex } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { REQUEST_ID } from '../observe/observed-request.ts'
 import { Http2Response } from '../server/http2-messages.ts'
@@ -34,6 +33,8 @@ export async function send(
   const headers = { ...plain, ...(cookies.length > 0 ? { 'set-cookie': cookies } : {}), [REQUEST_ID]: requestId }
   const reader: Reader | undefined = sharedBody ? undefined : answer.body?.getReader()
   const { chunks, next }: FirstChunks = reader ? await readFirstChunks(reader) : { chunks: [] }
+  // The client left while the answer was prepared: its `close` has been.
+  if (response.destroyed) return void reader?.cancel().catch(() => {})
   if (reader && next) return sendOn(response, answer.status, headers, reader, { chunks, next })
   const body = sharedBody ?? Buffer.concat(chunks)
   if (!takesBody(response, body.length)) return
@@ -69,20 +70,40 @@ async function sendOn(
   reader: Reader,
   beginning: Required<FirstChunks>,
 ): Promise<void> {
-  const stop = () => void reader.cancel().catch(() => {})
   // The client has left and does not read it.
   beginning.next.catch(() => {})
-  response.once('close', stop)
+  response.once('close', () => void reader.cancel().catch(() => {}))
   response.writeHead(status, headers)
   response.flushHeaders()
   drain(response.req)
   if (response.req.method === 'HEAD') return void response.end()
   try {
-    await pipeline(Readable.from(chunksOf(reader, beginning)), response)
+    for await (const chunk of chunksOf(reader, beginning))
+      if (!response.destroyed && !response.write(chunk)) await drained(response)
   } catch (error) {
     // A client that has left needs no more of it.
-    if (!response.destroyed) throw error
+    if (response.destroyed) return
+    response.destroy()
+    throw error
   }
+  if (!response.destroyed) response.end()
+}
+
+/** Resolves when the client has read, or has left. */
+function drained(response: ServerResponse): Promise<void> {
+  return new Promise(resolve => {
+    const done = () => {
+      response.off('drain', done).off('close', done)
+      resolve()
+    }
+    response.on('drain', done).on('close', done)
+  })
+}
+
+/** Calls the listener when the response has closed, also if that was before. */
+export function whenClosed(response: ServerResponse, listener: () => void): void {
+  if (response.destroyed) process.nextTick(listener)
+  else response.once('close', listener)
 }
 
 async function* chunksOf(reader: Reader, { chunks, next }: Required<FirstChunks>): AsyncGenerator<Uint8Array> {

@@ -40,7 +40,7 @@ export interface Capacity {
   readonly streams: number
   /** Nothing is in progress, and nothing waits. */
   readonly isEmpty: boolean
-  /** Cuts off the endless ones. */
+  /** Cuts off the endless ones, and from now on each that begins. */
   endStreams(): void
   /** All others have this long to finish. */
   close(timeoutMs: number): Promise<void>
@@ -73,6 +73,7 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
   const present = createWatchList<SlotHolder>(CHECK_EVERY_MS, check)
   let slotsTaken = 0
   const streamSlots = createStreamSlots<SlotHolder>(streams)
+  let hasEndedStreams = false
   let emptied: (() => void) | undefined
 
   function check(holder: SlotHolder): void {
@@ -153,13 +154,15 @@ export function createCapacity({ slots, streams, queue, queueMs }: Limits): Capa
 
   function becomeStream(holder: SlotHolder): void {
     if (holder.stage !== 'slot') return
-    if (takeStreamSlot(holder)) {
+    if (hasEndedStreams && holder.isEndless) holder.cutOff()
+    else if (takeStreamSlot(holder)) {
       holder.stage = 'stream'
       giveSlotBack(holder)
     } else if (holder.isEndless || (waiting.size > 0 && holder.waitsForClient())) holder.reject('streams_full')
   }
 
   function endStreams(): void {
+    hasEndedStreams = true
     for (const holder of [...present.items]) if (holder.isEndless) holder.cutOff()
   }
 

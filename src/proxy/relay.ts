@@ -219,11 +219,12 @@ class Relay implements SlotHolder, Dispatcher.DispatchHandler {
     process.nextTick(flush, response)
   }
 
-  /** False if there is no room for it. */
+  /** False if there is no room for it, or the server shuts down. */
   #becomeStream(): boolean {
+    const { response, upstream } = this.#options
     this.#options.onLasting()
-    this.#options.upstream.capacity.becomeStream(this)
-    return !this.#isDone
+    upstream.capacity.becomeStream(this)
+    return !this.#isDone && !response.destroyed && !response.headersSent
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {

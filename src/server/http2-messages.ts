@@ -185,8 +185,9 @@ export class Http2Response implements UnreadAnswer {
     this.#unread = unread
   }
 
-  /** Whether a body of our own may be sent. If not, the stream is reset, because its client reads nothing and keeps asking. */
+  /** Whether a body of our own may be sent. If its client reads nothing and keeps asking, the stream is reset instead. */
   admits(bytes: number): boolean {
+    if (this.destroyed) return false
     if (!this.#unread || this.#unread.admits(this, bytes)) return true
     this.refuse()
     return false

@@ -15,7 +15,9 @@ import {
 import type { TLSSocket } from 'node:tls'
 import { isTrusted, type Networks } from '../config/networks.ts'
 import { destroyAfter } from '../util/deadline.ts'
+import { FIRST_REQUEST_MS } from './closing.ts'
 import { BadHead, Http2Response, readHttp2Request } from './http2-messages.ts'
+import { destroyWhenUnread } from './send-queues.ts'
 import { createUnreadAnswers, type UnreadAnswers } from './unread-answers.ts'
 
 export interface Http2Server {
@@ -50,9 +52,7 @@ const STREAM_WINDOW = 128 * 1024
 const CONNECTION_WINDOW = 1024 * 1024
 /** In megabytes, for what nghttp2 itself keeps of one connection. */
 const MOST_SESSION_MEMORY = 4
-/** How long a connection may take to send its first request if its handshake ends while the server closes. */
-const FIRST_REQUEST_MS = 1000
-/** How long the client of a connection that is ending has to read what it was sent. */
+/** How long the client of a connection that is ending has to read more of what it was sent, and then to close. */
 const CLOSE_MS = 1000
 const LAST_STREAM_ID = 2 ** 31 - 1
 
@@ -120,6 +120,7 @@ class Http2Connection {
   #streams = 0
   #isUnused = true
   #isClosing = false
+  #isEnding = false
   /** Set until the first request if the handshake has ended while the server closes. */
   #starting: NodeJS.Timeout | undefined
   #excess = 0
@@ -176,8 +177,11 @@ class Http2Connection {
   end(): void {
     const session = this.#session
     if (!session.destroyed && !session.closed) session.close()
-    // A client that does not read or close would keep it open.
-    if (this.#streams === 0) destroyAfter(this.#socket, CLOSE_MS)
+    if (this.#streams > 0 || this.#isEnding) return
+    this.#isEnding = true
+    // The kernel may still hold megabytes for a slow client. What the client sends meanwhile has to be read: otherwise the kernel
+    // resets the connection. A client that does not read or close would keep it open.
+    if (!this.#socket.destroyed) destroyWhenUnread(this.#socket, CLOSE_MS)
   }
 
   #onStream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, rawHeaders: readonly string[]): void {
@@ -197,7 +201,7 @@ class Http2Connection {
       // They have the members that the gateway uses.
       this.#listener(request as unknown as IncomingMessage, response as unknown as ServerResponse)
     } catch (error) {
-      if (error instanceof BadHead) stream.respond({ ':status': error.status }, { endStream: true })
+      if (error instanceof BadHead && !stream.closed) stream.respond({ ':status': error.status }, { endStream: true })
       else stream.destroy(error as Error)
     }
   }

@@ -14,6 +14,7 @@ import type { Networks } from '../config/networks.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Report } from '../events.ts'
 import { createServer } from '../util/node-http.ts'
+import { watchConnections } from './closing.ts'
 import { closeWithoutLoss, PreparedResponse, rememberAddress, ServerRequest, stopAccepting } from './fast-path.ts'
 import { createHttp2Server, type Http2Server } from './http2.ts'
 
@@ -63,7 +64,6 @@ interface ListenAddress {
 const LAST_REQUESTS_MS = 200
 /** At most this many times that, while requests keep coming. */
 const LAST_REQUESTS_ROUNDS = 10
-const IDLE_CHECK_MS = 50
 /** Long enough for a slow phone, short enough for a client that only keeps a connection busy. */
 const HEADERS_TIMEOUT_MS = 20_000
 const TIMEOUT_CHECK_MS = 5000
@@ -109,21 +109,17 @@ export async function serve(
   server.on('checkContinue', application.listener)
   server.on('clientError', application.clientErrorListener)
   server.on(tls ? 'secureConnection' : 'connection', rememberAddress)
+  const connections = watchConnections(server, tls !== undefined)
   const sockets = new Set<Socket>()
+  let hasEndedStreams = false
   server.on('upgrade', (request, stream, head) => {
     application.upgradeListener(request, stream, head)
     const { socket } = request
     if (socket.destroyed) return
+    if (hasEndedStreams) return void socket.destroy()
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
   })
-  /** With TLS, Node does not track unfinished handshakes and connections of HTTP/2. */
-  const secured = new Set<Socket>()
-  if (tls)
-    server.on('connection', (connection: Socket) => {
-      secured.add(connection)
-      connection.once('close', () => secured.delete(connection))
-    })
   server.listen(fd === undefined ? { port, host } : { fd, backlog: INHERITED_BACKLOG })
   await once(server, 'listening')
   if (typeof server.address() === 'string' || !server.address()) {
@@ -147,16 +143,14 @@ export async function serve(
       await noMoreRequests(server, timeoutMs)
       http2Server?.endConnections()
       // A connection that was busy a moment ago may wait for a next request that must not come here any more.
-      const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS)
+      connections.endIdle()
       // A WebSocket would never end. Its client opens a new one elsewhere.
+      hasEndedStreams = true
       for (const socket of sockets) socket.destroy()
       application.endStreams()
-      const deadline = setTimeout(() => {
-        server.closeAllConnections()
-        for (const connection of [...sockets, ...secured]) connection.destroy()
-      }, timeoutMs)
+      const deadline = setTimeout(() => connections.destroyAll(), timeoutMs)
       await closed
-      clearInterval(idle)
+      connections.stop()
       clearTimeout(deadline)
       certificate?.stop()
     },

@@ -2,10 +2,8 @@
 // it covers every kind of answer, and counts checks without progress, so that a request costs no timer. With HTTP/2 each stream
 // is checked: one that its client does not read is cut off, and the others of its connection go on.
 
-import { readFile } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
-import { type Socket, SocketAddress } from 'node:net'
-import { endianness } from 'node:os'
+import type { Socket } from 'node:net'
 import { isTrusted, plainAddress } from '../config/networks.ts'
 import type { Settings } from '../config/settings.ts'
 import type { Report } from '../events.ts'
@@ -13,6 +11,7 @@ import { type ObservedRequest, observedFields } from '../observe/observed-reques
 import { isGrpc } from '../util/grpc.ts'
 import { createWatchList, type WatchItem } from '../util/watch-list.ts'
 import { Http2Response } from './http2-messages.ts'
+import { readSendQueues, type SendQueueOf } from './send-queues.ts'
 
 export interface SlowClients {
   /** Watches the connection of this answer from now on. */
@@ -77,8 +76,6 @@ export function createSlowClients({ settings, report }: SlowClientsOptions): Slo
   const watched = createWatchList<ClientConnection>(Math.ceil(settings.CLIENT_TIMEOUT_MS / LOOKS), look)
 
   const streams = createWatchList<ClientStream>(Math.ceil(settings.CLIENT_TIMEOUT_MS / LOOKS), lookAtStream)
-
-  let reading: Promise<SendQueueOf> | undefined
 
   function lookAtStream(stream: ClientStream): void {
     const { response } = stream
@@ -152,15 +149,12 @@ export function createSlowClients({ settings, report }: SlowClientsOptions): Slo
     if (connection.unread >= checksAllowed(connection)) cutOff(connection, 'reads_nothing')
   }
 
-  /** Read once for all connections that seem to read nothing. `undefined` if `item` waits for it already. */
+  /** `undefined` if `item` waits for it already. */
   async function sendQueues(item: { isReading: boolean }): Promise<SendQueueOf | undefined> {
     if (item.isReading) return undefined
     item.isReading = true
-    reading ??= readSendQueues().finally(() => {
-      reading = undefined
-    })
     try {
-      return await reading
+      return await readSendQueues()
     } finally {
       item.isReading = false
     }
@@ -279,72 +273,4 @@ function lookAtReading(connection: ClientConnection): void {
   connection.unsent = isWaiting ? connection.unsent + 1 : 0
   connection.unwanted = response.writableEnded ? connection.unwanted + 1 : 0
   connection.received = received
-}
-
-// How many bytes of a connection the kernel still holds. It takes megabytes at once and asks for more only when a good part of
-// them is gone: nothing else shows whether a slow client reads at all.
-
-/** The bytes that the other side has not read yet. `undefined` where that is unknown: not on Linux, or not on TCP. */
-export type SendQueueOf = (socket: Socket) => number | undefined
-
-interface Row {
-  /** As the kernel writes it. */
-  readonly peer: string
-  readonly queued: number
-}
-
-const TABLES = ['/proc/net/tcp', '/proc/net/tcp6']
-/** Local address and port, peer's address and port, state, bytes that wait to be sent or confirmed. */
-const ROW = /[\dA-F]+:([\dA-F]{4}) ([\dA-F]+):([\dA-F]{4}) [\dA-F]{2} ([\dA-F]{8}):/y
-/** Nothing waits there, and a busy machine has more of these rows than of all others. */
-const TIME_WAIT = '06 '
-
-/** All connections of this machine as they are now. */
-export async function readSendQueues(): Promise<SendQueueOf> {
-  const tables = await Promise.all(TABLES.map(table => readFile(table, 'latin1').catch(() => '')))
-  const rows = new Map<string, Row[]>()
-  for (const [, localPort = '', peer = '', peerPort = '', queued = ''] of tables.flatMap(openRows)) {
-    const ports = `${localPort} ${peerPort}`
-    const row = { peer, queued: Number.parseInt(queued, 16) }
-    const same = rows.get(ports)
-    if (same) same.push(row)
-    else rows.set(ports, [row])
-  }
-  return ({ localPort, remotePort, remoteAddress }) => {
-    if (localPort === undefined || remotePort === undefined || remoteAddress === undefined) return undefined
-    const candidates = rows.get(`${portOf(localPort)} ${portOf(remotePort)}`)
-    const [address] = remoteAddress.split('%')
-    return candidates?.find(({ peer }) => addressOf(peer) === address)?.queued
-  }
-}
-
-/** A regular expression over the whole table would hold up all other requests four times as long: 18 ms with 30,000 rows. */
-function openRows(table: string): RegExpExecArray[] {
-  const found: RegExpExecArray[] = []
-  // The first line has the names of the columns.
-  let end = table.indexOf('\n')
-  while (end !== -1) {
-    const local = table.indexOf(': ', end) + 2
-    end = table.indexOf('\n', end + 1)
-    // Both addresses have the same length.
-    const state = local + 2 * (table.indexOf(' ', local) - local + 1)
-    if (end === -1 || table.startsWith(TIME_WAIT, state)) continue
-    ROW.lastIndex = local
-    const row = ROW.exec(table)
-    if (row) found.push(row)
-  }
-  return found
-}
-
-function portOf(port: number): string {
-  return port.toString(16).toUpperCase().padStart(4, '0')
-}
-
-/** The kernel writes an address as numbers of 32 bits in the order of this machine. */
-function addressOf(peer: string): string {
-  const bytes = Buffer.from(peer, 'hex')
-  if (endianness() === 'LE') bytes.swap32()
-  if (bytes.length === 4) return bytes.join('.')
-  const groups = Array.from({ length: 8 }, (_, n) => bytes.readUInt16BE(n * 2).toString(16))
-  return new SocketAddress({ address: groups.join(':'), family: 'ipv6' }).address
 }

@@ -1,8 +1,8 @@
 // An HTTP/2 client that opens no window, or does not read its connection, gets no byte of its answers, and each of them waits in
 // memory until slow-clients.ts cuts it off. One connection has at most 128 streams, and an application's answer pauses once 64 KB
-// of it and the chunk after them wait: 16 MB for a connection. What waits for all connections of one network is bounded here. Our
-// own responses are refused beyond their limit. Answers of applications may be many and large on a slow line: beyond their limit
-// the owner who holds the most loses the oldest, so that users who share an address do not lose theirs because of one of them.
+// of it and the chunk after them wait: 16 MB for a connection. What waits for all connections of one network is bounded here, so
+// that users who share an address do not lose their answers because of one of them: beyond the limit of our own responses the
+// connection that holds the most loses the oldest, and beyond that of applications' answers, the owner who holds the most.
 
 import type { Socket } from 'node:net'
 import { network, plainAddress } from '../config/networks.ts'
@@ -85,17 +85,41 @@ export function createUnreadAnswers(): UnreadAnswersOfAll {
 }
 
 function admitsOwn({ own }: Network, response: UnreadAnswer, bytes: number): boolean {
-  let ofNetwork = bytes + BYTES_PER_STREAM
-  let ofConnection = ofNetwork
+  const size = bytes + BYTES_PER_STREAM
+  const byConnection = new Map<Socket, number>()
+  let ofNetwork = size
   for (const other of own) {
-    const size = other.writableLength + BYTES_PER_STREAM
-    ofNetwork += size
-    if (other.socket === response.socket) ofConnection += size
+    const held = bytesOfOwn(other)
+    ofNetwork += held
+    byConnection.set(other.socket, (byConnection.get(other.socket) ?? 0) + held)
   }
-  if (ofConnection > MOST_OWN_OF_CONNECTION || ofNetwork > MOST_OWN_OF_NETWORK) return false
+  if (size + (byConnection.get(response.socket) ?? 0) > MOST_OWN_OF_CONNECTION) return false
+  if (ofNetwork > MOST_OWN_OF_NETWORK) refuseOldest(own, heaviestOf(byConnection), ofNetwork - MOST_OWN_OF_NETWORK)
   own.add(response)
   response.once('close', () => own.delete(response))
   return true
+}
+
+function bytesOfOwn({ writableLength }: UnreadAnswer): number {
+  return writableLength + BYTES_PER_STREAM
+}
+
+function heaviestOf<Holder>(held: ReadonlyMap<Holder, number>): Holder | undefined {
+  let heaviest: Holder | undefined
+  for (const [holder, bytes] of held) if (heaviest === undefined || bytes > (held.get(heaviest) ?? 0)) heaviest = holder
+  return heaviest
+}
+
+/** No page of ours is larger than what one connection may hold, so those of the heaviest one make room for it. */
+function refuseOldest(own: Set<UnreadAnswer>, socket: Socket | undefined, bytes: number): void {
+  let left = bytes
+  for (const other of own) {
+    if (other.socket !== socket) continue
+    left -= bytesOfOwn(other)
+    own.delete(other)
+    other.refuse()
+    if (left <= 0) return
+  }
 }
 
 function update(joined: Network, response: UnreadAnswer): void {
@@ -115,13 +139,11 @@ function bytesHeldFor({ destroyed, writableLength, writableEnded, writableNeedDr
 
 function cutOffHeaviest(joined: Network): void {
   const byOwner = new Map<string, number>()
-  let heaviest = ''
   for (const [{ sender }, bytes] of joined.forwarded) {
     const owner = sender?.owner ?? ''
-    const sum = (byOwner.get(owner) ?? 0) + bytes
-    byOwner.set(owner, sum)
-    if (sum > (byOwner.get(heaviest) ?? 0)) heaviest = owner
+    byOwner.set(owner, (byOwner.get(owner) ?? 0) + bytes)
   }
+  const heaviest = heaviestOf(byOwner)
   for (const response of joined.forwarded.keys()) {
     if (joined.bytes <= MOST_FORWARDED_OF_NETWORK) return
     const { sender } = response

@@ -1,6 +1,8 @@
 // The overview: its first sentence says what is wrong now, its plots since when; in a real browser, as it happens.
 
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { constants } from 'node:http2'
 import { after, before, test } from 'node:test'
 import type { Browser } from 'playwright-core'
 import { problemList } from '../../src/console/overview.ts'
@@ -12,8 +14,12 @@ import { quoted } from '../../src/text/text.ts'
 import { openPage, startBrowser } from '../kit/browser.ts'
 import { type Client, cookieOf, signIn } from '../kit/client.ts'
 import { freePort } from '../kit/free-port.ts'
+import { openHttp2 } from '../kit/http2-client.ts'
+import { FRAME, frame, number, openFrames, requestFrame } from '../kit/http2-frames.ts'
 import { type Scene, setUp } from '../kit/set-up.ts'
+import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
+import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 import { openWire, request } from '../proxy/raw.ts'
 
 const CONSOLE = '/_menshen/console'
@@ -193,6 +199,24 @@ test('a stream that refreshes the session brings its cookie', async t => {
     wire.socket.write(request(`GET ${path} HTTP/1.1`, `cookie: ${cookieOf(developer)}`))
     assert.match(await wire.sees('\n\n'), /set-cookie: menshen_session=/)
   }
+})
+
+test('a stream whose browser has left before it began is not kept', async t => {
+  const folder = tempFolder(t)
+  const { certFile, keyFile } = makeCertificate(folder, 'own', makeAuthority(folder))
+  const scene = await setUp(t, { application: false, env: { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } })
+  const cookie = cookieOf(await scene.user('admin'))
+  const connection = await openFrames(t, scene.url)
+  const reset = (id: number) => frame(FRAME.reset, 0, id, number(constants.NGHTTP2_CANCEL))
+  // More than may be open at the same time.
+  for (let n = 0; n < 120; n++) {
+    const id = 1 + 2 * n
+    await connection.write(Buffer.concat([requestFrame(id, LIVE, [['cookie', cookie]]), reset(id)]))
+  }
+  const session = await openHttp2(t, scene.url)
+  const stream = session.request({ ':path': LIVE, cookie })
+  const [headers] = await once(stream, 'response')
+  assert.equal(headers['content-type'], 'text/event-stream; charset=utf-8')
 })
 
 test('a clock that was set back does not stop the overview', async t => {

@@ -2,17 +2,20 @@
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
 import { connect as connectHttp2, constants } from 'node:http2'
 import { connect } from 'node:net'
-import { text } from 'node:stream/consumers'
+import { buffer, text } from 'node:stream/consumers'
 import test, { type TestContext } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { connect as connectTls, createServer as createTlsServer, type TLSSocket } from 'node:tls'
 import { createHttp2Server } from '../../src/server/http2.ts'
-import { readCertificate } from '../../src/server/serve.ts'
+import { type CertificateFiles, readCertificate, serve } from '../../src/server/serve.ts'
+import { freePort } from '../kit/free-port.ts'
 import { ask, openHttp2 } from '../kit/http2-client.ts'
-import { FRAME, openFrames, requestFrame } from '../kit/http2-frames.ts'
+import { FRAME, frame, number, openFrames, requestFrame } from '../kit/http2-frames.ts'
 import { listen } from '../kit/listen.ts'
-import { openGateway } from '../kit/set-up.ts'
+import { openGateway, setUp } from '../kit/set-up.ts'
 import { tempFolder } from '../kit/temp.ts'
 import { until } from '../kit/until.ts'
 import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
@@ -55,6 +58,78 @@ for (const protocol of ['http/1.1', 'h2'])
     await ended
   })
 
+test('a connection whose TLS handshake ends while the server closes may send its request a moment later (http/1.1)', {
+  timeout: 60_000,
+}, async t => {
+  const { socket, ended } = await shakeHandsWhileClosing(t, 'http/1.1')
+  await once(socket, 'secureConnect')
+  // Several times as often as the server looks for idle connections.
+  await pause(300)
+  assert.equal(await askByHttp1(socket), 200)
+  await ended
+})
+
+test('a TLS handshake that is not finished does not keep a server open', { timeout: 15_000 }, async t => {
+  const { url, end } = await openSecureGateway(t)
+  const socket = connect(Number(new URL(url).port), '127.0.0.1')
+  t.after(() => socket.destroy())
+  await once(socket, 'connect')
+  socket.resume()
+  await Promise.all([end(600_000), once(socket, 'close')])
+})
+
+test('an answer that its client reads slowly is complete when the server has closed (http/1.1)', async t => {
+  const { port, server, given } = await serveBytes(t, 20_000_000)
+  const socket = connect(port, '127.0.0.1')
+  t.after(() => socket.destroy())
+  socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
+  await given
+  const closed = server.close(600_000)
+  // The server has looked for idle connections by then.
+  await pause(600)
+  assert.ok((await buffer(socket)).length > 20_000_000)
+  await closed
+})
+
+test('an answer that its client reads slowly is complete when the server has closed (h2)', async t => {
+  const size = 3_000_000
+  const folder = tempFolder(t)
+  const { port, server, given } = await serveBytes(t, size, makeCertificate(folder, 'own', makeAuthority(folder)))
+  const windowOfStreams = Buffer.concat([Buffer.from([0, 4]), number(2 * size)])
+  const connection = await openFrames(t, `https://localhost:${port}`, windowOfStreams)
+  const { socket } = connection
+  socket.on('data', (chunk: Buffer) => {
+    socket.pause()
+    // As clients do for what they have read.
+    void connection.write(windowUpdate(0, chunk.length))
+    setTimeout(() => socket.resume(), 15)
+  })
+  await connection.write(Buffer.concat([windowUpdate(0, size), requestFrame(1, '/')]))
+  await given
+  const closed = server.close(600_000)
+  await until(() => connection.hasEnded(1) || connection.isClosed)
+  const received = connection.frames.filter(({ type }) => type === FRAME.data).map(({ payload }) => payload.length)
+  assert.equal(
+    received.reduce((sum, length) => sum + length, 0),
+    size,
+  )
+  await closed
+})
+
+test('an event stream that begins while the server closes does not keep it open', { timeout: 60_000 }, async t => {
+  const asked = Promise.withResolvers<ServerResponse>()
+  const scene = await setUp(t, { answer: (_, response) => asked.resolve(response) })
+  const user = await scene.user()
+  const answer = user.get('/events').catch((error: Error) => error)
+  const response = await asked.promise
+  const ended = scene.end(600_000)
+  // The server has ended the streams that it had.
+  await pause(600)
+  response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: a\n\n')
+  await ended
+  assert.ok((await answer) instanceof Error)
+})
+
 test('a TLS handshake that ends while the server closes, and no request after it, does not keep an HTTP/2 server open', {
   timeout: 60_000,
 }, async t => {
@@ -86,6 +161,30 @@ test('a request that is on its way on an idle HTTP/2 connection when the server 
   await until(() => connection.isClosed)
   assert.equal(connection.goaway, constants.NGHTTP2_NO_ERROR)
 })
+
+/** A server by https with both protocols, or by http, whose answer is this long and given at once. */
+async function serveBytes(t: TestContext, length: number, tls?: CertificateFiles) {
+  const given = Promise.withResolvers<void>()
+  const application = {
+    listener(_: unknown, response: ServerResponse) {
+      response.end(Buffer.alloc(length))
+      given.resolve()
+    },
+    shouldUpgrade: () => false,
+    upgradeListener() {},
+    clientErrorListener() {},
+    prepareToClose() {},
+    endStreams() {},
+  }
+  const port = await freePort()
+  const server = await serve(application, { port, host: '127.0.0.1', ...(tls && { tls, http2: true }) }, () => {})
+  t.after(() => server.close(0))
+  return { port, server, given: given.promise }
+}
+
+function windowUpdate(stream: number, bytes: number): Buffer {
+  return frame(FRAME.window, 0, stream, number(bytes))
+}
 
 function openSecureGateway(t: TestContext) {
   const folder = tempFolder(t)

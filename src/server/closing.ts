@@ -1,0 +1,86 @@
+// The connections of a server that closes: idle ones end, those that are still in use or at their start do not, and a deadline ends
+// the rest.
+
+import type { Server as HttpServer } from 'node:http'
+import type { Server } from 'node:https'
+import type { Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
+
+export interface OpenConnections {
+  /** From now on, connections end when they are idle, and those that do not finish their TLS handshake. */
+  endIdle(): void
+  /** Called when all have ended. */
+  stop(): void
+  destroyAll(): void
+}
+
+/** While the server closes, how long a connection may take from its TLS handshake to its first request. */
+export const FIRST_REQUEST_MS = 1000
+/** How much longer an unfinished handshake may take. */
+const HANDSHAKE_MS = 2000
+const IDLE_CHECK_MS = 50
+
+export function watchConnections(server: Server | HttpServer, isSecure: boolean): OpenConnections {
+  /** Node tracks neither unfinished handshakes nor HTTP/2. */
+  const accepted = new Set<Socket>()
+  /** By the address of the client. */
+  const handshaking = new Map<string, Socket>()
+  const ready = new Set<Socket>()
+  let looking: NodeJS.Timeout | undefined
+  let handshakes: NodeJS.Timeout | undefined
+  /** Until when one of them may still send its first request. */
+  let startingUntil = 0
+
+  server.on('connection', (socket: Socket) => {
+    keepWhileOpen(accepted, socket)
+    if (!isSecure) return
+    const client = clientOf(socket)
+    handshaking.set(client, socket)
+    socket.once('close', () => handshaking.get(client) === socket && handshaking.delete(client))
+  })
+  server.on(isSecure ? 'secureConnection' : 'connection', (socket: Socket | TLSSocket) => {
+    handshaking.delete(clientOf(socket))
+    const protocol = 'alpnProtocol' in socket ? socket.alpnProtocol : undefined
+    // Its own sessions end it.
+    if (protocol === 'h2') return
+    keepWhileOpen(ready, socket)
+    // A client connects to send a request, and after a handshake that may take a round trip more.
+    if (isSecure) startingUntil = performance.now() + FIRST_REQUEST_MS
+  })
+
+  /** Node takes an answer for sent once all of it was written, although its end may wait here for a slow client. */
+  function isSending(): boolean {
+    for (const { writableLength } of ready) if (writableLength > 0) return true
+    return false
+  }
+
+  /** All at once or none: Node does not tell which ones are idle. */
+  function closeIdle(): void {
+    if (performance.now() >= startingUntil && !isSending()) server.closeIdleConnections()
+  }
+
+  return {
+    endIdle() {
+      looking = setInterval(closeIdle, IDLE_CHECK_MS)
+      handshakes = setTimeout(destroyEach, HANDSHAKE_MS, handshaking)
+    },
+    stop() {
+      clearInterval(looking)
+      clearTimeout(handshakes)
+    },
+    destroyAll: () => destroyEach(accepted),
+  }
+}
+
+function destroyEach(sockets: { values(): Iterable<Socket> }): void {
+  for (const socket of sockets.values()) socket.destroy()
+}
+
+function keepWhileOpen(sockets: Set<Socket>, socket: Socket): void {
+  sockets.add(socket)
+  socket.once('close', () => sockets.delete(socket))
+}
+
+function clientOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`
+}
