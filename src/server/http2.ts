@@ -17,7 +17,7 @@ import { isTrusted, type Networks } from '../config/networks.ts'
 import { destroyAfter } from '../util/deadline.ts'
 import { FIRST_REQUEST_MS } from './closing.ts'
 import { BadHead, Http2Response, readHttp2Request } from './http2-messages.ts'
-import { destroyWhenUnread } from './send-queues.ts'
+import { destroyWhenRead } from './last-bytes.ts'
 import { createUnreadAnswers, type UnreadAnswers } from './unread-answers.ts'
 
 export interface Http2Server {
@@ -52,8 +52,8 @@ const STREAM_WINDOW = 128 * 1024
 const CONNECTION_WINDOW = 1024 * 1024
 /** In megabytes, for what nghttp2 itself keeps of one connection. */
 const MOST_SESSION_MEMORY = 4
-/** How long the client of a connection that is ending has to read more of what it was sent, and then to close. */
-const CLOSE_MS = 1000
+/** How long the client of a connection that is ended for its excess has to read why. */
+const EXCESS_CLOSE_MS = 1000
 const LAST_STREAM_ID = 2 ** 31 - 1
 
 /** Frames and resets that no request needs: how many at once, and how many each second. */
@@ -179,9 +179,8 @@ class Http2Connection {
     if (!session.destroyed && !session.closed) session.close()
     if (this.#streams > 0 || this.#isEnding) return
     this.#isEnding = true
-    // The kernel may still hold megabytes for a slow client. What the client sends meanwhile has to be read: otherwise the kernel
-    // resets the connection. A client that does not read or close would keep it open.
-    if (!this.#socket.destroyed) destroyWhenUnread(this.#socket, CLOSE_MS)
+    // A client that does not read or close would keep it open.
+    destroyWhenRead(this.#socket)
   }
 
   #onStream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, rawHeaders: readonly string[]): void {
@@ -222,7 +221,7 @@ class Http2Connection {
     this.#excessAt = now
     if (this.#excess <= EXCESS_BURST || this.#session.destroyed) return
     this.#session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM)
-    destroyAfter(this.#socket, CLOSE_MS)
+    destroyAfter(this.#socket, EXCESS_CLOSE_MS)
   }
 }
 

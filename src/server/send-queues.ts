@@ -30,17 +30,6 @@ export function readSendQueues(): Promise<SendQueueOf> {
   return reading
 }
 
-/** Destroys a connection that is ending when its client stops reading what it was sent, at the latest when it has all of it. */
-export function destroyWhenUnread(socket: Socket, everyMs: number): void {
-  let before = Number.POSITIVE_INFINITY
-  const timer = setInterval(async () => {
-    const queued = (await readSendQueues())(socket) ?? 0
-    if (queued === 0 || queued >= before) socket.destroy()
-    before = queued
-  }, everyMs)
-  socket.once('close', () => clearInterval(timer))
-}
-
 async function readTables(): Promise<SendQueueOf> {
   const tables = await Promise.all(TABLES.map(table => readFile(table, 'latin1').catch(() => '')))
   const rows = new Map<string, Row[]>()
