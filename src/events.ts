@@ -333,8 +333,8 @@ export const EVENTS = {
   data_keys_closed: {
     level: 'warn',
     message:
-      'no configured secret can decrypt the data keys of this store. Either SECRET, or without it CLIENT_SECRET, was replaced: append the previous secret after the new one in SECRET. Or another Menshen with another secret uses the same store: give each its own folder, or its own prefix in Redis. Until then the console does not show the names of other sessions, and signing out everywhere misses them',
-    fields: ['record'],
+      'no configured secret can decrypt the data keys of this store: the console does not show the names of other sessions, and signing out everywhere misses them',
+    fields: ['record', 'remedy'],
   },
   sign_out_unconfirmed: {
     level: 'info',

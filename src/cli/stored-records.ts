@@ -5,7 +5,7 @@ import { loadConfiguration, settingsInUse } from '../config/load.ts'
 import type { Environment } from '../config/settings.ts'
 import { EVENTS, type Report } from '../events.ts'
 import { planProviders } from '../provider/providers.ts'
-import { readDataKeys } from '../session/data-keys.ts'
+import { needsDataKeys, newDataKeys, readDataKeys } from '../session/data-keys.ts'
 import { deriveKeys } from '../session/derived-keys.ts'
 import type { DataKeys } from '../session/record.ts'
 import { openStore, storeFile } from '../stores/open.ts'
@@ -23,7 +23,11 @@ export interface CommandRun {
 
 export type StoredRecords = Awaited<ReturnType<typeof openStoredRecords>>
 
-export async function openStoredRecords({ environment, now }: Pick<CommandRun, 'environment' | 'now'>) {
+/** `isList`: sessions or personal keys are only listed. If there are none, no secret is needed. */
+export async function openStoredRecords(
+  { environment, now }: Pick<CommandRun, 'environment' | 'now'>,
+  { isList = false } = {},
+) {
   const loaded = await loadConfiguration({ environment, folder: process.cwd() })
   const { settings } = settingsInUse(environment, loaded.settings, loaded.config)
   const [{ clientSecret }] = planProviders(loaded.config, settings)
@@ -31,7 +35,7 @@ export async function openStoredRecords({ environment, now }: Pick<CommandRun, '
   const store = await openStore(settings.STORE, now, () => {})
   try {
     const derived = deriveKeys({ SECRET: settings.SECRET, CLIENT_SECRET: clientSecret })
-    const allKeys = await keysOf(store, derived)
+    const allKeys = await keysOf(store, derived, isList)
     const [keys] = allKeys
     const hasHosts = loaded.config.hosts !== undefined
     return { settings, hasHosts, store, allKeys, keyring: { current: async () => keys, latest: () => keys } }
@@ -47,9 +51,14 @@ function assertReadable(address: string): void {
   if (file !== undefined && !existsSync(file)) throw phrasedError('cannot_start', phrase('cli.no_store', { file }))
 }
 
-async function keysOf(store: Store, derived: ReturnType<typeof deriveKeys>): Promise<[DataKeys, ...DataKeys[]]> {
+async function keysOf(
+  store: Store,
+  derived: ReturnType<typeof deriveKeys>,
+  isList: boolean,
+): Promise<[DataKeys, ...DataKeys[]]> {
   const [first, ...others] = derived.wrapping.length > 0 ? await readDataKeys(store, derived) : []
   if (first) return [first, ...others]
+  if (isList && !(await needsDataKeys(store))) return [newDataKeys()]
   throw phrasedError('bad_settings', phrase('cli.store_closed'))
 }
 

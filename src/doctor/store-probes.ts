@@ -9,7 +9,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { isProduction } from '../config/deployment.ts'
 import { hidePassword } from '../config/secret.ts'
 import type { Settings } from '../config/settings.ts'
-import { inspectDataKeys } from '../session/data-keys.ts'
+import { inspectDataKeys, needsDataKeys } from '../session/data-keys.ts'
 import type { DerivedKeys } from '../session/derived-keys.ts'
 import { type DataKeys, SESSION_LABEL, summaryOf } from '../session/record.ts'
 import { openStore, storeFile } from '../stores/open.ts'
@@ -182,7 +182,10 @@ async function probeKeys(store: Store, keys: NonNullable<Options['keys']>): Prom
   const state = await inspectDataKeys(store, keys)
   const what = 'store keys'
   if (state.kind === 'unknown') return []
-  if (state.kind === 'closed') return [failure(what, phrase('store_keys_closed'), phrase('put_former_secret_behind'))]
+  if (state.kind === 'closed')
+    return (await needsDataKeys(store))
+      ? [failure(what, phrase('store_keys_closed'), phrase('put_former_secret_behind'))]
+      : [good(what, phrase('store_keys_not_needed'))]
   if (state.hasOthers && (await hasUnreadable(store, state.keys)))
     return [warning(what, phrase('store_keys_of_others'), phrase('put_former_secret_behind'))]
   return [good(what, phrase('store_keys_open'))]

@@ -15,7 +15,7 @@ import { errorFields } from '../errors.ts'
 import type { Report } from '../events.ts'
 import type { DataKeyring } from '../session/data-keys.ts'
 import { type Identity, type SessionUser, userFields } from '../session/fields.ts'
-import { type DataKeys, SUB_LABEL, type UserId } from '../session/record.ts'
+import { type DataKeys, PERSONAL_KEY_LABEL, SUB_LABEL, type UserId } from '../session/record.ts'
 import { decodeJson, encodeJson, sealValue, unsealValue } from '../session/sealing.ts'
 import { identifyIn, type SessionDirectory } from '../session/sessions.ts'
 import { allEntries, entryPages } from '../stores/pages.ts'
@@ -127,8 +127,6 @@ interface PersonalKeysOptions {
 }
 
 const PREFIX = 'personal-key:'
-/** The label of all keys. */
-const LABEL = 'personal-keys'
 const DAY_MS = 24 * 3_600_000
 const MOST_CACHED = 10_000
 /** The precision of "last used": a request must not cost a write. */
@@ -220,7 +218,7 @@ export function createPersonalKeys(options: PersonalKeysOptions): PersonalKeys {
   async function toEntry(id: string, record: KeyRecord, expiresAt: number): Promise<Entry> {
     const key = recordKeyOf(id)
     const { publicPart } = await keyring.current()
-    const labels = [LABEL, listLabel(record.owner)]
+    const labels = [PERSONAL_KEY_LABEL, listLabel(record.owner)]
     return { value: sealValue(publicPart, encodeJson(record), key), expiresAt, labels }
   }
 
@@ -302,7 +300,7 @@ function recordKeyOf(id: string): string {
 }
 
 function listLabel(ownerKey: string): string {
-  return `${LABEL}.${ownerKey}`
+  return `${PERSONAL_KEY_LABEL}.${ownerKey}`
 }
 
 function openRecord({ key, value }: StoredValue, keys: DataKeys): KeyRecord | undefined {
@@ -430,7 +428,7 @@ export function createKeyListing({ store, allKeys }: KeyListingOptions): KeyList
   return {
     async list({ username, ...query }) {
       if (username !== undefined) return listOf(username, query)
-      const { entries, next } = await store.list({ label: LABEL, ...query })
+      const { entries, next } = await store.list({ label: PERSONAL_KEY_LABEL, ...query })
       const found = await openEach(entries)
       const keys = found.filter(key => key !== UNREADABLE)
       return { keys, unreadable: found.length - keys.length, ...(next === undefined ? {} : { next }) }
@@ -446,7 +444,7 @@ export function createKeyListing({ store, allKeys }: KeyListingOptions): KeyList
     revokeOf: async username => endEach(store, await ownersOf(username)),
 
     async *revokeBefore(time) {
-      for await (const entries of entryPages(store, LABEL)) {
+      for await (const entries of entryPages(store, PERSONAL_KEY_LABEL)) {
         const found = (await openEach(entries)).filter(key => key === UNREADABLE || key.createdAt < time)
         const remove = async (key: KeyResult) => key === UNREADABLE || store.remove(recordKeyOf(key.id))
         const removed = await Promise.allSettled(found.map(remove))

@@ -5,7 +5,8 @@
 //   SECRET=b,a   a restart adds a wrapper for b       a wraps D (1), b wraps D (2)
 //   SECRET=a     an instance that still has only a    the same: b is newer than a, and about to replace it
 //   SECRET=b     a is older than b and not ours       b wraps D (2): a no longer opens anything
-//   SECRET=x     a mistaken start: x opens nothing    b wraps D (2), x wraps E (3): new data keys, reported as data_keys_closed
+//   SECRET=x     a mistaken start: x opens nothing    b wraps D (2), x wraps E (3): new data keys. Reported as data_keys_closed
+//                                                      if sessions or personal keys need D, or once a session does
 //   SECRET=b     D again                              the same: x holds other data keys, which may still be needed
 
 import { createHash, randomBytes } from 'node:crypto'
@@ -13,7 +14,7 @@ import { z } from 'zod'
 import type { Report } from '../events.ts'
 import type { Store, StoredEntry } from '../stores/store.ts'
 import type { DerivedKeys, WrappingKey } from './derived-keys.ts'
-import type { DataKeys } from './record.ts'
+import { type DataKeys, PERSONAL_KEY_LABEL, summaryOf } from './record.ts'
 import { decodeJson, encodeJson, isNewerFormat, sealValue, unsealValue } from './sealing.ts'
 
 export interface DataKeyring {
@@ -67,8 +68,29 @@ export async function inspectDataKeys(
   return keys.length > 0 ? { kind: 'open', keys, hasOthers: hasOtherKeys(wrappers, keys) } : { kind: 'closed' }
 }
 
+/**
+ * Whether the store has sessions or personal keys: without their data keys, users cannot be signed out, and their keys do not work.
+ * Everything else is created again, except for audit events, which stay until their secret is back.
+ */
+export async function needsDataKeys(store: Pick<Store, 'newest' | 'list'>): Promise<boolean> {
+  const pages = await Promise.all([
+    store.newest({ limit: MOST_SEARCHED }),
+    store.list({ label: PERSONAL_KEY_LABEL, limit: 1 }),
+  ])
+  // A page can be empty without being the last.
+  return pages.some(({ entries, next }) => entries.length > 0 || next !== undefined)
+}
+
 const STORE_KEY = 'data-keys'
 const CENTURY_MS = 100 * 365 * 24 * 3_600_000
+/** How many of the newest sessions are searched for those of other data keys, and how often. */
+const MOST_SEARCHED = 20
+const SEARCH_EVERY_MS = 60_000
+
+const CLOSED_REMEDY =
+  'SECRET was replaced, or CLIENT_SECRET where SECRET is not set: append the previous secret after the new one in SECRET; ' +
+  'or another Menshen uses this store with another secret: give each its own folder, or its own prefix in Redis. ' +
+  'If the previous secret is lost, you cannot end the old sessions by user until they expire, and the old personal keys do not work'
 
 export function createDataKeyring({ store, keys, now, report }: DataKeyringOptions): DataKeyring {
   let { wrapping, formerWrapping } = keys
@@ -77,10 +99,29 @@ export function createDataKeyring({ store, keys, now, report }: DataKeyringOptio
   let isRenewed = false
   let known: { readonly dataKeys: DataKeys; readonly version: number } | undefined
   const reported = new Set<string>()
+  /**
+   * When to search next for sessions of other data keys. Present if none of our secrets opened the data keys while nothing needed
+   * them: either that secret is out of use, or another instance uses it and has no session yet.
+   */
+  let searchAt: number | undefined
 
-  function reportOnce(code: 'data_keys_closed' | 'newer_format'): void {
-    if (!reported.has(code)) report(code, { record: STORE_KEY })
+  function reportOnce(code: 'data_keys_closed' | 'newer_format', remedy?: string): void {
+    if (!reported.has(code)) report(code, { record: STORE_KEY, ...(remedy !== undefined && { remedy }) })
     reported.add(code)
+  }
+
+  async function reportClosed(): Promise<void> {
+    if (await needsDataKeys(store)) reportOnce('data_keys_closed', CLOSED_REMEDY)
+    else searchAt = now() + SEARCH_EVERY_MS
+  }
+
+  async function searchForOthers(dataKeys: DataKeys): Promise<void> {
+    if (searchAt === undefined || now() < searchAt) return
+    searchAt = now() + SEARCH_EVERY_MS
+    const { entries } = await store.newest({ limit: MOST_SEARCHED })
+    if (entries.every(entry => summaryOf(entry, entry.key, dataKeys))) return
+    searchAt = undefined
+    reportOnce('data_keys_closed', CLOSED_REMEDY)
   }
 
   const toEntry = (wrappers: readonly Wrapper[]) => ({
@@ -101,7 +142,7 @@ export function createDataKeyring({ store, keys, now, report }: DataKeyringOptio
     const wrappers = decodeWrappers(value)
     if (!wrappers) reportOnce('newer_format')
     const opened = wrappers && openWrappers(wrappers, [...wrapping, ...formerWrapping])
-    if (wrappers && !opened) reportOnce('data_keys_closed')
+    if (wrappers && !opened) await reportClosed()
     const dataKeys = opened ?? known?.dataKeys ?? newDataKeys()
     // Once per change of our secrets: instances with different lists would overwrite each other forever, and a secret that
     // others have removed must stay removed.
@@ -113,23 +154,30 @@ export function createDataKeyring({ store, keys, now, report }: DataKeyringOptio
     return dataKeys
   }
 
+  async function load(): Promise<DataKeys> {
+    // Every sign-in asks for the keys. If the store still holds the known version, nothing is read.
+    if (known && isRenewed && store.isCurrent(STORE_KEY, known.version)) return known.dataKeys
+    for (;;) {
+      const stored = await store.read(STORE_KEY)
+      if (stored && known?.version === stored.version && isRenewed) return known.dataKeys
+      const opened = stored ? await open(stored) : await create()
+      if (opened) return opened
+    }
+  }
+
   return {
     latest: () => own ?? known?.dataKeys,
     use(keys) {
       ;({ wrapping, formerWrapping } = keys)
       if (wrapping.length > 0) own = undefined
       isRenewed = false
+      searchAt = undefined
     },
     async current() {
       if (own) return own
-      // Every sign-in asks for the keys. If the store still holds the known version, nothing is read.
-      if (known && isRenewed && store.isCurrent(STORE_KEY, known.version)) return known.dataKeys
-      for (;;) {
-        const stored = await store.read(STORE_KEY)
-        if (stored && known?.version === stored.version && isRenewed) return known.dataKeys
-        const opened = stored ? await open(stored) : await create()
-        if (opened) return opened
-      }
+      const dataKeys = await load()
+      if (searchAt !== undefined) await searchForOthers(dataKeys)
+      return dataKeys
     },
   }
 }

@@ -90,6 +90,8 @@ export interface DataKeys {
 
 /** The label of every session. */
 export const SESSION_LABEL = 'session'
+/** The label of every personal key. */
+export const PERSONAL_KEY_LABEL = 'personal-keys'
 /** The index of the user's label in an entry. */
 export const SUB_LABEL = 1
 /** No other label begins with this. */

@@ -1199,9 +1199,11 @@ export const en: Sentences<typeof zhCN> = {
   'phrase.store_keys_open': 'the configured secrets can decrypt the stored data',
   'phrase.store_keys_closed':
     'none of the configured secrets can decrypt existing sessions: signing a user out would miss them',
+  'phrase.store_keys_not_needed':
+    'no session or personal key needs a previous secret; audit events written with one cannot be decrypted',
   'phrase.store_keys_of_others': 'some sessions use a secret that is not in SECRET: signing a user out would miss them',
   'phrase.put_former_secret_behind':
-    'Append the previous secret after the current one in SECRET. If another Menshen uses this store, give each its own folder, or its own prefix in Redis.',
+    'Append the previous secret after the current one in SECRET. If another Menshen uses this store, give each its own folder, or its own prefix in Redis. If the previous secret is lost, you cannot end the old sessions by user until they expire, and the old personal keys do not work.',
   'phrase.redis_says_nothing': 'Redis INFO is not available ({code})',
   'phrase.see_store_line': 'See the result for the store.',
   'phrase.use_newer_redis': 'Expected Redis {version} or newer, or Valkey.',

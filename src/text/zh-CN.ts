@@ -1107,9 +1107,10 @@ export const zhCN = {
   'phrase.bring_store_nearer': '每次登录都要等待存储：请将存储部署到更近的网络位置，或排查其负载。',
   'phrase.store_keys_open': '当前的密钥可以解密已有的数据',
   'phrase.store_keys_closed': '当前的密钥都无法解密已有的数据：按用户结束会话时会漏掉这些会话',
+  'phrase.store_keys_not_needed': '没有会话或个人密钥需要原来的 SECRET；用它写入的审计记录无法解密',
   'phrase.store_keys_of_others': '有些会话所用的密钥不在 SECRET 中：按用户结束会话时会漏掉这些会话',
   'phrase.put_former_secret_behind':
-    '请在 SECRET 中把原来的密钥放在新的后面。如果有另一个门神在使用该存储，请分别使用不同的目录，或在 Redis 中使用不同的前缀。',
+    '请在 SECRET 中把原来的密钥放在新的后面。如果有另一个门神在使用该存储，请分别使用不同的目录，或在 Redis 中使用不同的前缀。如果原来的密钥已丢失，旧会话过期之前无法按用户结束，旧的个人密钥也不再有效。',
   'phrase.redis_says_nothing': 'Redis INFO 不可用（{code}）',
   'phrase.see_store_line': '原因见“存储”一项。',
   'phrase.use_newer_redis': '需要 Redis {version} 或更新的版本，或 Valkey。',

@@ -5,8 +5,10 @@ import test, { type TestContext } from 'node:test'
 import { Secret } from '../../src/config/secret.ts'
 import { createDataKeyring, type DataKeyring } from '../../src/session/data-keys.ts'
 import { deriveKeys } from '../../src/session/derived-keys.ts'
-import type { DataKeys } from '../../src/session/record.ts'
+import { type DataKeys, sealSummary } from '../../src/session/record.ts'
+import { packRecord } from '../../src/session/sealing.ts'
 import { createMemoryStore } from '../../src/stores/memory.ts'
+import type { Store } from '../../src/stores/store.ts'
 import { START } from '../faults/doubles.ts'
 
 const NAMES = { a: 'a'.repeat(32), b: 'b'.repeat(32), c: 'c'.repeat(32) }
@@ -25,6 +27,26 @@ function openStore(t: TestContext) {
   }
   return { store, events, start, clock }
 }
+
+/** A session that only these data keys list. */
+async function addSession(store: Store, dataKeys: DataKeys, key: string): Promise<void> {
+  const summary = {
+    username: 'zhangsan',
+    nickname: 'zhangsan',
+    userRole: 'common',
+    signedInAt: START,
+    seenAt: START,
+  } as const
+  const value = packRecord({
+    seenAt: START,
+    summaryPart: sealSummary(summary, key, dataKeys),
+    claimsPart: new Uint8Array(),
+    sealedPart: new Uint8Array(),
+  })
+  await store.create(key, { value, expiresAt: START + HOUR_MS, labels: ['session'], since: START })
+}
+
+const HOUR_MS = 3_600_000
 
 const shown = ({ labels }: DataKeys) => Buffer.from(labels).toString('hex')
 
@@ -48,15 +70,53 @@ test('an instance that does not have the new secret yet does not throw it out wh
 })
 
 test('an instance that still runs with a secret that was taken away goes on, and does not bring it back', async t => {
-  const { start, events } = openStore(t)
+  const { store, start, events } = openStore(t)
   const running = start('a')
   const before = shown(await running.current())
+  await addSession(store, await running.current(), 'one')
   await start('b', 'a').current()
   await start('b').current()
   assert.equal(shown(await running.current()), before)
   assert.notEqual(shown(await start('a').current()), before)
   assert.equal(shown(await start('b').current()), before)
   assert.deepEqual(new Set(events), new Set(['data_keys_closed']))
+})
+
+test('a secret that was replaced while nothing was stored is passed over in silence, and its data keys stay', async t => {
+  const { store, events, start, clock } = openStore(t)
+  const before = await start('a').current()
+  const later = start('b')
+  const own = await later.current()
+  await addSession(store, own, 'own')
+  clock.now += HOUR_MS / 2
+  await later.current()
+  assert.deepEqual(events, [])
+  assert.equal(shown(await start('a').current()), shown(before))
+})
+
+test('an instance with another secret is noticed once it has a session, though the store was empty at the start', async t => {
+  const { store, events, start, clock } = openStore(t)
+  const before = await start('a').current()
+  const other = start('b')
+  await other.current()
+  await addSession(store, before, 'one')
+  await other.current()
+  assert.deepEqual(events, [], 'it searches once a minute')
+  clock.now += 60_000
+  for (let n = 0; n < 3; n++) await other.current()
+  assert.deepEqual(events, ['data_keys_closed'])
+})
+
+test('sessions that have expired need no data keys, and personal keys do', async t => {
+  const { store, events, start, clock } = openStore(t)
+  await addSession(store, await start('a').current(), 'one')
+  clock.now += 2 * HOUR_MS
+  await start('b').current()
+  assert.deepEqual(events, [])
+  const entry = { value: Buffer.of(1), expiresAt: clock.now + HOUR_MS, labels: ['personal-keys'] }
+  await store.create('personal-key:x', entry)
+  await start('c').current()
+  assert.deepEqual(events, ['data_keys_closed'])
 })
 
 test('a secret that was forgotten can still be put behind the new one', async t => {

@@ -36,7 +36,7 @@ export async function runKeysCommand(
     assertName(values.user)
     const listing = run()
     const printer = createPrinter(operatorLanguage(values.language, listing.environment, ROW))
-    await withKeys(listing, (_records, keys, { paint }) => list(keys, values, paint, printer))
+    await withKeys(listing, (_records, keys, { paint }) => list(keys, values, paint, printer), { isList: true })
   } else if (verb === 'revoke') {
     refuseOptions(values, verb, ['json'])
     assertName(values.user)
@@ -85,8 +85,9 @@ ${phraseIn(language, phrase('cli.new_key_row'))}
 async function withKeys(
   run: CommandRun,
   act: (records: StoredRecords, keys: KeyListing, run: CommandRun) => Promise<void>,
+  { isList = false } = {},
 ): Promise<void> {
-  const records = await openStoredRecords(run)
+  const records = await openStoredRecords(run, { isList })
   try {
     await act(records, createKeyListing({ store: records.store, allKeys: async () => records.allKeys }), run)
   } finally {

@@ -35,7 +35,7 @@ export async function runSessionsCommand(args: readonly string[], run: CommandRu
   if (verb === undefined && session !== undefined) throw usageError(phrase('cli.session_for_end'), ROW)
   if (verb === 'end' && json) throw usageError(phrase('cli.end_lists_nothing'), ROW)
   const printer = createPrinter(operatorLanguage(values.language, run.environment, ROW))
-  const records = await openStoredRecords(run)
+  const records = await openStoredRecords(run, { isList: verb === undefined })
   try {
     const sessions = listingsOf(records)
     const fieldsOf = createListedFields(records)

@@ -530,6 +530,34 @@ test('sessions of a secret that is gone are not passed over in silence', async t
   assert.ok(isSentToLogin(await user.get(now)))
 })
 
+test('a secret that was replaced while no one was signed in is no failure, and the lists are empty', async t => {
+  const provider = await openScriptedProvider(t)
+  const folder = tempFolder(t)
+  const env = { ...provider.settings, STORE: `sqlite:${join(folder, 'menshen.db')}` }
+  const run = (SECRET: string, ...args: string[]) => commands.run({ ...env, SECRET }, { cwd: folder, args })
+  const [former, present] = ['f'.repeat(40), 'p'.repeat(40)]
+  const before = await openGateway(t, { ...env, SECRET: former }, { hasRunningClock: true })
+  const user = await signedIn(before, provider)
+  await user.signOut(before)
+  await before.close()
+
+  assert.match((await run(present, 'doctor')).out, /✔ store keys: no session or personal key needs a previous secret/)
+  const lists: [args: string[], err: string][] = [
+    [['sessions'], 'No user is signed in.\n'],
+    [['sessions', '--user', 'zhangsan'], 'zhangsan is not signed in.\n'],
+    [['keys', 'list'], 'There are no personal keys.\n'],
+  ]
+  for (const [args, err] of lists) assert.deepEqual({ args, ...(await run(present, ...args)) }.err, err)
+  // An audit event of its own could not be decrypted later, and the others cannot be now.
+  for (const args of [['audit'], ['sessions', 'end', '--user', 'zhangsan'], ['keys', 'revoke', '--before', '0s']])
+    assert.match((await run(present, ...args)).err, /^The stored data cannot be decrypted/)
+
+  const after = await openGateway(t, { ...env, SECRET: present }, { hasRunningClock: true })
+  assert.ok(!after.lines.some(({ event }) => event === 'data_keys_closed'))
+  await after.close()
+  assert.match((await run(former, 'audit')).out, / sign_in +zhangsan /)
+})
+
 test('what the development provider let in can be read, with nothing set', async t => {
   const cwd = tempFolder(t)
   const DEV_PROVIDER_PORT = String(await freePort())
