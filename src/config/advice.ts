@@ -17,6 +17,7 @@ export type AdviceCode = Extract<
   | 'port_of_proxy'
   | 'tls_without_https'
   | 'unknown_node_env'
+  | 'local_base_url'
   | 'plain_http_allowed'
   | 'console_for_nobody'
   | 'unverified_email_allowed'
@@ -91,6 +92,12 @@ const ROWS: readonly AdviceRow[] = [
     code: 'unknown_node_env',
     applies: ({ NODE_ENV }) => isUnknownEnvironment(NODE_ENV),
     remedy: phrase('advise_node_env'),
+  },
+  {
+    code: 'local_base_url',
+    // Usually a forgotten BASE_URL: the provider would send every browser to its own machine.
+    applies: settings => isProduction(settings) && isLoopback(settings.BASE_URL),
+    remedy: phrase('advise_public_base_url'),
   },
   {
     code: 'plain_http_allowed',

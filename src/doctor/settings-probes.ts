@@ -1,7 +1,7 @@
 // Checks the settings on their own: which are risky, misspelt or contradict each other, and which cookies result from them.
 
 import { adviceFor } from '../config/advice.ts'
-import { isLoopback } from '../config/deployment.ts'
+import { isLoopback, isProduction } from '../config/deployment.ts'
 import type { Config } from '../config/file.ts'
 import { expiredMachines } from '../config/machines.ts'
 import { isSecure } from '../config/read.ts'
@@ -43,6 +43,8 @@ export function misspeltFinding({ name, likely }: MisspeltName): Finding {
 export function cookieFinding(settings: Settings): Finding {
   const { BASE_URL: url } = settings
   if (isSecure(settings)) return good('cookies', phrase('cookies_secure', { url }))
+  if (isLoopback(url) && isProduction(settings))
+    return warning('cookies', phrase('cookies_local', { url }), phrase('advise_public_base_url'))
   if (isLoopback(url)) return good('cookies', phrase('cookies_loopback', { url }))
   return warning('cookies', phrase('cookies_plain', { url }), phrase('use_https'))
 }

@@ -58,6 +58,7 @@ export const en: Sentences<typeof zhCN> = {
   'advice.port_of_proxy': EVENTS.port_of_proxy.message,
   'advice.tls_without_https': EVENTS.tls_without_https.message,
   'advice.unknown_node_env': EVENTS.unknown_node_env.message,
+  'advice.local_base_url': EVENTS.local_base_url.message,
   'advice.plain_http_allowed': EVENTS.plain_http_allowed.message,
   'advice.trusts_everybody': EVENTS.trusts_everybody.message,
   'advice.unverified_email_allowed': EVENTS.unverified_email_allowed.message,
@@ -992,6 +993,7 @@ export const en: Sentences<typeof zhCN> = {
   'phrase.set_secret': 'Set SECRET or SECRET_FILE.',
   'phrase.cookies_secure': '__Host- and Secure, for {url} only',
   'phrase.cookies_loopback': 'without Secure, because {url} is plain http; traffic stays on this machine',
+  'phrase.cookies_local': 'without Secure, because {url} is plain http; only browsers on this machine can use them',
   'phrase.cookies_plain': 'without Secure, because {url} is plain http: they can be intercepted',
   'phrase.use_https': 'Set BASE_URL=https://…, with TLS_CERT_FILE or behind a proxy.',
   'phrase.clock_never_set': '{time}: the clock has not been set',
@@ -1005,6 +1007,8 @@ export const en: Sentences<typeof zhCN> = {
   'phrase.advise_port': "Set BASE_URL to the proxy's address, and PORT to another port, for example 3000.",
   'phrase.advise_base_url': 'Use an https address in BASE_URL.',
   'phrase.advise_node_env': 'Set NODE_ENV=production or NODE_ENV=development.',
+  'phrase.advise_public_base_url':
+    'Set BASE_URL to the address that browsers use, for example https://app.example.com.',
   'phrase.advise_https': 'Use https addresses and remove ALLOW_PLAIN_HTTP.',
   'phrase.advise_own_proxies':
     "Set TRUSTED_PROXIES to your proxies' addresses only, for example 127.0.0.1 or the container network.",

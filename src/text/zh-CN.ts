@@ -62,6 +62,7 @@ export const zhCN = {
     'BASE_URL 的端口就是本服务以 http 监听的端口：如果前面有代理，浏览器会绕过代理，或者无法打开 https',
   'advice.tls_without_https': '本服务提供 https，但 BASE_URL 是 http：浏览器会被重定向到无法打开的地址',
   'advice.unknown_node_env': 'NODE_ENV 不是已知的值，按生产环境处理',
+  'advice.local_base_url': 'NODE_ENV 表示生产环境，但 BASE_URL 是本机地址：其他机器上的浏览器无法登录',
   'advice.plain_http_allowed': '生产环境允许使用明文 http：令牌和 Cookie 在传输途中可能被读取',
   'advice.trusts_everybody':
     'TRUSTED_PROXIES 的范围过大：任何能访问本服务的人都可以伪造来源地址、绕过频率限制，并伪造所请求的页面',
@@ -920,6 +921,7 @@ export const zhCN = {
   'phrase.set_secret': '请设置 SECRET 或 SECRET_FILE。',
   'phrase.cookies_secure': '带有 __Host- 前缀和 Secure 标记，仅用于 {url}',
   'phrase.cookies_loopback': '没有 Secure 标记，因为 {url} 是明文 http；但请求不会离开本机',
+  'phrase.cookies_local': '没有 Secure 标记，因为 {url} 是明文 http；只有本机的浏览器可以使用',
   'phrase.cookies_plain': '没有 Secure 标记，因为 {url} 是明文 http：Cookie 在传输途中可能被读取',
   'phrase.use_https': '请把 BASE_URL 设为 https://…，并设置 TLS_CERT_FILE 或在前面使用代理。',
   'phrase.clock_never_set': '{time}：本机时钟从未校准',
@@ -933,6 +935,7 @@ export const zhCN = {
   'phrase.advise_port': '把 BASE_URL 设为代理的地址，把 PORT 设为另一个端口，例如 3000',
   'phrase.advise_base_url': '把 BASE_URL 改为 https://…',
   'phrase.advise_node_env': '设置 NODE_ENV=production 或 NODE_ENV=development',
+  'phrase.advise_public_base_url': '把 BASE_URL 设为浏览器使用的地址，例如 https://app.example.com',
   'phrase.advise_https': '改用 https 地址，并去掉 ALLOW_PLAIN_HTTP',
   'phrase.advise_own_proxies': '在 TRUSTED_PROXIES 中只写代理的地址，例如 127.0.0.1 或容器网络',
   'phrase.advise_email_verified':

@@ -55,10 +55,12 @@ suite('advice', () => {
       ['trusts_everybody'],
     ]),
     [{ ...HTTPS, TRUSTED_PROXIES: '10.0.0.0/8,fc00::/7,172.16.0.0/12' }, []],
-    [{ NODE_ENV: 'production' }, []],
+    [{ NODE_ENV: 'production' }, ['local_base_url']],
+    [{ NODE_ENV: 'production', BASE_URL: 'http://app.localhost:3000' }, ['local_base_url']],
+    [{ ...HTTPS, ...TLS, NODE_ENV: 'production' }, []],
     [{ NODE_ENV: 'dev' }, []],
-    [{ NODE_ENV: 'prod' }, ['unknown_node_env']],
-    [{ NODE_ENV: 'production', ALLOW_PLAIN_HTTP: 'true' }, ['plain_http_allowed']],
+    [{ NODE_ENV: 'prod' }, ['unknown_node_env', 'local_base_url']],
+    [{ NODE_ENV: 'production', ALLOW_PLAIN_HTTP: 'true' }, ['local_base_url', 'plain_http_allowed']],
     [{ ALLOW_PLAIN_HTTP: 'true' }, []],
     [{ AUTO_SIGN_IN: 'on' }, []],
     [{ AUTO_SIGN_IN: 'in-app' }, ['auto_sign_in_without_effect']],
@@ -97,6 +99,14 @@ suite('advice', () => {
       ['weak_state_check', 'https_without_tls'],
     )
     for (const { remedy } of advised) assert.ok(remedy)
+    const production = { ...PROVIDER, STATE_CHECK: 'bound', CLIENT_SECRET: 's'.repeat(32), NODE_ENV: 'production' }
+    const [forgotten, ...others] = await warningsOfStart(t, {
+      ...production,
+      AUTH_URL: 'https://127.0.0.1:9',
+      STORE: `sqlite:${tempFolder(t)}/menshen.db`,
+    })
+    assert.deepEqual([forgotten?.event, others], ['local_base_url', []])
+    assert.match(String(forgotten?.remedy), /^Set BASE_URL/)
     assert.deepEqual(await warningsOfStart(t, { ...PROVIDER, STATE_CHECK: 'bound' }), [])
   })
 

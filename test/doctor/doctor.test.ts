@@ -135,6 +135,14 @@ suite('menshen doctor', { concurrency: 2 }, () => {
     assert.doesNotMatch(output, /\x1b/)
   })
 
+  test('menshen doctor calls cookies over plain http good on a developer’s own machine only', async () => {
+    const cookies = async (more: Environment) => (await doctor({ ...ALONE, ...more })).check('cookies')
+    assert.match((await cookies({})).seen, /traffic stays on this machine$/)
+    const { level, seen, remedy } = await cookies({ NODE_ENV: 'production' })
+    assert.deepEqual([level, seen.includes('stays')], ['warning', false])
+    assert.match(remedy, /^Set BASE_URL/)
+  })
+
   test('menshen doctor refuses options that it does not know, in one sentence and the usage', async () => {
     const run = { environment: {}, now: Date.now, paint: createPaint(false) }
     const refused = (argument: string, says: RegExp) => assert.rejects(runDoctorCommand([argument], run), says)

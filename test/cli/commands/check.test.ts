@@ -56,6 +56,13 @@ suite('what can be used', () => {
   })
 })
 
+test('menshen check warns of a BASE_URL of this machine in production, and passes', async t => {
+  const env = { ...PROVIDER, NODE_ENV: 'production', SECRET: 's'.repeat(32), STATE_CHECK: 'bound' }
+  const { text, problems } = await check(t, env)
+  assert.deepEqual(problems, [])
+  assert.match(text.at(-1) ?? '', /^! NODE_ENV is production, but BASE_URL .*Set BASE_URL to the address/)
+})
+
 test('menshen check names expired machines, and a file that looks like the configuration and is not read', async t => {
   const hash = (digit: string) => `keySha256: '${digit.repeat(64)}'`
   const machines = `machines:
