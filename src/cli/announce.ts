@@ -39,8 +39,8 @@ export function announce(report: Report, announcement: Announcement): void {
   const fields = startFields(announcement)
   // The lines for people below contain the rest.
   report('started', isWelcomed ? { address: fields.address } : { ...fields, ...(users && { users }) })
-  for (const { name, likely } of misspelt)
-    report('misspelt_setting', { setting: name, remedy: likely ? `did you mean ${likely}?` : 'see docs/settings.md' })
+  for (const { name, likely, page = 'docs/settings.md' } of misspelt)
+    report('misspelt_setting', { setting: name, remedy: likely ? `did you mean ${likely}?` : `see ${page}` })
   const missing = planProviders(config, settings).flatMap(plan => plan.missing)
   if (missing.length > 0) report('settings_missing', { missing, remedy: remedyForMissing(missing, settings) })
   const expired = expiredMachines(config.machines, announcement.now())

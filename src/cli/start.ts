@@ -3,6 +3,7 @@
 import cluster from 'node:cluster'
 import { existsSync } from 'node:fs'
 import { refuseListenerAsUpstream, refuseSharedPort } from '../config/conflicts.ts'
+import { namesInEnvFile } from '../config/env-file.ts'
 import { type ConfigurationSources, ENV_FILE } from '../config/load.ts'
 import type { Environment } from '../config/settings.ts'
 import { findMisspelt } from '../config/suggestions.ts'
@@ -97,7 +98,7 @@ export async function start({ sources: given, inherited, isOnlyWorker, npmParent
       inherited,
       configFile,
       config,
-      misspelt: findMisspelt(environment, snapshot.variables),
+      misspelt: findMisspelt(environment, snapshot.variables, namesInEnvFile(ENV_FILE)),
       users: development?.users,
       isWelcomed: process.stdout.isTTY && isForPeople(settings),
       language: localeLanguage(environment),

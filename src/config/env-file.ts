@@ -13,6 +13,15 @@ export function withEnvFile(environment: Environment, file: string): Environment
   return { ...parseEnvText(readText(file)), ...Object.fromEntries(set) }
 }
 
+/** The names that the file sets; none if it cannot be read. */
+export function namesInEnvFile(file: string): string[] {
+  try {
+    return Object.keys(parseEnvText(readText(file)))
+  } catch {
+    return []
+  }
+}
+
 function readText(file: string): string {
   try {
     return readFileSync(file, 'utf8').replace(/^\ufeff/, '')

@@ -6,12 +6,15 @@ export interface MisspeltName {
   readonly name: string
   /** What was probably meant, if anything is near. */
   readonly likely: string | undefined
+  /** The page that translates the settings of another product. */
+  readonly page?: string
 }
 
 const NAMES = Object.keys(SETTINGS)
 const PREFIX = 'MENSHEN_'
-/** Kubernetes sets such variables for a service of this name, all of them about its ports. */
-const KUBERNETES = /^MENSHEN_(SERVICE_(HOST|PORT)\w*|PORT_\d+_\w+)$/
+const OAUTH2_PROXY = 'OAUTH2_PROXY_'
+/** Kubernetes sets variables for services, for example for one that is called menshen. All of them are about its ports. */
+const KUBERNETES = /^(SERVICE_(HOST|PORT)\w*|PORT_\d+_\w+)$/
 
 /** One letter away from a setting of Menshen, and common among other programs. */
 const OF_OTHERS: ReadonlySet<string> = new Set(['LOG_FILE'])
@@ -35,6 +38,25 @@ const ALIASES: Readonly<Record<string, keyof typeof SETTINGS>> = {
   OAUTH2_CLIENT_SECRET: 'CLIENT_SECRET',
 }
 
+// Names that the application beside Menshen often has in its environment, from its platform or its own deployment. In .env they are
+// probably for Menshen, unless the setting that they would mean is set.
+
+const SHARED_ALIASES: Readonly<Record<string, keyof typeof SETTINGS>> = {
+  REDIS_URL: 'STORE',
+  ISSUER_URL: 'AUTH_URL',
+  TRUST_PROXY: 'TRUSTED_PROXIES',
+  SESSION_TIMEOUT: 'SESSION_IDLE_MINUTES',
+}
+
+/** They begin like a setting: TLS_CERT_FILE. */
+const SHARED_BEGINNINGS: ReadonlySet<string> = new Set([
+  'TLS_CERT',
+  'TLS_KEY',
+  'CLIENT_CERT',
+  'KEEP_ALIVE',
+  'RATE_LIMIT',
+])
+
 /** The setting that is meant by a name of another program. */
 export function settingOfAlias(name: string): string | undefined {
   return Object.hasOwn(ALIASES, name) ? ALIASES[name] : undefined
@@ -46,23 +68,45 @@ export function settingNamed(name: string): string | undefined {
   return NAMES.find(ours => withoutDashes(ours) === letters)
 }
 
-/** `used` are variables that the configuration names. */
-export function findMisspelt(environment: Environment, used: readonly string[] = []): MisspeltName[] {
-  return Object.keys(environment)
-    .filter(name => environment[name] && !Object.hasOwn(SETTINGS, name) && !OF_OTHERS.has(name) && !used.includes(name))
-    .flatMap(name => {
-      const upper = name.toUpperCase()
-      if (upper.startsWith(PREFIX)) {
-        if (isKubernetes(upper, environment[name])) return []
-        return [{ name, likely: likelyName(upper.slice(PREFIX.length)) }]
-      }
-      const likely = likelyName(upper)
-      return likely === undefined ? [] : [{ name, likely }]
-    })
+/** `used` are variables that the configuration names, `inEnvFile` those that .env sets. */
+export function findMisspelt(
+  environment: Environment,
+  used: readonly string[] = [],
+  inEnvFile: readonly string[] = [],
+): MisspeltName[] {
+  const unknown = Object.keys(environment).filter(
+    name => environment[name] && !Object.hasOwn(SETTINGS, name) && !OF_OTHERS.has(name) && !used.includes(name),
+  )
+  const isOfOAuth2Proxy = (name: string) =>
+    name.startsWith(OAUTH2_PROXY) && !isKubernetes(name.slice(OAUTH2_PROXY.length), environment[name])
+  const found = unknown.flatMap(name => {
+    const upper = name.toUpperCase()
+    if (upper.startsWith(PREFIX)) {
+      const rest = upper.slice(PREFIX.length)
+      return isKubernetes(rest, environment[name])
+        ? []
+        : [{ name, likely: likelyName(rest) ?? likelyShared(rest, true) }]
+    }
+    const shared = likelyShared(upper, inEnvFile.includes(name))
+    const likely = likelyName(upper) ?? (shared && !environment[shared] ? shared : undefined)
+    return likely === undefined ? [] : [{ name, likely }]
+  })
+  // One hint for all of them: few settings of oauth2-proxy are one setting here.
+  const ofOAuth2Proxy = { name: `${OAUTH2_PROXY}*`, likely: undefined, page: 'docs/migrating.md' }
+  return unknown.some(isOfOAuth2Proxy) ? [...found, ofOAuth2Proxy] : found
 }
 
 function isKubernetes(name: string, value = ''): boolean {
-  return KUBERNETES.test(name) || (name === `${PREFIX}PORT` && /^(tcp|udp):/.test(value))
+  return KUBERNETES.test(name) || (name === 'PORT' && /^(tcp|udp):/.test(value))
+}
+
+/** What is meant by a name that may also be the application's: another product's name, or the beginning of one setting only. */
+function likelyShared(name: string, isOurs: boolean): string | undefined {
+  if (isOurs && Object.hasOwn(SHARED_ALIASES, name)) return SHARED_ALIASES[name]
+  // One word, such as SESSION or LOG, says too little.
+  if (!name.includes('_') || (!isOurs && SHARED_BEGINNINGS.has(name))) return undefined
+  const [first, ...others] = NAMES.filter(ours => ours.startsWith(`${name}_`))
+  return others.length === 0 ? first : undefined
 }
 
 function likelyName(name: string): string | undefined {

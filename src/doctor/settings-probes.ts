@@ -10,7 +10,7 @@ import type { MisspeltName } from '../config/suggestions.ts'
 
 import type { ProviderPlan } from '../provider/plan.ts'
 import { secretProblem } from '../session/derived-keys.ts'
-import { phrase, quoted } from '../text/text.ts'
+import { type Phrase, phrase, quoted } from '../text/text.ts'
 import { sanitize } from '../util/safe-text.ts'
 import { type Finding, failure, good, warning } from './finding.ts'
 
@@ -35,9 +35,14 @@ export function settingsFindings(
   return found.length > 0 ? found : [good('settings', phrase('settings_good'))]
 }
 
-export function misspeltFinding({ name, likely }: MisspeltName): Finding {
-  const remedy = likely ? phrase('did_you_mean', { name: likely }) : phrase('see_settings_page')
+export function misspeltFinding({ name, likely, page }: MisspeltName): Finding {
+  const remedy = likely ? phrase('did_you_mean', { name: likely }) : settingsPage(page)
   return warning('settings', phrase('no_such_setting', { name: sanitize(name, 100) }), remedy)
+}
+
+/** Where to find the name of a setting. */
+export function settingsPage(page: string | undefined): Phrase {
+  return page === undefined ? phrase('see_settings_page') : phrase('see_migration_page', { page })
 }
 
 export function cookieFinding(settings: Settings): Finding {

@@ -990,6 +990,7 @@ export const en: Sentences<typeof zhCN> = {
   'phrase.no_such_setting': '{name} is not a Menshen setting and is ignored',
   'phrase.did_you_mean': 'Did you mean {name}?',
   'phrase.see_settings_page': 'docs/settings.md lists all settings.',
+  'phrase.see_migration_page': '{page} translates the settings of oauth2-proxy.',
   'phrase.set_secret': 'Set SECRET or SECRET_FILE.',
   'phrase.cookies_secure': '__Host- and Secure, for {url} only',
   'phrase.cookies_loopback': 'without Secure, because {url} is plain http; traffic stays on this machine',

@@ -918,6 +918,7 @@ export const zhCN = {
   'phrase.no_such_setting': '{name} 不是门神的设置，将被忽略',
   'phrase.did_you_mean': '您是不是想写 {name}？',
   'phrase.see_settings_page': '全部名称见 docs/settings.md。',
+  'phrase.see_migration_page': '{page} 列出了 oauth2-proxy 各项设置的对应名称。',
   'phrase.set_secret': '请设置 SECRET 或 SECRET_FILE。',
   'phrase.cookies_secure': '带有 __Host- 前缀和 Secure 标记，仅用于 {url}',
   'phrase.cookies_loopback': '没有 Secure 标记，因为 {url} 是明文 http；但请求不会离开本机',

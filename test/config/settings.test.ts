@@ -560,6 +560,10 @@ suite('a misspelt setting', () => {
       ['LOGLEVEL', 'LOG_LEVEL'],
       ['MENSHEN_CLIENT_ID', 'CLIENT_ID'],
       ['MENSHEN_BASE_ULR', 'BASE_URL'],
+      ['SESSION_IDLE', 'SESSION_IDLE_MINUTES'],
+      ['session_max', 'SESSION_MAX_HOURS'],
+      ['MENSHEN_SESSION_IDLE', 'SESSION_IDLE_MINUTES'],
+      ['MENSHEN_REDIS_URL', 'STORE'],
     ]
     for (const [given, expected] of rows) assert.deepEqual(likely(given), [expected], given)
     assert.deepEqual(findMisspelt({ MENSHEN_COLOUR: 'red' }), [{ name: 'MENSHEN_COLOUR', likely: undefined }])
@@ -571,11 +575,34 @@ suite('a misspelt setting', () => {
       NODE_EXTRA_CA_CERTS NODE_COMPILE_CACHE INIT_CWD npm_config_cache npm_package_name npm_lifecycle_event npm_execpath
       DATABASE_URL REDIS_URL API_URL SITE_URL LOGO_URL SMTP_HOST SMTP_PORT DB_HOST RESTORE STORES SCORE POST SORT HTTP_PROXY
       https_proxy NO_PROXY CI DEBUG TZ KUBERNETES_SERVICE_HOST KUBERNETES_PORT MENSHEN_SERVICE_HOST MENSHEN_SERVICE_PORT
-      MENSHEN_SERVICE_PORT_HTTP MENSHEN_PORT_3000_TCP MENSHEN_PORT_3000_TCP_ADDR SECRETS_DIR APP_ENV APP_KEY APP_URL LOG_FILE`
+      MENSHEN_SERVICE_PORT_HTTP MENSHEN_PORT_3000_TCP MENSHEN_PORT_3000_TCP_ADDR SECRETS_DIR APP_ENV APP_KEY APP_URL LOG_FILE
+      TLS_CERT TLS_KEY CLIENT_CERT CLIENT_KEY KEEP_ALIVE RATE_LIMIT SESSION SESSION_TIMEOUT SESSION_MANAGER
+      TRUST_PROXY ISSUER_URL OAUTH2_PROXY_SERVICE_HOST OAUTH2_PROXY_PORT_4180_TCP`
     for (const name of [...others.trim().split(/\s+/), ...Object.keys(SETTINGS)])
       assert.deepEqual(likely(name), [], name)
     assert.deepEqual(likely('MENSHEN_PORT', 'tcp://10.0.0.1:3000'), [])
     assert.deepEqual(likely('MENSHEN_PORT', '3000'), ['PORT'])
+    assert.deepEqual(likely('OAUTH2_PROXY_PORT', 'tcp://10.0.0.1:4180'), [])
+  })
+
+  test('a name of another product is told in .env alone, where it is not the application’s, and not beside ours', () => {
+    const rows: [given: string, likely: string][] = [
+      ['REDIS_URL', 'STORE'],
+      ['ISSUER_URL', 'AUTH_URL'],
+      ['TRUST_PROXY', 'TRUSTED_PROXIES'],
+      ['SESSION_TIMEOUT', 'SESSION_IDLE_MINUTES'],
+      ['TLS_CERT', 'TLS_CERT_FILE'],
+    ]
+    for (const [name, likely] of rows) {
+      assert.deepEqual(findMisspelt({ [name]: 'x' }, [], [name]), [{ name, likely }])
+      assert.deepEqual(findMisspelt({ [name]: 'x' }), [])
+      assert.deepEqual(findMisspelt({ [name]: 'x', [likely]: 'y' }, [], [name]), [])
+    }
+  })
+
+  test('the settings of oauth2-proxy get one hint to the page that translates them', () => {
+    const given = { OAUTH2_PROXY_CLIENT_ID: 'x', OAUTH2_PROXY_UPSTREAMS: 'y', OAUTH2_PROXY_SERVICE_HOST: '10.0.0.1' }
+    assert.deepEqual(findMisspelt(given), [{ name: 'OAUTH2_PROXY_*', likely: undefined, page: 'docs/migrating.md' }])
   })
 })
 

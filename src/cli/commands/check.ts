@@ -6,12 +6,14 @@ import { dirname, resolve } from 'node:path'
 import { checkWhole } from '../../assembly/configuration.ts'
 import { adviceFor } from '../../config/advice.ts'
 import { refuseListenerAsUpstream, refuseSharedPort } from '../../config/conflicts.ts'
+import { namesInEnvFile } from '../../config/env-file.ts'
 import { ENV_FILE, settingsInUse, tryConfiguration } from '../../config/load.ts'
 import { expiredMachines } from '../../config/machines.ts'
 import { readSettings } from '../../config/read.ts'
 import type { Environment, Settings } from '../../config/settings.ts'
 import { findMisspelt, type MisspeltName } from '../../config/suggestions.ts'
 import { assertCertificate, assertUpstreamAuthority } from '../../config/tls-files.ts'
+import { settingsPage } from '../../doctor/settings-probes.ts'
 import { certificateProbes } from '../../doctor/upstream-probes.ts'
 import { MenshenError } from '../../errors.ts'
 import { createLanguages } from '../../pages/words.ts'
@@ -145,7 +147,7 @@ export async function inspect(given: Environment, now: () => number): Promise<In
   const users = inUse?.isDevelopment ? [] : undefined
   return {
     problems: [...problems.values()],
-    misspelt: findMisspelt(environment, loaded.variables).map(misspeltPhrase),
+    misspelt: findMisspelt(environment, loaded.variables, namesInEnvFile(ENV_FILE)).map(misspeltPhrase),
     warnings,
     announcement: inUse && { settings: inUse.settings, config, configFile, users },
     tokens: inUse && !inUse.isDevelopment ? tokenHosts(inUse.plans) : undefined,
@@ -202,8 +204,8 @@ function otherWay(name: string): string | undefined {
   return variable && `PROVIDER_VARS=${variable}=…`
 }
 
-function misspeltPhrase({ name, likely }: MisspeltName): Phrase {
+function misspeltPhrase({ name, likely, page }: MisspeltName): Phrase {
   const one = phrase('no_such_setting', { name: sanitize(name, 100) })
-  const other = likely ? phrase('did_you_mean_inside', { name: likely }) : phrase('see_settings_page')
+  const other = likely ? phrase('did_you_mean_inside', { name: likely }) : settingsPage(page)
   return phrase('two', { one, other })
 }

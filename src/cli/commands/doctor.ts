@@ -7,8 +7,10 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { pino } from 'pino'
+import { namesInEnvFile } from '../../config/env-file.ts'
 import {
   type ConfigurationSources,
+  ENV_FILE,
   type LoadedConfiguration,
   loadConfiguration,
   settingsInUse,
@@ -132,7 +134,7 @@ async function diagnose(run: DoctorRun): Promise<Finding[]> {
     ...(errors.settings ? failuresOf('settings', errors.settings) : []),
     ...(errors.config ? failuresOf('configuration', errors.config) : []),
   ]
-  const misspelt = findMisspelt(environment, variables).map(misspeltFinding)
+  const misspelt = findMisspelt(environment, variables, namesInEnvFile(ENV_FILE)).map(misspeltFinding)
   const store = settings ? await storeAlone(settings, now) : []
   return withRefusals([...problems, ...misspelt, ...store], environment, now)
 }
@@ -192,7 +194,14 @@ function prepare(
   const { config, variables } = loaded
   const { settings, isDevelopment } = settingsInUse(environment, loaded.settings, config)
   const plans = planProviders(config, settings)
-  return { settings, config, plans, isDevelopment, now, misspelt: findMisspelt(environment, variables) }
+  return {
+    settings,
+    config,
+    plans,
+    isDevelopment,
+    now,
+    misspelt: findMisspelt(environment, variables, namesInEnvFile(ENV_FILE)),
+  }
 }
 
 async function storeAlone(settings: Settings, now: () => number): Promise<Finding[]> {

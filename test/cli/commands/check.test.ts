@@ -56,6 +56,18 @@ suite('what can be used', () => {
   })
 })
 
+test('menshen check knows the names of other products in .env, and not those of the application in the environment', async t => {
+  const env = { ...PROVIDER, STATE_CHECK: 'bound', TRUST_PROXY: '1' }
+  const { text } = await check(t, env, { '.env': 'REDIS_URL=redis://127.0.0.1\nOAUTH2_PROXY_CLIENT_ID=x\n' })
+  assert.deepEqual(
+    text.filter(line => line.startsWith('!')),
+    [
+      '! REDIS_URL is not a Menshen setting and is ignored; did you mean STORE?',
+      '! OAUTH2_PROXY_* is not a Menshen setting and is ignored; docs/migrating.md translates the settings of oauth2-proxy.',
+    ],
+  )
+})
+
 test('menshen check warns of a BASE_URL of this machine in production, and passes', async t => {
   const env = { ...PROVIDER, NODE_ENV: 'production', SECRET: 's'.repeat(32), STATE_CHECK: 'bound' }
   const { text, problems } = await check(t, env)
