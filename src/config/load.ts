@@ -245,11 +245,12 @@ async function importConfig(file: string, files: Set<string>): Promise<Config> {
     files.add(fileURLToPath(url))
     return loadAsModule(url, context, next)
   }
-  assertExports(file)
+  const code = readConfigText(file)
   const hooks = registerHooks({ resolve, load })
   try {
     // Node remembers the first target of a symbolic link.
     const { default: config } = await import(pathToFileURL(realpathSync(file)).href + mark)
+    assertExports(file, code)
     return checkConfig(config, file, phrase('config.whole_export'))
   } catch (error) {
     throw error instanceof MenshenError ? error : cannotBeLoaded(file, error)
@@ -268,10 +269,10 @@ async function importConfig(file: string, files: Set<string>): Promise<Config> {
 const COMMENTS = /^\s*(?:\/\/.*$|\/\*[\s\S]*?\*\/)/gm
 
 /** A CommonJS script that exports nothing would be a configuration without rules. */
-function assertExports(file: string): void {
-  const code = readConfigText(file).replace(COMMENTS, '')
-  if (!/\S/.test(code)) throw refusal(phrase('config.script_empty', { file }))
-  if (!/\bexports?\b/.test(code)) throw refusal(phrase('config.script_exports_nothing', { file }))
+function assertExports(file: string, code: string): void {
+  const statements = code.replace(COMMENTS, '')
+  if (!/\S/.test(statements)) throw refusal(phrase('config.script_empty', { file }))
+  if (!/\bexports?\b/.test(statements)) throw refusal(phrase('config.script_exports_nothing', { file }))
 }
 
 function readConfigText(file: string): string {

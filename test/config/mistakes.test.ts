@@ -74,6 +74,8 @@ test('a configuration that exports nothing or cannot be read stops the start wit
   writeFileSync(file, "import 'no-such-package'\nexport default {}\n")
   const missing = `${file} cannot be loaded: Cannot find package 'no-such-package' imported from ${file}.`
   assert.deepEqual(await started(), refused(missing))
+  writeFileSync(file, "\nthrow new Error('boom')\n")
+  assert.deepEqual(await started(), refused(`${file} cannot be loaded: boom (${file}:2).`))
   rmSync(file)
   mkdirSync(file)
   assert.deepEqual(
