@@ -39,6 +39,7 @@ export interface Reloader {
 export function createReloader(target: ReloadTarget, { files }: Snapshot, report: Report): Reloader {
   const pending = new Set<ReloadReason>()
   let isRunning = false
+  let wasRefused = false
   let inUse = files
   const watch = watchFiles(() => reload('file'))
   void watch.watch(files)
@@ -47,11 +48,14 @@ export function createReloader(target: ReloadTarget, { files }: Snapshot, report
   async function run(reasons: ReadonlySet<ReloadReason>): Promise<void> {
     try {
       const { snapshot, changed, use } = await target.prepare()
-      const isSilent = changed.length === 0 && !reasons.has('signal')
+      // After a refusal, files that are as they were before are reported too: the log and the console say that it is over.
+      const isSilent = changed.length === 0 && !reasons.has('signal') && !wasRefused
       if (!isSilent || reasons.has('worker')) await use(!isSilent)
+      wasRefused = false
       inUse = snapshot.files
       await watch.watch(inUse)
     } catch (error) {
+      wasRefused = true
       const { file, files } = error instanceof ConfigurationError ? error : { file: ENV_FILE, files: [] }
       // Also the files that only the new configuration names, because the correction may be in one of them.
       await watch.watch([...new Set([...inUse, ...files])])

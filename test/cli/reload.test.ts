@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { get, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { suite, type TestContext, test } from 'node:test'
@@ -71,6 +71,8 @@ suite('files that change while it runs', { concurrency: 3 }, () => {
       rules: [{ path: '/reports', roles: ['developer'] }],
       words: { 'login.title': '员工登录' },
     })
+    const inUse = readFileSync(join(folder, 'menshen.config.ts'), 'utf8')
+    const health = async () => (await boss.get(instance, '/_menshen/console/health')).text
     const line = await hangUp(instance)
     assert.deepEqual(
       [line.event, line.changed, line.rules, line.upstreams],
@@ -107,7 +109,14 @@ suite('files that change while it runs', { concurrency: 3 }, () => {
         assert.match(String(detail), reason)
       }
       assert.equal((await user.get(instance, '/reports')).status, 403)
-      assert.match((await boss.get(instance, '/_menshen/console/health')).text, /文件与正在使用的配置不一致/)
+      assert.match(await health(), /文件与正在使用的配置不一致/)
+    })
+
+    await t.test('a refused file that is as it was before is reported, and no longer shown as a problem', async () => {
+      write('menshen.config.ts', inUse)
+      await until(() => outcomes(instance).at(-1)?.event === 'config_reloaded')
+      assert.equal(outcomes(instance).at(-1)?.changed, 'nothing')
+      assert.doesNotMatch(await health(), /文件与正在使用的配置不一致/)
     })
 
     await t.test('a configuration that is gone, or settings that need a restart, change nothing', async () => {
