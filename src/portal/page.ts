@@ -24,9 +24,11 @@ interface PortalView {
   readonly shown: readonly ShownApplication[]
   /** What is in the filter field; empty for all. */
   readonly filter: string
+  /** Whether this user can go on to `/`, which is another page. */
+  readonly leadsHome: boolean
 }
 
-export function portalPage(words: Words, loaded: LoadedSession, { shown, filter }: PortalView): string {
+export function portalPage(words: Words, loaded: LoadedSession, { shown, filter, leadsHome }: PortalView): string {
   const { t } = words
   const { userInfo, userRole } = loaded.session
   const isDeveloper = userRole === CONSOLE_ROLE
@@ -54,7 +56,7 @@ ${isDeveloper ? html`<a class="way" href="${OWN_PATHS.console}">${t('console.tit
 ${shown.length === 0 ? '' : status(words, shown.length, typed === '' ? undefined : found.size)}</div>
 ${hasFilter ? filterForm(words, typed) : ''}
 </div>
-${shown.length === 0 ? nothingShown(words, isDeveloper) : html`<ul class="applications" aria-label="${t('portal.title')}">${raw(shown.map(one => tileFor(words, one, !found.has(one))).join(''))}</ul>`}
+${shown.length === 0 ? nothingShown(words, isDeveloper, leadsHome) : html`<ul class="applications" aria-label="${t('portal.title')}">${raw(shown.map(one => tileFor(words, one, !found.has(one))).join(''))}</ul>`}
 ${hasFilter ? html`<p class="nothing" id="nothing"${found.size === 0 ? '' : html` hidden`}>${t('portal.no_match')}</p>` : ''}
 </main>
 <footer><span>${t('page.footer')}</span>
@@ -89,8 +91,9 @@ function reasonText(words: Words, { code, hours }: Unavailable): string {
   return code === 'step_up_failed' ? t('portal.step_up_failed') : t('portal.unavailable')
 }
 
-function nothingShown({ t, rich, support }: Words, isDeveloper: boolean): Html {
-  return html`<div class="nothing"><p>${t('portal.none')}</p>
+function nothingShown({ t, rich, support }: Words, isDeveloper: boolean, leadsHome: boolean): Html {
+  return html`<div class="nothing"><p>${t(leadsHome ? 'portal.none_listed' : 'portal.none')}</p>
+${leadsHome ? html`<p><a class="button" href="/">${t('portal.home')}</a></p>` : ''}
 <p class="small">${isDeveloper ? rich('portal.none_developer', { upstreams: html`<code>upstreams</code>`, hosts: html`<code>hosts</code>` }) : t('portal.none_remedy')}</p>
 ${support ? html`<p class="small support">${rich('page.support', { contact: html`<a href="${support.href}">${support.text}</a>` })}</p>` : ''}</div>`
 }

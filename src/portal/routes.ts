@@ -1,6 +1,7 @@
 // The portal: the page with the user's applications, the same as JSON, and their icons. `/` shows the page as well, if BASE_URL
 // has no application.
 
+import { admits } from '../access/rules.ts'
 import { assetAnswer } from '../gateway/assets.ts'
 import type { Home } from '../gateway/listener.ts'
 import {
@@ -50,8 +51,15 @@ function pageFor(context: PortalContext, request: GatewayRequest, caller: Signed
   const html = portalPage(languageOf(pages, request), caller.loaded, {
     shown: applicationsFor(context, request, caller),
     filter: new URLSearchParams(request.search).get(FILTER_FIELD) ?? '',
+    leadsHome: leadsHome(context, caller),
   })
   return pageAnswer(pages, html, { cookies: caller.cookies })
+}
+
+/** `/` is not the portal if there is an application, as behind a proxy and in the library, or the built-in home page. */
+function leadsHome({ auth, applications, proxy }: PortalContext, { loaded: { who } }: SignedInCaller): boolean {
+  const isPortal = applications.length > 0 && proxy.upstreams.for('/') === undefined
+  return !isPortal && admits(auth.rules.decide('GET', '/', who).rule, who)
 }
 
 async function listApplications(context: PortalContext, request: GatewayRequest): Promise<OwnAnswer> {

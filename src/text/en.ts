@@ -413,6 +413,8 @@ export const en: Sentences<typeof zhCN> = {
   'portal.filter': 'Filter applications',
   'portal.no_match': 'No applications match your filter.',
   'portal.none': 'You don’t have any applications yet.',
+  'portal.none_listed': 'No applications are listed here. Continue to the home page.',
+  'portal.home': 'Go to the home page',
   'portal.none_remedy': 'Ask your administrator for access to the applications you need.',
   'portal.none_developer': 'Entries of {upstreams} and {hosts} appear here if their rules admit you.',
   'portal.outside_network': 'Not available on this network',

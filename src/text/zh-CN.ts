@@ -405,6 +405,8 @@ export const zhCN = {
   'portal.filter': '筛选应用',
   'portal.no_match': '没有符合条件的应用。',
   'portal.none': '您还没有可以使用的应用。',
+  'portal.none_listed': '这里没有列出应用，请从首页进入。',
+  'portal.home': '前往首页',
   'portal.none_remedy': '如需使用某个应用，请联系管理员开通权限。',
   'portal.none_developer': '{upstreams} 和 {hosts} 中的应用会显示在这里，前提是访问规则允许您访问。',
   'portal.outside_network': '当前网络无法访问',

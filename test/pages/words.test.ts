@@ -203,7 +203,11 @@ function allPages(words: Words): string[] {
     ),
     ...sessions.flatMap(session => {
       const signedIn = { ...loaded, session, user: session }
-      return [[], shown].flatMap(shown => ['', 'wiki'].map(filter => portalPage(words, signedIn, { shown, filter })))
+      return [[], shown].flatMap(shown =>
+        [true, false].flatMap(leadsHome =>
+          ['', 'wiki'].map(filter => portalPage(words, signedIn, { shown, filter, leadsHome })),
+        ),
+      )
     }),
     newKeyPage(words, { ...KEY, key: 'mk_' }),
     signInForKeyPage(words, '/x', 10),

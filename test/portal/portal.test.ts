@@ -400,6 +400,22 @@ suite('the page', () => {
     assert.match((await (await signedIn('admin')).get(`${PORTAL}/`)).text, /<code>upstreams<\/code>/)
   })
 
+  test('a portal without applications leads to / where the rules admit the user, unless / is the portal itself', async t => {
+    const rules = [{ path: '/', users: ['zhangsan'] }]
+    const leadsHome = async (config: Config, username = 'zhangsan') => {
+      const { signedIn } = await openPortal(t, config)
+      const { text } = await (await signedIn(username)).get(`${PORTAL}/_menshen/portal`)
+      assert.equal(text.includes('您还没有可以使用的应用。'), !text.includes('<a class="button" href="/">前往首页</a>'))
+      return text.includes('前往首页')
+    }
+    assert.ok(await leadsHome({}))
+    assert.ok(await leadsHome({ rules, upstreams: { '/': APP } }))
+    assert.ok(!(await leadsHome({ rules, upstreams: { '/': APP } }, 'lisi')))
+    const hosts = { 'wiki.test': { upstream: APP, rules: [{ path: '/', users: ['lisi'] }] } }
+    assert.ok(await leadsHome({ hosts, upstreams: { '/': APP } }))
+    assert.ok(!(await leadsHome({ hosts })))
+  })
+
   test('the filter appears from nine shown applications on', async t => {
     const { signedIn } = await openPortal(t, {
       hosts: { ...many(8), 'ninth.test': { upstream: APP, rules: [{ path: '/', users: ['lisi'] }] } },
