@@ -68,11 +68,16 @@ export async function readChanges(
     throw reloadError(configFile, `${configFile} is empty; expected a configuration, or {} for an empty one.`)
   const changed = changedParts(before.parts, snapshot.parts)
   const waiting = changed.filter(name => isSetting(name) && !rowOf(name).reloads)
-  if (waiting.length > 0)
+  if (waiting.length > 0) {
+    // BASE_URL follows PORT, for example; the message names what the operator has changed.
+    const given = waiting.filter(name => before.environment[name] !== snapshot.environment[name])
+    const names = given.length > 0 ? given : waiting
+    const verb = names.length === 1 ? 'takes' : 'take'
     throw reloadError(
       ENV_FILE,
-      `${waiting.join(', ')}: changed, but takes effect only after a restart; nothing else was applied either.`,
+      `${names.join(', ')}: changed, but ${verb} effect only after a restart; nothing else was applied either.`,
     )
+  }
   if (snapshot.isDevelopment !== (sources.development !== undefined))
     throw reloadError(configFile ?? ENV_FILE, 'The development provider starts and ends only with a restart.')
   assertUsable(snapshot, listens)
