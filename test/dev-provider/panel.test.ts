@@ -94,7 +94,7 @@ test('pages are never delayed, and closing does not wait for a delay', async t =
 
 test('the panel lists who is signed in, and never shows a token', async t => {
   const { tokensFor, refresh, get } = await start(t)
-  assert.match(await (await get('/')).text(), /还没有用户登录/)
+  assert.match(await (await get('/')).text(), /当前没有会话/)
   const first = await tokensFor('zhangsan')
   const second = await tokensOf(await refresh(first.refresh_token))
   const page = await (await get('/')).text()
