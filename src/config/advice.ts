@@ -3,6 +3,7 @@
 import type { EventCode } from '../events.ts'
 import { type Phrase, phrase } from '../text/text.ts'
 import { isLoopback, isProduction, isUnknownEnvironment, portIn } from './deployment.ts'
+import { DEVELOPMENT_CLIENT } from './dev-provider.ts'
 import { type Config, countRules, effectiveRules, type RoleConfig } from './file.ts'
 import { APP_PRESETS } from './provider-fields.ts'
 import { isSecure } from './read.ts'
@@ -65,7 +66,10 @@ interface AdviceRow extends Advice {
 const ROWS: readonly AdviceRow[] = [
   {
     code: 'weak_state_check',
-    applies: (_settings, providers) => providers.some(({ stateCheck, pkce }) => stateCheck === 'suffix' && !pkce),
+    // The development provider signs anyone in with a click, whatever the state.
+    applies: ({ CLIENT_ID }, providers) =>
+      CLIENT_ID !== DEVELOPMENT_CLIENT.CLIENT_ID &&
+      providers.some(({ stateCheck, pkce }) => stateCheck === 'suffix' && !pkce),
     remedy: phrase('advise_state_check'),
   },
   {

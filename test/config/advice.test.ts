@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { suite, type TestContext, test } from 'node:test'
 import { adviceFor } from '../../src/config/advice.ts'
+import { DEVELOPMENT_CLIENT } from '../../src/config/dev-provider.ts'
 import type { Config } from '../../src/config/file.ts'
 import type { ProviderConfig } from '../../src/config/provider.ts'
 import { readSettings } from '../../src/config/read.ts'
@@ -38,6 +39,7 @@ suite('advice', () => {
     [{}, []],
     [{ STATE_CHECK: 'suffix' }, ['weak_state_check']],
     [{ STATE_CHECK: 'suffix', PKCE: 'S256' }, []],
+    [{ STATE_CHECK: 'suffix', ...DEVELOPMENT_CLIENT }, []],
     [HTTPS, ['https_without_tls']],
     [{ ...HTTPS, TRUSTED_PROXIES: '10.0.0.1' }, []],
     [{ ...HTTPS, ...TLS }, []],
