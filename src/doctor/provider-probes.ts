@@ -25,6 +25,8 @@ import { type Finding, failure, good, type Probe, warning, whatFailed } from './
 import { probeOrigin } from './upstream-probes.ts'
 
 const CLOCK_WARNING_MS = 30_000
+/** A Date header has whole seconds, and the answer takes a moment. */
+const CLOCK_RESOLUTION_MS = 2000
 /** With id_tokens, every sign-in is refused if the clocks are further apart than this. */
 const CLOCK_FAILURE_MS = { oidc: TOLERANCE_SECONDS * 1000, oauth2: 300_000, company_token: 300_000 }
 
@@ -361,6 +363,7 @@ function judgeClock(what: string, { headers }: WholeAnswer, now: number, failure
   const theirs = Date.parse(headers.get('date') ?? '')
   if (Number.isNaN(theirs)) return []
   const apart = Math.abs(theirs - now)
+  if (apart < CLOCK_RESOLUTION_MS) return [good(what, phrase('clocks_agree'))]
   const seconds = Math.round(apart / 1000)
   const seen = now > theirs ? phrase('clock_ahead', { seconds }) : phrase('clock_behind', { seconds })
   const remedy = phrase('set_clocks')

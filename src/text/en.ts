@@ -1094,6 +1094,7 @@ export const en: Sentences<typeof zhCN> = {
   'phrase.ask_provider_admin': "Ask the provider's administrator.",
   'phrase.redirect_answered': 'the provider returns {status} for {url}',
   'phrase.register_redirect_and_check': 'Register exactly {url} at the provider; check CLIENT_ID and SCOPE.',
+  'phrase.clocks_agree': 'this machine and the provider have the same time',
   'phrase.clock_ahead': 'this machine is {seconds} s ahead of the provider',
   'phrase.clock_behind': 'this machine is {seconds} s behind the provider',
   'phrase.set_clocks': "Synchronize this machine's clock with NTP. If it is right, the provider's clock is wrong.",

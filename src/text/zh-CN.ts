@@ -1014,6 +1014,7 @@ export const zhCN = {
   'phrase.ask_provider_admin': '请联系身份认证平台的管理员。',
   'phrase.redirect_answered': '身份认证平台对 {url} 返回 {status}',
   'phrase.register_redirect_and_check': '请在身份认证平台登记完全一致的回调地址 {url}，并检查 CLIENT_ID 和 SCOPE。',
+  'phrase.clocks_agree': '本机与身份认证平台的时间一致',
   'phrase.clock_ahead': '本机比身份认证平台快 {seconds} 秒',
   'phrase.clock_behind': '本机比身份认证平台慢 {seconds} 秒',
   'phrase.set_clocks': '请用 NTP 校准本机时间；如果本机时间准确，请校准平台的时间。',
