@@ -167,9 +167,10 @@ function isText(value: unknown): value is string {
 
 function unknownName(kind: 'role' | 'provider', given: string, known: readonly string[]): string {
   const likely = likelyMeantOf(String(given), known)
-  const names = known.map(name => JSON.stringify(name)).join(', ') || 'none'
+  const names = known.map(name => JSON.stringify(name)).join(', ')
+  const expected = known.length === 0 ? `the options have no ${kind}` : `expected one of ${names}`
   const remedy = likely === undefined ? '' : `; did you mean ${JSON.stringify(likely)}?`
-  return `${kind} is ${JSON.stringify(given)}, and the options know ${names}${remedy}`
+  return `${kind} is ${JSON.stringify(given)}; ${expected}${remedy}`
 }
 
 function refused(what: string): MenshenError {

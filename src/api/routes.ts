@@ -74,7 +74,7 @@ async function call(context: ApiContext, request: GatewayRequest) {
   if (isProblem(machine)) return machine
   const { operations, id } = findOperations(request.path)
   const [first] = operations
-  if (!first) return apiProblem('not_found', phrase('api.no_such_path', { paths: PATHS.join(', ') }))
+  if (!first) return apiProblem('not_found', phrase('api.no_such_path', { paths: PATHS }))
   const forbidden = scopeProblem(context, request, machine, first)
   if (forbidden) return forbidden
   const method = request.method === 'HEAD' ? 'GET' : request.method

@@ -37,7 +37,7 @@ export function conflictsIn(checked: CheckedSettings, isGiven: (name: Name) => b
     problems.push(
       phrasedProblem(
         { namedSettings: IDENTITY_SETTINGS },
-        phrase('config.headers_shared', { names: IDENTITY_SETTINGS.join(', ') }),
+        phrase('config.headers_shared', { names: IDENTITY_SETTINGS }),
       ),
     )
   const unkept = (checked.KEEP_HEADERS ?? []).filter(name => [...NEVER_KEPT, ...headers].some(matchHeaders([name])))
@@ -45,7 +45,7 @@ export function conflictsIn(checked: CheckedSettings, isGiven: (name: Name) => b
     problems.push(
       phrasedProblem(
         { setting: 'KEEP_HEADERS', example: 'x-user-id' },
-        phrase('config.headers_not_kept', { names: unkept.join(', '), example: 'x-user-id' }),
+        phrase('config.headers_not_kept', { names: unkept, example: 'x-user-id' }),
       ),
     )
   if (checked.STORE === 'memory:' && checked.WORKERS > 1)

@@ -484,6 +484,6 @@ function unknownRole(role: string, names: readonly string[]): Phrase {
     : phrase('config.role_not_given_likely', { known, likely: JSON.stringify(likely) })
 }
 
-function quoted(names: readonly string[]): string {
-  return names.map(name => JSON.stringify(name)).join(', ')
+function quoted(names: readonly string[]): string[] {
+  return names.map(name => JSON.stringify(name))
 }

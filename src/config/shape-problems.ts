@@ -151,11 +151,12 @@ function unknownKey(name: string, known: readonly string[]): Phrase {
 function unknownValue(input: unknown, values: readonly unknown[]): Phrase {
   const texts = values.filter(value => typeof value === 'string')
   const likely = typeof input === 'string' ? likelyMeantOf(input, texts) : undefined
-  const known = values.join(', ')
+  const known = values.map(String)
+  const [value = ''] = known
   if (values.length === 1)
     return likely === undefined
-      ? phrase('config.expected_value', { value: known })
-      : phrase('config.expected_value_likely', { value: known, likely })
+      ? phrase('config.expected_value', { value })
+      : phrase('config.expected_value_likely', { value, likely })
   return likely === undefined
     ? phrase('config.expected_one_of', { known })
     : phrase('config.expected_one_of_likely', { known, likely })

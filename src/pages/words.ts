@@ -4,7 +4,7 @@ import { html } from 'hono/html'
 import { parseAccept } from 'hono/utils/accept'
 import { AUTO_LANGUAGE, type Config } from '../config/file.ts'
 import { SETTINGS, type Settings } from '../config/settings.ts'
-import { nearest } from '../config/suggestions.ts'
+import { likelyMeantOf, nearest } from '../config/suggestions.ts'
 import { type Problem, refuseIf } from '../errors.ts'
 import { type SignInPathSettings, type SignInPaths, signInPathsOf } from '../paths.ts'
 import { COUNTS, fill, placeholdersIn, type Sentence } from '../text/placeholders.ts'
@@ -239,9 +239,10 @@ export function checkMessages(
 export function checkPageLanguage(given: string, names: readonly string[]): Problem[] {
   if (names.includes(given)) return []
   const [primary] = given.toLowerCase().split('-')
-  const likely =
-    names.find(name => name.toLowerCase().split('-')[0] === primary) ?? nearest(given, names, letters => letters <= 2)
-  const values = { given, names: names.join(', ') }
+  // A code of two letters is a language, not a typo of another code.
+  const typo = given.length > 2 ? likelyMeantOf(given, names) : undefined
+  const likely = names.find(name => name.toLowerCase().split('-')[0] === primary) ?? typo
+  const values = { given, names }
   return [
     phrasedProblem(
       { setting: 'PAGE_LANGUAGE', example: likely ?? 'en' },

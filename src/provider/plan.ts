@@ -125,7 +125,7 @@ function presetNamed(name: string, where: Pick<Problem, 'setting' | 'path'>): Pr
   if (preset) return { ...preset, preset: name }
   const names = Object.keys(PRESETS)
   const likely = likelyMeantOf(name, names)
-  const values = { name: where.setting ?? where.path ?? '', preset: name.slice(0, 40), known: names.join(', ') }
+  const values = { name: where.setting ?? where.path ?? '', preset: name.slice(0, 40), known: names }
   throw new MenshenError('bad_settings', [
     phrasedProblem(
       { ...where, example: likely ?? 'oidc' },
@@ -403,14 +403,17 @@ function secretOf(id: string, { clientSecret, clientSecretFile }: ProviderConfig
 }
 
 function readSecret(id: string, key: string, file: string): Secret {
+  let isMissing = false
   try {
     const text = readFileSync(file, 'utf8').trim()
     if (text) return new Secret(text)
-  } catch {
+  } catch (error) {
     // Reported below.
+    isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT'
   }
   const path = `${configPath(id)}.${key}`
-  throw new MenshenError('bad_settings', [phrasedProblem({ path }, phrase('config.secret_file', { path, file }))])
+  const problem = phrase(isMissing ? 'config.secret_file_missing' : 'config.secret_file', { path, file })
+  throw new MenshenError('bad_settings', [phrasedProblem({ path }, problem)])
 }
 
 /** The addresses that get tokens, codes or the client secret, as far as the plan has them. Metadata can name others. */

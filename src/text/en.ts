@@ -1452,6 +1452,7 @@ export const en: Sentences<typeof zhCN> = {
     other: '{count} more events cannot be decrypted: their secret is no longer in SECRET.',
   },
   'cli.not_audited': '"{code}" is not an audited event',
+  'cli.not_audited_of': '"{code}" is not an audited event (expected one of {known})',
   'cli.no_copy_file': 'The name of the backup file is missing',
   'cli.copied': 'Copied the store {source} to {target}.',
   'cli.memory_not_copied': 'Only the embedded store can be copied (STORE=sqlite:FILE). "memory:" has nothing to copy.',
@@ -1469,6 +1470,8 @@ export const en: Sentences<typeof zhCN> = {
   'cli.argument_missing': '{name} is missing',
   'cli.rules_line': '{request} as {asker}: {outcome}, {reason}',
   'cli.rules_expected': 'expected {outcome}: {line}',
+  'cli.rules_case': 'case {number}: {message}',
+  'cli.rules_case_field': 'case {number}, {field}: {message}',
   'cli.rules_summary': '{passed} passed, {failed} failed',
   'cli.asker_by_roles': '{role} (from roles)',
   'cli.asker_user': '{asker}, user {user}',
@@ -1619,7 +1622,8 @@ export const en: Sentences<typeof zhCN> = {
   'config.data_ends_early': 'the file ends too early; is a closing quote or bracket missing?',
   'config.data_indent': 'wrong indentation; indent with spaces, the same for all keys of one level',
   'config.data_alias_props': 'an alias cannot have a tag or an anchor',
-  'config.data_alias_name': 'expected the name of an anchor; put text that begins with * or & in quotes',
+  'config.data_alias_name':
+    "put text that begins with * or & in quotes, for example '*'; otherwise expected the name of an anchor",
   'config.data_directive': 'this directive is not supported; remove the line',
   'config.data_yaml_escape':
     'there is no such escape in double quotes; write \\\\ for a backslash, or use single quotes',
@@ -1834,6 +1838,7 @@ export const en: Sentences<typeof zhCN> = {
   'config.preset_likely': '{name} is "{preset}"; did you mean {likely}? Otherwise expected one of {known}.',
   'config.own_parameter': '{path} is set by Menshen itself; expected other parameters.',
   'config.response_mode': '{path} is "{value}"; expected "query", which is the default.',
+  'config.secret_file_missing': '{path} is "{file}", which is missing; expected the path of a readable file.',
   'config.secret_file': '{path} is "{file}", which cannot be read or is empty; expected the path of a readable file.',
   'config.public_client':
     '{where}.clientAuth is "none" without PKCE, so anyone who obtains a code can redeem it; expected {expected}.',

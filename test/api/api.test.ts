@@ -381,6 +381,7 @@ test('a parameter that is unknown, repeated, empty, too long or invalid is 400 w
   })
   assert.match(text, /The parameter limit is missing, repeated or invalid\. Expected: a whole number from 1 to 200\./)
   assert.match((await call('/sessions?limit=0')).text, /参数 limit 缺失、重复或无效，应为：1 到 200 的整数。/)
+  assert.match((await call('/none')).text, /此地址不存在。可用的有：\/_menshen\/api\/sessions、\/_menshen\/api\//)
 })
 
 test('a session is ended by its id, once, with or without a body; its browser learns why, and the audit trail has the machine', async t => {

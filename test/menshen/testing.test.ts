@@ -57,7 +57,7 @@ test('a role is that of the options, or the one that signIn names, whatever the 
   await assert.rejects(roleOf({ role: 'auditer' }), {
     code: 'bad_settings',
     message:
-      'signIn: role is "auditer", and the options know "developer", "common", "auditor"; did you mean "auditor"?',
+      'signIn: role is "auditer"; expected one of "developer", "common", "auditor"; did you mean "auditor"?',
   })
 })
 

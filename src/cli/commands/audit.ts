@@ -46,12 +46,10 @@ export async function runAuditCommand(args: readonly string[], run: CommandRun):
 
 /** With an unknown code nothing would be found, as if nothing had happened. */
 function assertAudited(code: string): void {
-  if (!AUDITED.some(each => each === code))
-    throw usageError(
-      phrase('cli.not_audited', { code }),
-      COMMANDS.audit,
-      likelyMeant(code, AUDITED) ?? AUDITED.join(', '),
-    )
+  if (AUDITED.some(each => each === code)) return
+  const likely = likelyMeant(code, AUDITED)
+  const problem = likely ? phrase('cli.not_audited', { code }) : phrase('cli.not_audited_of', { code, known: AUDITED })
+  throw usageError(problem, COMMANDS.audit, likely)
 }
 
 function lineOf({ time, event, fields: { user, ...fields } }: AuditEvent, paint: Paint): string {

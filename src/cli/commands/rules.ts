@@ -257,11 +257,20 @@ function readTable(file: string): z.infer<typeof expectations> {
   if ('data' in result) return result.data
   throw new MenshenError(
     'bad_settings',
-    result.problems.map(({ path, phrase: message }) => {
-      const why = path === '' ? message : phrase('config.at_path', { path, message })
-      return phrasedProblem({ path }, phrase('cli.file_unusable', { file, why }))
-    }),
+    result.problems.map(({ path, phrase: message }) =>
+      phrasedProblem({ path }, phrase('cli.file_unusable', { file, why: inCase(path, message) })),
+    ),
   )
+}
+
+/** `4.role` is the field of the fifth case. */
+function inCase(path: string, message: Phrase): Phrase {
+  if (path === '') return message
+  const [index, ...field] = path.split('.')
+  const values = { number: Number(index) + 1, message }
+  return field.length === 0
+    ? phrase('cli.rules_case', values)
+    : phrase('cli.rules_case_field', { ...values, field: field.join('.') })
 }
 
 function readJson(file: string): unknown {

@@ -249,10 +249,12 @@ suite('what is wrong', () => {
       'CLIENT_ID is missing: users cannot sign in without it.',
       'CLIENT_SECRET (or CLIENT_SECRET_FILE) is missing: users cannot sign in without it.',
     ])
-    assert.match(
-      (await check(t, { ...PROVIDER, PAGE_LANGUAGE: 'ja' })).problems.join(),
-      /^PAGE_LANGUAGE is "ja"; expected zh-CN/,
-    )
+    for (const language of ['ja', 'fr', 'el'])
+      assert.deepEqual((await check(t, { ...PROVIDER, PAGE_LANGUAGE: language })).problems, [
+        `PAGE_LANGUAGE is "${language}"; expected zh-CN, en, auto, or a name from languages in the configuration, for example en.`,
+      ])
+    for (const language of ['en-US', 'enn'])
+      assert.match((await check(t, { ...PROVIDER, PAGE_LANGUAGE: language })).problems.join(), /; did you mean en\?$/)
     const bearer = { 'menshen.config.mjs': "export default { rules: [{ path: '/x', roles: ['*'], bearer: true }] }" }
     assert.match((await check(t, PROVIDER, bearer)).problems.join(), /^rules\.0 has bearer, but .*\.$/)
     const none = { 'menshen.config.mjs': "export default { provider: { clientAuth: 'none', pkce: true } }" }

@@ -235,6 +235,7 @@ test('what cannot be understood is refused in one sentence', async () => {
       ['audit', '--event', 'sign_inn'],
       '"sign_inn" is not an audited event; did you mean sign_in? Expected menshen audit',
     ],
+    [['audit', '--event', 'nope'], '"nope" is not an audited event (expected one of config_reloaded, sign_in, '],
     [['audit', '--request', ''], '--request needs an id; expected menshen audit'],
     [['audit', '--follow'], "Unknown option '--follow'; expected menshen audit"],
     [['audit', 'all'], 'Unexpected argument "all"; expected menshen audit'],

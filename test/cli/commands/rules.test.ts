@@ -144,10 +144,10 @@ test('everything that is wrong with a table is said in words of ours, with the n
       { expect: 'login', path: 7 },
     ]),
     [
-      '0.expect: expected one of admitted, refused, login, step_up, bad_request, uri_too_long, own; did you mean admitted?',
-      '0: there is no "usr"; did you mean user?',
-      '0: there is no "xyz"; expected one of path, role, groups, user, method, from, at, destination, depth, authAge, acr, amr, host, expect.',
-      '1.path: expected text, not a number.',
+      'case 1, expect: expected one of admitted, refused, login, step_up, bad_request, uri_too_long, own; did you mean admitted?',
+      'case 1: there is no "usr"; did you mean user?',
+      'case 1: there is no "xyz"; expected one of path, role, groups, user, method, from, at, destination, depth, authAge, acr, amr, host, expect.',
+      'case 2, path: expected text, not a number.',
     ],
   )
   assert.deepEqual(said({ path: '/x' }), ['expected a list, not an object.'])
@@ -173,7 +173,7 @@ test('rules test runs a table and fails with the rows that are not so', async t 
   assert.throws(() => run('test', join(cwd, 'broken.json')), /broken\.json cannot be used: There is no role "boss"/)
   assert.throws(() => run('test', join(cwd, 'missing.json')), /missing\.json cannot be used: ENOENT/)
   writeFileSync(join(cwd, 'odd.json'), '[{"path":"/","expect":"admited"}]')
-  assert.throws(() => run('test', join(cwd, 'odd.json')), /odd\.json cannot be used: 0\.expect: [^\n]*$/)
+  assert.throws(() => run('test', join(cwd, 'odd.json')), /odd\.json cannot be used: case 1, expect: [^\n]*$/)
   assert.throws(() => run('check', '/x', '--role', 'boss'), /^UsageError: There is no role "boss"; expected one of/)
   for (const [args, sentence] of [
     [['check', 'fin'], /^UsageError: A path starts with \/, but "fin" does not; did you mean "\/fin"\?$/],
@@ -184,11 +184,11 @@ test('rules test runs a table and fails with the rows that are not so', async t 
     assert.throws(() => run(...args), sentence)
   assert.ok(run('check', '/x', '--method', 'propfind').ok)
   writeFileSync(join(cwd, 'no-path.json'), '[{"path":"fin","expect":"admitted"}]')
-  assert.throws(() => run('test', join(cwd, 'no-path.json')), /0\.path: A path starts with \/, but "fin" does not/)
+  assert.throws(() => run('test', join(cwd, 'no-path.json')), /case 1, path: A path starts with \/, but "fin" does not/)
   writeFileSync(join(cwd, 'no-method.json'), '[{"path":"/fin","method":"GTE","expect":"admitted"}]')
   assert.throws(
     () => run('test', join(cwd, 'no-method.json')),
-    /0\.method: There is no method "GTE"; did you mean GET\?/,
+    /case 1, method: There is no method "GTE"; did you mean GET\?/,
   )
   for (const expectation of ['admitted', 'refused', 'login', 'bad_request', 'own'])
     assert.ok(commandHelpText('rules').includes(`"${expectation}"`), expectation)
@@ -374,5 +374,5 @@ test('rules test knows from, at, authAge, acr and amr, as text or list, and step
   assert.deepEqual(run(table), { lines: ['9 passed, 0 failed'], ok: true })
   assert.equal(run([{ path: '/pay', role: 'common', authAge: 1, expect: 'step_up' }]).ok, false)
   for (const odd of [{ from: 'x' }, { at: 'x' }, { authAge: -1 }, { acr: 7 }])
-    assert.throws(() => run([{ path: '/x', expect: 'login', ...odd }]), /table\.json cannot be used: 0\./)
+    assert.throws(() => run([{ path: '/x', expect: 'login', ...odd }]), /table\.json cannot be used: case 1, /)
 })

@@ -217,6 +217,11 @@ const BAD_YAML: readonly (readonly [content: string | Uint8Array, position: stri
     ':1:8',
     'no anchor with this name comes before the alias; put text that begins with * in quotes.',
   ],
+  [
+    'rules: [{ path: /a, roles: [*] }]\n',
+    ':1:29',
+    "put text that begins with * or & in quotes, for example '*'; otherwise expected the name of an anchor.",
+  ],
   ['rules: &a [*a]\n', ':1:12', 'this alias contains itself.'],
   ['? [a, b]\n: x\n', ':1:3', 'a key must be text; put it in quotes.'],
   [MANY, ':3:', 'more than 100 aliases in the file.'],
