@@ -89,7 +89,7 @@ export const helpZhCN = {
     },
     sessions: {
       description: '列出会话，或让用户退出登录',
-      details: `${BESIDE}日志中只有会话编号的前十个字符。`,
+      details: `${BESIDE}日志中只有会话编号的前十个字符。用户没有会话时，end --user 结束 0 个会话，退出码为 0。`,
       options: {
         user: USER,
         session: '与 end 一起使用：列表中的会话编号',

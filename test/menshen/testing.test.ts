@@ -56,8 +56,7 @@ test('a role is that of the options, or the one that signIn names, whatever the 
   assert.equal((await auth.admit(page(cookie, '/audit'))).answer, undefined)
   await assert.rejects(roleOf({ role: 'auditer' }), {
     code: 'bad_settings',
-    message:
-      'signIn: role is "auditer"; expected one of "developer", "common", "auditor"; did you mean "auditor"?',
+    message: 'signIn: role is "auditer"; expected one of "developer", "common", "auditor"; did you mean "auditor"?',
   })
 })
 

@@ -183,7 +183,7 @@ export const COMMANDS = {
     ],
     verbs: ['end'],
     details:
-      'Can be used while Menshen runs with the same settings, but not with STORE=memory:. The log shows the first ten characters of an id.',
+      'Can be used while Menshen runs with the same settings, but not with STORE=memory:. The log shows the first ten characters of an id. For a user without sessions, end --user ends 0 and exits with 0.',
     options: {
       user: USER_ROW,
       session: { type: 'string', value: 'ID', description: 'with end: the session with this id, as the list shows it' },
