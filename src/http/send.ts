@@ -34,7 +34,7 @@ export async function send(
   const reader: Reader | undefined = sharedBody ? undefined : answer.body?.getReader()
   const { chunks, next }: FirstChunks = reader ? await readFirstChunks(reader) : { chunks: [] }
   // The client left while the answer was prepared: its `close` has been.
-  if (response.destroyed) return void reader?.cancel().catch(() => {})
+  if (isClosed(response)) return void reader?.cancel().catch(() => {})
   if (reader && next) return sendOn(response, answer.status, headers, reader, { chunks, next })
   const body = sharedBody ?? Buffer.concat(chunks)
   if (!takesBody(response, body.length)) return
@@ -70,34 +70,39 @@ async function sendOn(
   reader: Reader,
   beginning: Required<FirstChunks>,
 ): Promise<void> {
+  let hasLeft = false
+  let goOn = () => {}
   // The client has left and does not read it.
   beginning.next.catch(() => {})
-  response.once('close', () => void reader.cancel().catch(() => {}))
+  response.once('close', () => {
+    hasLeft = true
+    goOn()
+    reader.cancel().catch(() => {})
+  })
+  // Once for all chunks, and not chained: middleware that compresses passes it on to a stream of its own, and cannot remove it there.
+  response.on('drain', () => goOn())
   response.writeHead(status, headers)
   response.flushHeaders()
   drain(response.req)
   if (response.req.method === 'HEAD') return void response.end()
   try {
-    for await (const chunk of chunksOf(reader, beginning))
-      if (!response.destroyed && !response.write(chunk)) await drained(response)
-  } catch (error) {
-    // A client that has left needs no more of it.
-    if (response.destroyed) return
+    for await (const chunk of chunksOf(reader, beginning)) {
+      if (hasLeft || response.destroyed) return
+      if (response.write(chunk) || hasLeft) continue
+      await new Promise<void>(resolve => {
+        goOn = resolve
+      })
+    }
+    if (!hasLeft && !response.destroyed) response.end()
+  } catch {
+    // The client learns that the answer is incomplete; if it has left, it needs no more of it.
     response.destroy()
-    throw error
   }
-  if (!response.destroyed) response.end()
 }
 
-/** Resolves when the client has read, or has left. */
-function drained(response: ServerResponse): Promise<void> {
-  return new Promise(resolve => {
-    const done = () => {
-      response.off('drain', done).off('close', done)
-      resolve()
-    }
-    response.on('drain', done).on('close', done)
-  })
+/** Node's own response of HTTP/2, which an application may have, does not tell it itself. */
+function isClosed(response: ServerResponse & { readonly stream?: Pick<Duplex, 'destroyed'> }): boolean {
+  return response.destroyed || response.stream?.destroyed === true
 }
 
 /** Calls the listener when the response has closed, also if that was before. */

@@ -5,6 +5,8 @@ import type { Server as HttpServer } from 'node:http'
 import type { Server } from 'node:https'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
+import { isReading, LOOK_EVERY_MS, newReadingClient, noteUnread, type ReadingClient } from './last-bytes.ts'
+import { readSendQueues } from './send-queues.ts'
 
 export interface OpenConnections {
   /** From now on, connections end when they are idle, and those that do not finish their TLS handshake. */
@@ -25,14 +27,17 @@ export function watchConnections(server: Server | HttpServer, isSecure: boolean)
   const accepted = new Set<Socket>()
   /** By the address of the client. */
   const handshaking = new Map<string, Socket>()
-  const ready = new Set<Socket>()
+  /** Their clients, while something of an answer waits for them. */
+  const ready = new Map<Socket, ReadingClient | undefined>()
   let looking: NodeJS.Timeout | undefined
+  let lookingAtQueues: NodeJS.Timeout | undefined
   let handshakes: NodeJS.Timeout | undefined
   /** Until when one of them may still send its first request. */
   let startingUntil = 0
 
   server.on('connection', (socket: Socket) => {
-    keepWhileOpen(accepted, socket)
+    accepted.add(socket)
+    socket.once('close', () => accepted.delete(socket))
     if (!isSecure) return
     const client = clientOf(socket)
     handshaking.set(client, socket)
@@ -43,15 +48,28 @@ export function watchConnections(server: Server | HttpServer, isSecure: boolean)
     const protocol = 'alpnProtocol' in socket ? socket.alpnProtocol : undefined
     // Its own sessions end it.
     if (protocol === 'h2') return
-    keepWhileOpen(ready, socket)
+    ready.set(socket, undefined)
+    socket.once('close', () => ready.delete(socket))
     // A client connects to send a request, and after a handshake that may take a round trip more.
     if (isSecure) startingUntil = performance.now() + FIRST_REQUEST_MS
   })
 
-  /** Node takes an answer for sent once all of it was written, although its end may wait here for a slow client. */
+  /** Node takes an answer for sent once all of it was written, although its end may wait here for a client that reads slowly. */
   function isSending(): boolean {
-    for (const { writableLength } of ready) if (writableLength > 0) return true
-    return false
+    let isAny = false
+    for (const [socket, known] of ready) {
+      const client = socket.writableLength > 0 ? (known ?? newReadingClient()) : undefined
+      if (client !== known) ready.set(socket, client)
+      isAny ||= client !== undefined && isReading(client)
+    }
+    return isAny
+  }
+
+  async function lookAtQueues(): Promise<void> {
+    if (![...ready.values()].some(client => client !== undefined)) return
+    const queueOf = await readSendQueues().catch(() => undefined)
+    for (const [socket, client] of ready)
+      if (client) noteUnread(client, socket.writableLength + (queueOf?.(socket) ?? 0))
   }
 
   /** All at once or none: Node does not tell which ones are idle. */
@@ -62,10 +80,12 @@ export function watchConnections(server: Server | HttpServer, isSecure: boolean)
   return {
     endIdle() {
       looking = setInterval(closeIdle, IDLE_CHECK_MS)
+      lookingAtQueues = setInterval(() => void lookAtQueues(), LOOK_EVERY_MS)
       handshakes = setTimeout(destroyEach, HANDSHAKE_MS, handshaking)
     },
     stop() {
       clearInterval(looking)
+      clearInterval(lookingAtQueues)
       clearTimeout(handshakes)
     },
     destroyAll: () => destroyEach(accepted),
@@ -74,11 +94,6 @@ export function watchConnections(server: Server | HttpServer, isSecure: boolean)
 
 function destroyEach(sockets: { values(): Iterable<Socket> }): void {
   for (const socket of sockets.values()) socket.destroy()
-}
-
-function keepWhileOpen(sockets: Set<Socket>, socket: Socket): void {
-  sockets.add(socket)
-  socket.once('close', () => sockets.delete(socket))
 }
 
 function clientOf({ remoteAddress, remotePort }: Socket): string {

@@ -1,40 +1,59 @@
-// The end of a connection whose last bytes wait in the kernel for a slow client, megabytes of them. What the client sends meanwhile,
-// such as a WINDOW_UPDATE, has to be read: otherwise the kernel resets the connection, and the client loses the rest.
+// Whether a slow client still reads the last bytes that it was sent: megabytes of them may wait in the kernel.
 
 import type { Socket } from 'node:net'
 import { createWatchList, type WatchItem } from '../util/watch-list.ts'
 import { readSendQueues } from './send-queues.ts'
 
-interface EndingConnection extends WatchItem {
-  readonly socket: Socket
-  /** The bytes that its client had not read at the last look. */
-  queued: number
-  /** When its client was last seen to read. */
+export interface ReadingClient {
+  /** The bytes that it had not read at the last look. */
+  unread: number
+  /** When it was last seen to read. */
   readAt: number
 }
 
-const LOOK_EVERY_MS = 500
-/** How long the client may take to read more of it, and to close once it has all of it. */
+/** How often to look. */
+export const LOOK_EVERY_MS = 500
+/** How long the client may take to read more, and to close once it has all of it. */
 const READS_WITHIN_MS = 1000
 
+export function newReadingClient(): ReadingClient {
+  return { unread: Number.POSITIVE_INFINITY, readAt: performance.now() }
+}
+
+export function isReading({ readAt }: ReadingClient): boolean {
+  return performance.now() - readAt < READS_WITHIN_MS
+}
+
+export function noteUnread(client: ReadingClient, unread: number): void {
+  if (unread > 0 && unread < client.unread) client.readAt = performance.now()
+  client.unread = unread
+}
+
+interface EndingConnection extends ReadingClient, WatchItem {
+  readonly socket: Socket
+  isNew: boolean
+}
+
 const ending = createWatchList<EndingConnection>(LOOK_EVERY_MS, connection => {
-  readSendQueues().then(
-    queueOf => look(connection, queueOf(connection.socket) ?? 0),
-    () => connection.socket.destroy(),
-  )
+  // Nearly all clients close at once, and reading the queues costs time.
+  if (connection.isNew) connection.isNew = false
+  else void lookAtEnding(connection)
 })
 
-/** For a connection that we have ended. */
+/**
+ * For a connection that we have ended. Until its client has all of it, what it sends meanwhile, such as a WINDOW_UPDATE, has to be
+ * read: otherwise the kernel resets the connection, and the client loses the rest.
+ */
 export function destroyWhenRead(socket: Socket): void {
   if (socket.destroyed) return
-  const connection = { socket, queued: Number.POSITIVE_INFINITY, readAt: performance.now(), index: 0 }
+  const connection = { ...newReadingClient(), socket, isNew: true, index: 0 }
   ending.add(connection)
   socket.once('close', () => ending.remove(connection))
 }
 
-function look(connection: EndingConnection, queued: number): void {
-  const now = performance.now()
-  if (queued > 0 && queued < connection.queued) connection.readAt = now
-  connection.queued = queued
-  if (now - connection.readAt >= READS_WITHIN_MS) connection.socket.destroy()
+async function lookAtEnding(connection: EndingConnection): Promise<void> {
+  const { socket } = connection
+  const queueOf = await readSendQueues().catch(() => undefined)
+  noteUnread(connection, queueOf?.(socket) ?? 0)
+  if (!isReading(connection)) socket.destroy()
 }

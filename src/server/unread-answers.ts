@@ -1,8 +1,9 @@
 // An HTTP/2 client that opens no window, or does not read its connection, gets no byte of its answers, and each of them waits in
 // memory until slow-clients.ts cuts it off. One connection has at most 128 streams, and an application's answer pauses once 64 KB
 // of it and the chunk after them wait: 16 MB for a connection. What waits for all connections of one network is bounded here, so
-// that users who share an address do not lose their answers because of one of them: beyond the limit of our own responses the
-// connection that holds the most loses the oldest, and beyond that of applications' answers, the owner who holds the most.
+// that users who share an address do not lose their answers because of one connection or one user: beyond the limit of our own
+// responses the connection that holds the most loses the oldest, and beyond that of applications' answers, the owner who holds the
+// most.
 
 import type { Socket } from 'node:net'
 import { network, plainAddress } from '../config/networks.ts'
@@ -45,6 +46,8 @@ export interface UnreadAnswersOfAll {
 /** The answers of our own that wait for one connection, and for all connections of one network. */
 const MOST_OWN_OF_CONNECTION = 1024 * 1024
 const MOST_OWN_OF_NETWORK = 16 * 1024 * 1024
+/** What a browser that reads may leave of ours for a moment. */
+const MOST_OWN_OF_READER = 128 * 1024
 /** The answers of applications that wait for all connections of one network. */
 const MOST_FORWARDED_OF_NETWORK = 64 * 1024 * 1024
 /** The memory of a stream, in addition to its body. */
@@ -85,16 +88,15 @@ export function createUnreadAnswers(): UnreadAnswersOfAll {
 }
 
 function admitsOwn({ own }: Network, response: UnreadAnswer, bytes: number): boolean {
-  const size = bytes + BYTES_PER_STREAM
-  const byConnection = new Map<Socket, number>()
-  let ofNetwork = size
+  let ofNetwork = bytes + BYTES_PER_STREAM
+  let ofConnection = ofNetwork
   for (const other of own) {
-    const held = bytesOfOwn(other)
-    ofNetwork += held
-    byConnection.set(other.socket, (byConnection.get(other.socket) ?? 0) + held)
+    const size = bytesOfOwn(other)
+    ofNetwork += size
+    if (other.socket === response.socket) ofConnection += size
   }
-  if (size + (byConnection.get(response.socket) ?? 0) > MOST_OWN_OF_CONNECTION) return false
-  if (ofNetwork > MOST_OWN_OF_NETWORK) refuseOldest(own, heaviestOf(byConnection), ofNetwork - MOST_OWN_OF_NETWORK)
+  if (ofConnection > MOST_OWN_OF_CONNECTION) return false
+  if (ofNetwork > MOST_OWN_OF_NETWORK) makeRoom(own, ofNetwork - MOST_OWN_OF_NETWORK)
   own.add(response)
   response.once('close', () => own.delete(response))
   return true
@@ -110,11 +112,15 @@ function heaviestOf<Holder>(held: ReadonlyMap<Holder, number>): Holder | undefin
   return heaviest
 }
 
-/** No page of ours is larger than what one connection may hold, so those of the heaviest one make room for it. */
-function refuseOldest(own: Set<UnreadAnswer>, socket: Socket | undefined, bytes: number): void {
+/** If many connections hold little each, the oldest of all make room: a client that reads has newer ones. */
+function makeRoom(own: Set<UnreadAnswer>, bytes: number): void {
+  const byConnection = new Map<Socket, number>()
+  for (const other of own) byConnection.set(other.socket, (byConnection.get(other.socket) ?? 0) + bytesOfOwn(other))
+  const heaviest = heaviestOf(byConnection)
+  const isHeavy = heaviest !== undefined && (byConnection.get(heaviest) ?? 0) > MOST_OWN_OF_READER
   let left = bytes
   for (const other of own) {
-    if (other.socket !== socket) continue
+    if (isHeavy && other.socket !== heaviest) continue
     left -= bytesOfOwn(other)
     own.delete(other)
     other.refuse()

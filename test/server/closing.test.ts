@@ -91,6 +91,16 @@ test('an answer that its client reads slowly is complete when the server has clo
   await closed
 })
 
+test('an answer that its client does not read does not keep a server open', { timeout: 30_000 }, async t => {
+  const { port, server, given } = await serveBytes(t, 20_000_000)
+  const [idle, socket] = [connect(port, '127.0.0.1'), connect(port, '127.0.0.1')]
+  t.after(() => [idle, socket].map(each => each.destroy()))
+  idle.resume()
+  socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
+  await given
+  await Promise.all([server.close(600_000), once(idle, 'close')])
+})
+
 test('an answer that its client reads slowly is complete when the server has closed (h2)', async t => {
   const size = 3_000_000
   const folder = tempFolder(t)
