@@ -27,13 +27,10 @@ export function watchConnections(server: Server | HttpServer, isSecure: boolean)
   const accepted = new Set<Socket>()
   /** By the address of the client. */
   const handshaking = new Map<string, Socket>()
-  /** Their clients, while something of an answer waits for them. */
-  const ready = new Map<Socket, ReadingClient | undefined>()
+  const ready = new Map<Socket, ReadyConnection>()
   let looking: NodeJS.Timeout | undefined
   let lookingAtQueues: NodeJS.Timeout | undefined
   let handshakes: NodeJS.Timeout | undefined
-  /** Until when one of them may still send its first request. */
-  let startingUntil = 0
 
   server.on('connection', (socket: Socket) => {
     accepted.add(socket)
@@ -48,33 +45,26 @@ export function watchConnections(server: Server | HttpServer, isSecure: boolean)
     const protocol = 'alpnProtocol' in socket ? socket.alpnProtocol : undefined
     // Its own sessions end it.
     if (protocol === 'h2') return
-    ready.set(socket, undefined)
-    socket.once('close', () => ready.delete(socket))
     // A client connects to send a request, and after a handshake that may take a round trip more.
-    if (isSecure) startingUntil = performance.now() + FIRST_REQUEST_MS
+    ready.set(socket, { client: undefined, startsUntil: isSecure ? performance.now() + FIRST_REQUEST_MS : 0 })
+    socket.once('close', () => ready.delete(socket))
   })
 
-  /** Node takes an answer for sent once all of it was written, although its end may wait here for a client that reads slowly. */
-  function isSending(): boolean {
-    let isAny = false
-    for (const [socket, known] of ready) {
-      const client = socket.writableLength > 0 ? (known ?? newReadingClient()) : undefined
-      if (client !== known) ready.set(socket, client)
-      isAny ||= client !== undefined && isReading(client)
-    }
-    return isAny
-  }
-
   async function lookAtQueues(): Promise<void> {
-    if (![...ready.values()].some(client => client !== undefined)) return
+    if (![...ready.values()].some(({ client }) => client !== undefined)) return
     const queueOf = await readSendQueues().catch(() => undefined)
-    for (const [socket, client] of ready)
+    for (const [socket, { client }] of ready)
       if (client) noteUnread(client, socket.writableLength + (queueOf?.(socket) ?? 0))
   }
 
   /** All at once or none: Node does not tell which ones are idle. */
   function closeIdle(): void {
-    if (performance.now() >= startingUntil && !isSending()) server.closeIdleConnections()
+    let isAnyInUse = false
+    for (const [socket, connection] of ready) {
+      connection.client = socket.writableLength > 0 ? (connection.client ?? newReadingClient()) : undefined
+      isAnyInUse ||= isInUse(socket, connection)
+    }
+    if (!isAnyInUse) server.closeIdleConnections()
   }
 
   return {
@@ -90,6 +80,18 @@ export function watchConnections(server: Server | HttpServer, isSecure: boolean)
     },
     destroyAll: () => destroyEach(accepted),
   }
+}
+
+interface ReadyConnection {
+  /** Its client, while the end of an answer waits for it. */
+  client: ReadingClient | undefined
+  /** Until when it may send its first request. */
+  readonly startsUntil: number
+}
+
+/** Node takes an answer for sent once all of it was written, although its end may wait here for a client that reads slowly. */
+function isInUse(socket: Socket, { client, startsUntil }: ReadyConnection): boolean {
+  return client ? isReading(client) : socket.bytesRead === 0 && performance.now() < startsUntil
 }
 
 function destroyEach(sockets: { values(): Iterable<Socket> }): void {
