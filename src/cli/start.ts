@@ -3,10 +3,8 @@
 import cluster from 'node:cluster'
 import { existsSync } from 'node:fs'
 import { refuseListenerAsUpstream, refuseSharedPort } from '../config/conflicts.ts'
-import { namesInEnvFile } from '../config/env-file.ts'
-import { type ConfigurationSources, ENV_FILE } from '../config/load.ts'
+import { type ConfigurationSources, ENV_FILE, misspeltSettings } from '../config/load.ts'
 import type { Environment } from '../config/settings.ts'
-import { findMisspelt } from '../config/suggestions.ts'
 import type { Development } from '../dev-reload.ts'
 import { MenshenError } from '../errors.ts'
 import type { Report } from '../events.ts'
@@ -98,7 +96,7 @@ export async function start({ sources: given, inherited, isOnlyWorker, npmParent
       inherited,
       configFile,
       config,
-      misspelt: findMisspelt(environment, snapshot.variables, namesInEnvFile(ENV_FILE)),
+      misspelt: misspeltSettings(environment, snapshot.variables),
       users: development?.users,
       isWelcomed: process.stdout.isTTY && isForPeople(settings),
       language: localeLanguage(environment),

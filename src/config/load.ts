@@ -11,12 +11,13 @@ import { type Phrase, phrase, phrasedProblem, phrasesOf } from '../text/text.ts'
 import { refuseTakenHeaders, refuseTakenPaths } from './conflicts.ts'
 import { DATA_ENDINGS, isDataFile, readDataFile } from './data/file.ts'
 import { DEVELOPMENT_CLIENT } from './dev-provider.ts'
-import { ENV_FILE, withEnvFile as mergeEnvFile, unreadLineIn } from './env-file.ts'
+import { ENV_FILE, withEnvFile as mergeEnvFile, namesInEnvFile, unreadLineIn } from './env-file.ts'
 import { type Config, checkConfig } from './file.ts'
 import { refuseHosts } from './host-names.ts'
 import { checkSettings, readOver, readSettings, wantsDevProvider } from './read.ts'
 import { readSecrets } from './secret-references.ts'
 import { type Environment, isSetting, type Row, SETTINGS, type Settings } from './settings.ts'
+import { findMisspelt, type MisspeltName } from './suggestions.ts'
 import { assertUpstreamFiles, filesOfUpstreams } from './upstream-files.ts'
 
 export { ENV_FILE }
@@ -332,4 +333,9 @@ export function withEnvFile(environment: Environment, file: string): Environment
 
 function environmentOf({ environment, envFile }: ConfigurationSources): Environment {
   return envFile === undefined ? environment : withEnvFile(environment, envFile)
+}
+
+/** `variables` are those that the configuration names. */
+export function misspeltSettings(environment: Environment, variables: readonly string[]): MisspeltName[] {
+  return findMisspelt(environment, variables, namesInEnvFile(ENV_FILE))
 }

@@ -43,7 +43,7 @@ export function watchConnections(server: Server | HttpServer, isSecure: boolean)
   server.on(isSecure ? 'secureConnection' : 'connection', (socket: Socket | TLSSocket) => {
     handshaking.delete(clientOf(socket))
     const protocol = 'alpnProtocol' in socket ? socket.alpnProtocol : undefined
-    // Its own sessions end it.
+    // Its HTTP/2 session ends it.
     if (protocol === 'h2') return
     // A client connects to send a request, and after a handshake that may take a round trip more.
     ready.set(socket, { client: undefined, startsUntil: isSecure ? performance.now() + FIRST_REQUEST_MS : 0 })

@@ -6,12 +6,11 @@ import { dirname, resolve } from 'node:path'
 import { checkWhole } from '../../assembly/configuration.ts'
 import { adviceFor } from '../../config/advice.ts'
 import { refuseListenerAsUpstream, refuseSharedPort } from '../../config/conflicts.ts'
-import { namesInEnvFile } from '../../config/env-file.ts'
-import { ENV_FILE, settingsInUse, tryConfiguration } from '../../config/load.ts'
+import { ENV_FILE, misspeltSettings, settingsInUse, tryConfiguration } from '../../config/load.ts'
 import { expiredMachines } from '../../config/machines.ts'
 import { readSettings } from '../../config/read.ts'
 import type { Environment, Settings } from '../../config/settings.ts'
-import { findMisspelt, type MisspeltName } from '../../config/suggestions.ts'
+import type { MisspeltName } from '../../config/suggestions.ts'
 import { assertCertificate, assertUpstreamAuthority } from '../../config/tls-files.ts'
 import { settingsPage } from '../../doctor/settings-probes.ts'
 import { certificateProbes } from '../../doctor/upstream-probes.ts'
@@ -147,7 +146,7 @@ export async function inspect(given: Environment, now: () => number): Promise<In
   const users = inUse?.isDevelopment ? [] : undefined
   return {
     problems: [...problems.values()],
-    misspelt: findMisspelt(environment, loaded.variables, namesInEnvFile(ENV_FILE)).map(misspeltPhrase),
+    misspelt: misspeltSettings(environment, loaded.variables).map(misspeltPhrase),
     warnings,
     announcement: inUse && { settings: inUse.settings, config, configFile, users },
     tokens: inUse && !inUse.isDevelopment ? tokenHosts(inUse.plans) : undefined,

@@ -7,17 +7,15 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { pino } from 'pino'
-import { namesInEnvFile } from '../../config/env-file.ts'
 import {
   type ConfigurationSources,
-  ENV_FILE,
   type LoadedConfiguration,
   loadConfiguration,
+  misspeltSettings,
   settingsInUse,
   tryConfiguration,
 } from '../../config/load.ts'
 import type { Environment, Settings } from '../../config/settings.ts'
-import { findMisspelt } from '../../config/suggestions.ts'
 import { type ExamineOptions, examine, proxyProbeOptions } from '../../doctor/examine.ts'
 import { type Finding, failure, good, runProbes, warning } from '../../doctor/finding.ts'
 import { isRunning } from '../../doctor/proxy-probe.ts'
@@ -134,7 +132,7 @@ async function diagnose(run: DoctorRun): Promise<Finding[]> {
     ...(errors.settings ? failuresOf('settings', errors.settings) : []),
     ...(errors.config ? failuresOf('configuration', errors.config) : []),
   ]
-  const misspelt = findMisspelt(environment, variables, namesInEnvFile(ENV_FILE)).map(misspeltFinding)
+  const misspelt = misspeltSettings(environment, variables).map(misspeltFinding)
   const store = settings ? await storeAlone(settings, now) : []
   return withRefusals([...problems, ...misspelt, ...store], environment, now)
 }
@@ -194,14 +192,7 @@ function prepare(
   const { config, variables } = loaded
   const { settings, isDevelopment } = settingsInUse(environment, loaded.settings, config)
   const plans = planProviders(config, settings)
-  return {
-    settings,
-    config,
-    plans,
-    isDevelopment,
-    now,
-    misspelt: findMisspelt(environment, variables, namesInEnvFile(ENV_FILE)),
-  }
+  return { settings, config, plans, isDevelopment, now, misspelt: misspeltSettings(environment, variables) }
 }
 
 async function storeAlone(settings: Settings, now: () => number): Promise<Finding[]> {

@@ -531,7 +531,7 @@ test('sessions of a secret that is gone are not passed over in silence', async t
   assert.ok(isSentToLogin(await user.get(now)))
 })
 
-test('a secret that was replaced while no one was signed in is no failure, and the lists are empty', async t => {
+test('a secret that was replaced while no one was signed in is not a failure, and the lists are empty', async t => {
   const provider = await openScriptedProvider(t)
   const folder = tempFolder(t)
   const env = { ...provider.settings, STORE: `sqlite:${join(folder, 'menshen.db')}` }
