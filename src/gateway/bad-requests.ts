@@ -12,7 +12,7 @@ import type { RequestHead } from '../http/request.ts'
 import { send, sentBy } from '../http/send.ts'
 import { observedFields } from '../observe/observed-request.ts'
 import { destroyAfter } from '../util/deadline.ts'
-import { IncomingMessage, ServerResponse, STATUS_CODES } from '../util/node-http.ts'
+import { IncomingMessage, pendingAnswer, ServerResponse, STATUS_CODES } from '../util/node-http.ts'
 import type { GatewayContext } from './context.ts'
 
 export type ClientErrorListener = (error: Error, socket: Duplex) => void
@@ -55,11 +55,6 @@ export function createClientErrorListener(context: GatewayContext): ClientErrorL
     const status = STATUSES[error.code ?? ''] ?? 400
     socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\n\r\n`)
   }
-}
-
-/** Node has no public API for the response that a socket is busy with, and throws if a second one is assigned. */
-export function pendingAnswer(socket: Socket): ServerResponse | undefined {
-  return Reflect.get(socket, '_httpMessage') ?? undefined
 }
 
 /** The headers that the choice of an answer depends on. */

@@ -1,15 +1,16 @@
 // The connections of a server that closes: idle ones end, those that are still in use or at their start do not, and a deadline ends
-// the rest.
+// the rest. Unfinished TLS handshakes and unfinished heads of requests get two seconds.
 
 import type { Server as HttpServer } from 'node:http'
 import type { Server } from 'node:https'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
+import { pendingAnswer } from '../util/node-http.ts'
 import { isReading, LOOK_EVERY_MS, newReadingClient, noteUnread, type ReadingClient } from './last-bytes.ts'
 import { readSendQueues } from './send-queues.ts'
 
 export interface OpenConnections {
-  /** From now on, connections end when they are idle, and those that do not finish their TLS handshake. */
+  /** From now on, connections end when they are idle, and those that do not finish their TLS handshake or the head of a request. */
   endIdle(): void
   /** Called when all have ended. */
   stop(): void
@@ -18,8 +19,8 @@ export interface OpenConnections {
 
 /** While the server closes, how long a connection may take from its TLS handshake to its first request. */
 export const FIRST_REQUEST_MS = 1000
-/** How much longer an unfinished handshake may take. */
-const HANDSHAKE_MS = 2000
+/** How much longer an unfinished handshake or head may take. */
+const UNFINISHED_MS = 2000
 const IDLE_CHECK_MS = 50
 
 export function watchConnections(server: Server | HttpServer, isSecure: boolean): OpenConnections {
@@ -30,7 +31,7 @@ export function watchConnections(server: Server | HttpServer, isSecure: boolean)
   const ready = new Map<Socket, ReadyConnection>()
   let looking: NodeJS.Timeout | undefined
   let lookingAtQueues: NodeJS.Timeout | undefined
-  let handshakes: NodeJS.Timeout | undefined
+  let unfinished: NodeJS.Timeout | undefined
 
   server.on('connection', (socket: Socket) => {
     accepted.add(socket)
@@ -67,16 +68,22 @@ export function watchConnections(server: Server | HttpServer, isSecure: boolean)
     if (!isAnyInUse) server.closeIdleConnections()
   }
 
+  function endUnfinished(): void {
+    destroyEach(handshaking)
+    for (const [socket, connection] of ready)
+      if (!isInUse(socket, connection) && socket.writableLength === 0 && !pendingAnswer(socket)) socket.destroy()
+  }
+
   return {
     endIdle() {
       looking = setInterval(closeIdle, IDLE_CHECK_MS)
       lookingAtQueues = setInterval(() => void lookAtQueues(), LOOK_EVERY_MS)
-      handshakes = setTimeout(destroyEach, HANDSHAKE_MS, handshaking)
+      unfinished = setTimeout(endUnfinished, UNFINISHED_MS)
     },
     stop() {
       clearInterval(looking)
       clearInterval(lookingAtQueues)
-      clearTimeout(handshakes)
+      clearTimeout(unfinished)
     },
     destroyAll: () => destroyEach(accepted),
   }

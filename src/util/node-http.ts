@@ -2,6 +2,7 @@
 // takes a fifth of this package's load time, and memory, and nothing here uses it.
 
 import type * as http from 'node:http'
+import type { Socket } from 'node:net'
 
 export const {
   createServer,
@@ -16,3 +17,8 @@ export const {
 
 export type IncomingMessage = http.IncomingMessage
 export type ServerResponse = http.ServerResponse
+
+/** Node has no public API for the response that a socket is busy with, and throws if a second one is assigned. */
+export function pendingAnswer(socket: Socket): ServerResponse | undefined {
+  return Reflect.get(socket, '_httpMessage') ?? undefined
+}

@@ -22,7 +22,7 @@ import { makeAuthority, makeCertificate } from '../proxies/certificates.ts'
 
 const REQUEST = 'GET /_menshen/health HTTP/1.1\r\nHost: localhost\r\n\r\n'
 
-test('a connection that the system has taken before the server closes is answered', async t => {
+test('a connection that the kernel accepted before the server closes is answered', async t => {
   const { url, end } = await openGateway(t, {})
   const port = Number(new URL(url).port)
   const sockets = Array.from({ length: 20 }, () => connect(port, '127.0.0.1'))
@@ -46,7 +46,7 @@ test('a server that has closed refuses connections', async t => {
 })
 
 for (const protocol of ['http/1.1', 'h2'])
-  test(`a TLS handshake that ends while the server closes is followed by an answer (${protocol})`, {
+  test(`a request after a TLS handshake that completes while the server closes is answered (${protocol})`, {
     timeout: 60_000,
   }, async t => {
     const { socket, ended } = await shakeHandsWhileClosing(t, protocol)
@@ -58,7 +58,7 @@ for (const protocol of ['http/1.1', 'h2'])
     await ended
   })
 
-test('a connection whose TLS handshake ends while the server closes may send its request a moment later (http/1.1)', {
+test('a client whose TLS handshake completes while the server closes can send its request 300 ms later (http/1.1)', {
   timeout: 60_000,
 }, async t => {
   const { socket, ended } = await shakeHandsWhileClosing(t, 'http/1.1')
@@ -78,7 +78,21 @@ test('a TLS handshake that is not finished does not keep a server open', { timeo
   await Promise.all([end(600_000), once(socket, 'close')])
 })
 
-test('an answer that its client reads slowly is complete when the server has closed (http/1.1)', async t => {
+for (const before of ['', REQUEST])
+  test(`the unfinished head of a ${before ? 'second' : 'first'} request does not keep a server open`, {
+    timeout: 15_000,
+  }, async t => {
+    const { url, end } = await openGateway(t, {})
+    const socket = connect(Number(new URL(url).port), '127.0.0.1')
+    t.after(() => socket.destroy())
+    socket.write(before)
+    if (before) await once(socket, 'data')
+    socket.write('GET / HTTP/1.1\r\nHost: local')
+    socket.resume()
+    await Promise.all([end(600_000), once(socket, 'close')])
+  })
+
+test('a response that its client reads slowly is sent completely before the server closes (http/1.1)', async t => {
   const { port, server, given } = await serveBytes(t, 20_000_000)
   const socket = connect(port, '127.0.0.1')
   t.after(() => socket.destroy())
@@ -91,7 +105,7 @@ test('an answer that its client reads slowly is complete when the server has clo
   await closed
 })
 
-test('an answer that its client does not read does not keep a server open', { timeout: 30_000 }, async t => {
+test('an unread response does not keep a closing server open', { timeout: 30_000 }, async t => {
   const { port, server, given } = await serveBytes(t, 20_000_000)
   const [idle, socket] = [connect(port, '127.0.0.1'), connect(port, '127.0.0.1')]
   t.after(() => [idle, socket].map(each => each.destroy()))
@@ -101,7 +115,7 @@ test('an answer that its client does not read does not keep a server open', { ti
   await Promise.all([server.close(600_000), once(idle, 'close')])
 })
 
-test('an answer that its client reads slowly is complete when the server has closed (h2)', async t => {
+test('a response that its client reads slowly is sent completely before the server closes (h2)', async t => {
   const size = 3_000_000
   const folder = tempFolder(t)
   const { port, server, given } = await serveBytes(t, size, makeCertificate(folder, 'own', makeAuthority(folder)))
@@ -140,7 +154,7 @@ test('an event stream that begins while the server closes does not keep it open'
   assert.ok((await answer) instanceof Error)
 })
 
-test('a TLS handshake that ends while the server closes, and no request after it, does not keep an HTTP/2 server open', {
+test('an HTTP/2 connection that completes its TLS handshake while the server closes and sends no request does not keep it open', {
   timeout: 60_000,
 }, async t => {
   const { socket, ended } = await shakeHandsWhileClosing(t, 'h2')
@@ -149,7 +163,7 @@ test('a TLS handshake that ends while the server closes, and no request after it
   await ended
 })
 
-test('a request that is on its way on an idle HTTP/2 connection when the server closes is answered', async t => {
+test('a request in flight on an idle HTTP/2 connection when the server closes is answered', async t => {
   const folder = tempFolder(t)
   const http2 = createHttp2Server({
     listener: (_, response) => response.end('hello'),
